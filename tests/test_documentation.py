@@ -21,6 +21,7 @@ from rag_assistant.errors import AssistantError
 from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn
+from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.request_bodies import QueryBody
@@ -61,9 +62,8 @@ def settings_table() -> str:
     for name, field in Settings.model_fields.items():
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
-        allowed = re.split(r"(?<=\w): ", str(extra["allowed"]))[0]
         waits = "" if is_live(name) else " Requires a restart."
-        rows.append(f"| `{name}` | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
+        rows.append(f"| `{name}` | `{as_json(field.default)}` | {extra['allowed']} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
 
 
@@ -92,11 +92,18 @@ def env_example() -> str:
 
 
 def as_json(value: object) -> str:
-    return TypeAdapter(Any).dump_json(value).decode().replace(",", ", ").replace(":", ": ")
+    return json.dumps(TypeAdapter(Any).dump_python(value, mode="json"), ensure_ascii=False)
 
 
 def test_env_example_has_every_variable_with_its_default() -> None:
     assert ENV_EXAMPLE.read_text() == env_example()
+
+
+def test_each_line_of_env_example_sets_what_holds_without_it(tmp_path: Path) -> None:
+    lines = re.findall(r"^#([A-Z_]+)=(.*)$", ENV_EXAMPLE.read_text(), re.MULTILINE)
+    variables = {name: value for name, value in lines if name != "SETTINGS_FILE"}
+    live = open_settings(variables | {"SETTINGS_FILE": str(tmp_path / "none.json")})
+    assert live.current == Settings()
 
 
 def test_the_code_reads_no_other_variable() -> None:

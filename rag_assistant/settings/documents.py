@@ -60,16 +60,16 @@ class DocumentSettings(Group):
         "model",
         "one of model, words, off",
         "How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one "
-        "more short request. words: words it depends on are added from the conversation, as always where no "
-        "model is connected. off: the question as it is.",
+        "more short request. words: the words it depends on are added from the conversation, as always without a "
+        "model. off: the question as it is.",
     )
     chunk_chars: int = setting(
         900, "a whole number from 200 to 8000", "Maximum length of a document chunk, in characters.", ge=200, le=8000
     )
     embedder: str = setting(
         "builtin",
-        "builtin, builtin-multilingual, or endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma: and an "
-        "embedding function that Chroma has, such as chroma:ollama",
+        "builtin, builtin-multilingual, endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION "
+        "with one of Chroma's embedding functions, such as chroma:ollama",
         "What embeds documents and questions: the built-in embedding model for English, the one for many languages "
         "(needs the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. "
         "After a change, everything is re-embedded in the background.",
@@ -98,8 +98,8 @@ class DocumentSettings(Group):
     rerank_model: str | None = setting(
         None,
         "text, or null",
-        "A reranking model at an endpoint with /rerank, as Jina, Cohere, vLLM and llama.cpp have it. It is sent each "
-        "question with its best 50 passages and puts them in order. null: the search's own order.",
+        "A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It puts the best 50 passages "
+        "for each question in order. null: the search's own order.",
         live=False,
         min_length=1,
     )
@@ -136,8 +136,8 @@ class DocumentSettings(Group):
     web_pages: bool = setting(
         False,
         "true or false",
-        "Let people add web pages by their address. The server then fetches what they name, from public addresses "
-        "only; see docs/security.md.",
+        "Let people add web pages by their address. The server then fetches them, from public addresses only; see "
+        "docs/security.md.",
     )
     web_page_ports: list[Annotated[int, Field(ge=1, le=65535)]] = setting(
         [80, 443], "a list of ports, such as [80, 443]", "The ports from which web pages are fetched.", min_length=1
@@ -146,14 +146,13 @@ class DocumentSettings(Group):
         [],
         'a list of folders, git repositories and S3 prefixes, such as ["/srv/notes", '
         '"git+https://git.example/team/docs.git", "s3://bucket/manuals"]',
-        "Where documents come from by themselves: what is new is added, what is changed is updated, what is gone is "
-        "deleted. See docs/documents.md.",
+        "Places from which documents are added, updated and deleted automatically. See docs/documents.md.",
         live=False,
     )
     sources_interval_seconds: float = setting(
         300.0,
         "a number of seconds, 1 or more",
-        "How often each of document_sources is looked through.",
+        "How often each of document_sources is checked.",
         live=False,
         ge=1,
     )

@@ -32,7 +32,7 @@ class ModelSettings(Group):
     model_images: bool = setting(
         False,
         "true or false",
-        "The model takes pictures (vision): questions may come with some. false: pictures are refused.",
+        "The model accepts pictures (vision), so questions may have some. false: pictures are refused.",
     )
     model_context_tokens: int | None = setting(
         None,
@@ -49,7 +49,7 @@ class ModelSettings(Group):
     local_model: str | None = setting(
         None,
         "the path of a GGUF file, or null",
-        "A model that runs on this machine where no endpoint is connected. Needs the extra local-model. Its context "
+        "A model that runs on this machine if no endpoint is connected. Needs the extra local-model. Its context "
         "window is model_context_tokens, or up to 8192 tokens if that is null.",
         live=False,
         min_length=1,

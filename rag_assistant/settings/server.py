@@ -21,8 +21,8 @@ class ServerSettings(Group):
     role: Literal["both", "web", "worker"] = setting(
         "both",
         "one of both, web, worker",
-        "What this process does. web: pages, API and answers. worker: documents; it answers /healthz, /readyz and "
-        "/metrics alone. Each of the two alone needs PostgreSQL.",
+        "What this process does. web: pages, API and answers. worker: documents; it serves only /healthz, /readyz and "
+        "/metrics. Either of them needs PostgreSQL.",
         live=False,
     )
     host: str = setting(
@@ -44,7 +44,7 @@ class ServerSettings(Group):
     trusted_proxies: tuple[Network, ...] = setting(
         ("127.0.0.1", "::1"),
         NETWORKS,
-        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
         live=False,
         strict=False,
     )
@@ -114,7 +114,7 @@ class ServerSettings(Group):
     drain_seconds: float = setting(
         0.0,
         "a number of seconds, 0 or more",
-        "When this process is told to end: how long it still takes questions while /readyz answers 503, so that a "
+        "How long this process still accepts questions once it is told to stop, while /readyz returns 503, so that a "
         "proxy sends them elsewhere.",
         live=False,
         ge=0,
@@ -122,7 +122,7 @@ class ServerSettings(Group):
     last_answers_seconds: float = setting(
         5.0,
         "a number of seconds, 0 or more",
-        "When this process ends: how long running answers may go on before they are interrupted.",
+        "How long running answers may continue after that before they are interrupted.",
         live=False,
         ge=0,
     )
@@ -137,12 +137,10 @@ class ServerSettings(Group):
     log_format: Literal["text", "json"] = setting(
         "text",
         "one of text, json",
-        "What a line of the log looks like. json: for programs that collect logs.",
+        "The format of the log. json: for programs that collect logs.",
         live=False,
     )
-    access_log: bool = setting(
-        False, "true or false", "Log a line for each request, without what is searched for.", live=False
-    )
+    access_log: bool = setting(False, "true or false", "Log a line for each request, without search terms.", live=False)
     otlp_endpoint: str | None = setting(
         None,
         HTTP_URL,
