@@ -28,6 +28,7 @@ from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
+from rag_assistant.factory.extras import extra_for
 from rag_assistant.factory.files import build_files, files_probe, open_bucket, open_files
 from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores, open_database
@@ -107,7 +108,8 @@ def build_services(settings: LiveSettings) -> Services:
     uploads = Uploads(files)
     library = build_library(settings, data_dir, stores, search, uploads, signals.tell_work)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
-    observer = open_observer(values.otlp_endpoint)
+    with extra_for("otlp_endpoint", "otel"):
+        observer = open_observer(values.otlp_endpoint)
     writer = AnswerWriter(stores.turns, stores.answers)
     unkept = UnkeptAnswers(stores.turns, stores.answers)
     deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept, observer)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_assistant.answering.remote_tools import RemoteTools
-from rag_assistant.errors import SettingsError
+from rag_assistant.factory.extras import extra_for
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.keywords import KeywordIndex
@@ -76,13 +76,8 @@ def build_remote_tools(values: Settings) -> RemoteTools:
     """
     if not values.mcp_servers:
         return RemoteTools()
-    try:
+    with extra_for("mcp_servers", "mcp"):
         from rag_assistant.tool_servers.connection import ToolServer
-    except ImportError as error:
-        raise SettingsError(
-            f"mcp_servers is set, but what speaks to them is not installed: {error.name} is missing. "
-            "Install it with pip install -r requirements-mcp.txt, or, of a wheel, the extra mcp."
-        ) from error
     return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
 
 

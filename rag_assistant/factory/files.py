@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.factory.extras import extra_for
 from rag_assistant.files.folder import FolderFiles
 from rag_assistant.files.store import FileStore
 from rag_assistant.runtime.data_dir import installation_id
@@ -36,13 +36,8 @@ def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
 
 def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S3Files:
     """Return what is below an ``s3://`` address, which a setting names. Raises SettingsError."""
-    try:
+    with extra_for(setting, "s3"):
         from rag_assistant.files.s3 import S3Files
-    except ImportError as error:
-        raise SettingsError(
-            f'{setting} is "{where}", but what speaks to S3 is not installed: {error.name} is missing. '
-            "Install it with pip install -r requirements-s3.txt, or, of a wheel, the extra s3."
-        ) from error
     return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")
 
 

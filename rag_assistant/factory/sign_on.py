@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.errors import SettingsError
+from rag_assistant.factory.extras import extra_for
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.storage.database import Database
@@ -34,13 +35,8 @@ def open_provider(values: Settings) -> OpenIdProvider | None:
     issuer = values.oidc_issuer
     if issuer is None:
         return None
-    try:
+    with extra_for("oidc_issuer", "oidc"):
         from rag_assistant.accounts.oidc import OpenIdProvider, is_safe_url
-    except ImportError as error:
-        raise SettingsError(
-            f"oidc_issuer is set, but what speaks to it is not installed: {error.name} is missing. "
-            "Install it with pip install -r requirements-oidc.txt, or, of a wheel, the extra oidc."
-        ) from error
     if not is_safe_url(issuer):
         raise SettingsError(f'oidc_issuer is "{issuer}"; it must start with https://, except on this machine.')
     if values.oidc_client_id is None:

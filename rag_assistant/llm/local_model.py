@@ -13,6 +13,7 @@ from pathlib import Path
 from rag_assistant.errors import QUESTION_KEPT, ModelFileMissing, ModelUnreachable
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
+from rag_assistant.settings.package_files import command_for_extra
 
 START_TIMEOUT_SECONDS = 120.0
 # What llama.cpp keeps of a conversation takes memory for each token: a model that could take more is given this much.
@@ -61,8 +62,8 @@ class LocalModel:
         """Raise ModelFileMissing, with what to do, if this cannot run."""
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelFileMissing(
-                "local_model needs the package xllamacpp. Run `pip install 'rag-assistant[local-model]'`, or "
-                "`pip install -r requirements-local-model.txt` in a checkout."
+                "local_model needs the package xllamacpp, which is not installed. "
+                f"Run `{command_for_extra('local-model')}`."
             )
         try:
             with self._path.open("rb") as file:

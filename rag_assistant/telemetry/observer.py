@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.errors import SettingsError
 from rag_assistant.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -58,17 +57,12 @@ class _Measured:
 
 
 def open_observer(otlp_endpoint: str | None) -> Observer:
-    """Return an observer that sends traces to an address, if one is set. Raises SettingsError.
+    """Return an observer that sends traces to an address, if one is set; OpenTelemetry is loaded only then.
 
-    OpenTelemetry is loaded only then.
+    Raises ImportError where it is not installed.
     """
     if otlp_endpoint is None:
         return Observer()
-    try:
-        from rag_assistant.telemetry.tracing import Tracing, otlp_exporter
-    except ImportError as error:
-        raise SettingsError(
-            f"otlp_endpoint is {otlp_endpoint}, but what sends traces is not installed: {error.name} is missing. "
-            "Install it with pip install -r requirements-otel.txt, or, of a wheel, the extra otel."
-        ) from error
+    from rag_assistant.telemetry.tracing import Tracing, otlp_exporter
+
     return Observer(Tracing(otlp_exporter(otlp_endpoint)))

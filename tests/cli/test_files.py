@@ -70,5 +70,6 @@ def test_without_the_package_the_setting_is_refused_with_how_to_install_it(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rag_assistant.files.s3", None)
-    with pytest.raises(Exception, match='files_url is "s3://documents", but .* requirements-s3.txt'):
+    remedy = "Run `.venv/bin/pip install -r requirements-s3.txt`"
+    with pytest.raises(Exception, match=f"files_url needs the package .* {remedy}"):
         shell.under(FILES_URL="s3://documents")("status")

@@ -109,7 +109,7 @@ def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setattr("rag_assistant.llm.local_model.importlib.util.find_spec", lambda _name: None)
     model = LocalModel(str(tmp_path / "some.gguf"))
     try:
-        with pytest.raises(ModelUnreachable, match=r"rag-assistant\[local-model\]"):
+        with pytest.raises(ModelUnreachable, match=r"requirements-local-model.txt"):
             model.endpoint()
     finally:
         model.process.close()

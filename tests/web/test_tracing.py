@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.errors import SettingsError
-from rag_assistant.telemetry.observer import open_observer
+from rag_assistant.factory import create_app
 from rag_assistant.web.services import Services
 from testkit.otlp_collector import Collector
 from testkit.stub_model import Reply, StubModel
@@ -100,8 +100,11 @@ def test_opentelemetry_is_not_loaded_while_it_is_off() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
-def test_an_address_without_the_extra_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_the_extra_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     monkeypatch.delitem(sys.modules, "rag_assistant.telemetry.tracing", raising=False)
-    with pytest.raises(SettingsError, match=r"otlp_endpoint is http://x:4318, but .* requirements-otel.txt"):
-        open_observer("http://x:4318")
+    files = {"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "none.json")}
+    with pytest.raises(SettingsError, match=r"otlp_endpoint needs the package opentelemetry.* requirements-otel.txt"):
+        create_app(files | {"OTLP_ENDPOINT": "http://x:4318"})
