@@ -28,7 +28,7 @@ def accounts_commands(services: Services) -> click.Group:
     @click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
     @on_accounts
     def add(name: str, admin: bool, link: bool) -> None:
-        """Make an account. The first one is an administrator and gets everything that is there."""
+        """Create an account. The first one is an administrator and gets everything that exists."""
         password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
         made = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
         click.echo(f"{made.name} can sign in ({made.role}).")
@@ -54,8 +54,10 @@ def accounts_commands(services: Services) -> click.Group:
     @click.argument("subject")
     @on_accounts
     def identity(name: str, subject: str) -> None:
-        """Let somebody sign in with the provider, as whom it calls SUBJECT (the claim "sub")."""
-        services.single_sign_on.link_subject(services.accounts.named(name), subject, ACTOR)
+        """Let somebody sign in with the provider that knows them as SUBJECT (the claim "sub")."""
+        person = services.accounts.named(name)
+        services.single_sign_on.link_subject(person, subject, ACTOR)
+        click.echo(f"{person.name} can sign in with the provider.")
 
     @group.command("role")
     @NAME
@@ -63,21 +65,27 @@ def accounts_commands(services: Services) -> click.Group:
     @on_accounts
     def role(name: str, role: Role) -> None:
         """Make somebody an administrator or a member."""
-        services.accounts.set_role(services.accounts.named(name), role, ACTOR)
+        person = services.accounts.named(name)
+        services.accounts.set_role(person, role, ACTOR)
+        click.echo(f"{person.name} is now {'an administrator' if role == 'admin' else 'a member'}.")
 
     @group.command("disable")
     @NAME
     @on_accounts
     def disable(name: str) -> None:
-        """Let somebody in no more; what is theirs stays."""
-        services.accounts.set_disabled(services.accounts.named(name), True, ACTOR)
+        """Block somebody, but keep their data."""
+        person = services.accounts.named(name)
+        services.accounts.set_disabled(person, True, ACTOR)
+        click.echo(f"{person.name} can no longer sign in.")
 
     @group.command("enable")
     @NAME
     @on_accounts
     def enable(name: str) -> None:
         """Let somebody in again."""
-        services.accounts.set_disabled(services.accounts.named(name), False, ACTOR)
+        person = services.accounts.named(name)
+        services.accounts.set_disabled(person, False, ACTOR)
+        click.echo(f"{person.name} can sign in again.")
 
     @group.command("delete")
     @NAME
@@ -91,6 +99,7 @@ def accounts_commands(services: Services) -> click.Group:
         what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
         confirm(f"Delete the account {person.name}? This {what}.", yes)
         services.delete_account(person, ACTOR, heir)
+        click.echo(f"The account {person.name} was deleted.")
 
     @group.command("token")
     @NAME

@@ -48,7 +48,8 @@ def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_
     except urllib.error.HTTPError as error:
         raise DownloadFailed(f"{url} answers {error.code} {error.reason}.") from error
     except (OSError, http.client.HTTPException) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+        cause = getattr(error, "reason", error)  # What urllib wraps, which may be a text.
+        reason = getattr(cause, "strerror", None) or cause
         raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to resume.") from error
     return digest
 

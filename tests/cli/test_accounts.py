@@ -34,12 +34,17 @@ def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> No
     add(shell, "Ann")
     link = shell("accounts", "add", "Ben", "--link")
     assert "/choose-password?link=" in link.stdout
-    for words in (("role", "Ben", "admin"), ("role", "Ben", "member"), ("disable", "Ben"), ("enable", "Ben")):
-        assert shell("accounts", *words).exit_code == 0
+    for words, told in (
+        (("role", "Ben", "admin"), "Ben is now an administrator.\n"),
+        (("role", "Ben", "member"), "Ben is now a member.\n"),
+        (("disable", "Ben"), "Ben can no longer sign in.\n"),
+        (("enable", "Ben"), "Ben can sign in again.\n"),
+    ):
+        assert shell("accounts", *words).stdout == told
     token = shell("accounts", "token", "Ben", "--name", "laptop", "--scope", "read", "--days", "3").stdout.strip()
     assert token.startswith("rag_")
     assert "/choose-password?link=" in shell("accounts", "link", "Ben").stdout
-    assert shell("accounts", "delete", "Ben", "--give-to", "Ann", "--yes").exit_code == 0
+    assert shell("accounts", "delete", "Ben", "--give-to", "Ann", "--yes").stdout == "The account Ben was deleted.\n"
     log = shell("accounts", "log").stdout
     for done in (
         "made an account (admin): Ann", "made an account (member): Ben", "made a password link: Ben",
@@ -90,7 +95,7 @@ def test_an_administrator_links_an_account_of_the_provider(shell: Shell) -> None
     refused = shell("accounts", "identity", "Ann", "248")
     assert (refused.exit_code, "oidc_issuer is not set" in refused.stderr) == (1, True)
     shell.environment |= {"OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": "assistant"}
-    assert shell("accounts", "identity", "Ann", "248").exit_code == 0
+    assert shell("accounts", "identity", "Ann", "248").stdout == "Ann can sign in with the provider.\n"
     assert "linked to somebody here already" in shell("accounts", "identity", "Ann", "248").stderr
     assert "command line: linked an account of login.example: Ann: 248" in shell("accounts", "log").stdout
     assert shell("accounts", "identity", "Ann", "").exit_code == 1

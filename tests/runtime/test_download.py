@@ -93,6 +93,14 @@ def test_what_broke_off_is_gone_on_with(shop: Shop, tmp_path: Path) -> None:
     assert target.read_bytes() == CONTENT
 
 
+def test_why_nothing_came_is_said_in_words(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed) as failed:
+        download("http://127.0.0.1:1/small.gguf", tmp_path / "small.gguf", b"GGUF", None, lambda *_: None)
+    assert str(failed.value) == (
+        "http://127.0.0.1:1/small.gguf could not be fetched: Connection refused. Run it again to resume."
+    )
+
+
 def test_another_file_in_its_place_is_fetched_from_its_beginning(shop: Shop, tmp_path: Path) -> None:
     target = tmp_path / "small.gguf"
     shop.break_after = 500_000
