@@ -57,7 +57,7 @@ class OverflowHandling(Struct, frozen=True):
         sentence = sentence_about(undecided, receipt)
         options = self._outcomes(built, turn_number, settings)
         raise OverflowDecisionNeeded(
-            f"{sentence} Say with on_overflow what to do: {', '.join(options)}.",
+            f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
             {
                 "sentence": sentence,
                 "figures": figures_in_words(built.fitted, endpoint.context_tokens),

@@ -170,7 +170,7 @@ class RemoteServer:
         except ssl.SSLCertVerificationError as error:
             raise self.unreached(f"its certificate is not trusted ({error.verify_message})") from error
         except ssl.SSLError as error:
-            raise self.unreached("it does not speak TLS there; is it http:// and not https://?") from error
+            raise self.unreached("it does not use TLS; write http:// instead of https://") from error
         except TimeoutError as error:
             raise self.unreached("it does not answer") from error
         except socket.gaierror as error:
@@ -190,7 +190,7 @@ class RemoteServer:
 
     def no_assistant(self) -> RemoteFailed:
         """Return the error of an answer that an assistant would not give."""
-        return NotReached(f"What answers at {self.url} is no assistant of this kind. Is the address right?")
+        return NotReached(f"What answers at {self.url} is not an assistant. Check the address.")
 
     def _refusal(self, response: http.client.HTTPResponse) -> RemoteFailed:
         """Return what a server says about why it refuses."""
@@ -205,7 +205,7 @@ class RemoteServer:
             return NotReached(f"{self.url} answered {status}, and not as an assistant does.{later}")
         if status == 401:
             said = (
-                f"{self.url} does not take this token; it may be over, or revoked."
+                f"{self.url} does not accept this token; it may have expired or been revoked."
                 if self._token
                 else f"{self.url} asks for an API token. Put one into {TOKEN_VARIABLE}, or name a file: --token-file."
             )

@@ -20,5 +20,5 @@ def check_scope(documents: DocumentStore, scope: Scope) -> None:
     known = documents.tags()
     for tag in scope.tags:
         if tag not in known:
-            there = f"There are: {', '.join(known)}." if known else "No document has a tag."
+            there = f"There are: {', '.join(known)}." if known else "No document has any tags."
             raise InvalidRequest(f'No document has the tag "{tag}". {there}')

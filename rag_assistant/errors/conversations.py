@@ -105,7 +105,9 @@ class ResponseNotFound(AssistantError):
     """There is no stored response with this id."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'There is no stored response "{name}". One with turns sent along, or store false, is not.')
+        super().__init__(
+            f'There is no stored response "{name}". Those with turns sent along, or with store false, are not stored.'
+        )
 
 
 class PictureNotFound(AssistantError):

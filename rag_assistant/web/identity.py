@@ -17,7 +17,7 @@ from rag_assistant.web.services import IDENTITY, Services, services
 SECURE_COOKIE = "__Host-session"
 PLAIN_COOKIE = "session"
 BEARER = "bearer "
-NO_ACCOUNTS = "This takes an account, and there are none here."
+NO_ACCOUNTS = "This needs an account, and there are none here."
 
 
 def init_app(app: Flask, whole: Services) -> None:
@@ -139,7 +139,7 @@ def refuse_beyond(found: Identity, policy: Policy) -> None:
         return
     if policy.ability not in found.abilities:
         for_their_role = found.person is not None and policy.ability in found.person.abilities
-        kept_for = f'somebody whose token has "{policy.ability}"' if for_their_role else "an administrator"
+        kept_for = f'tokens with the scope "{policy.ability}"' if for_their_role else "an administrator"
         raise NotAllowed(f"This is for {kept_for}.")
     if (policy.person or policy.session) and found.person is None:
         raise NotAllowed(NO_ACCOUNTS)

@@ -100,10 +100,10 @@ def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
     assert (none.exit_code, none.stdout) == (3, "")
     assert "asks for an API token. Put one into RAG_ASSISTANT_TOKEN" in none.stderr
     wrong = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN="rag_wrong")
-    assert (wrong.exit_code, "does not take this token; it may be over, or revoked" in wrong.stderr) == (3, True)
+    assert (wrong.exit_code, "this token; it may have expired or been revoked" in wrong.stderr) == (3, True)
     narrow, _ = services.accounts.make_token(services.accounts.named("Ann"), "narrow", ["read"], 1, ACTOR)
     refused = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN=narrow)
-    assert (refused.exit_code, refused.stderr) == (3, 'Error: This is for somebody whose token has "ask".\n')
+    assert (refused.exit_code, refused.stderr) == (3, 'Error: This is for tokens with the scope "ask".\n')
     gone = run("ask", "Why?", "--server", url, "--conversation", "9", RAG_ASSISTANT_TOKEN=token)
     assert (gone.exit_code, gone.stderr) == (1, "Error: There is no conversation 9.\n")
     stub.replies.append(Reply(status=400))
@@ -157,8 +157,8 @@ EVENTS = {"Content-Type": "text/event-stream"}
 @pytest.mark.parametrize(
     ("status", "headers", "body", "code", "said"),
     [
-        (200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 5, "is no assistant of this kind"),
-        (200, EVENTS, b"event: x\ndata: nonsense\n\n", 5, "is no assistant of this kind"),
+        (200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 5, "is not an assistant"),
+        (200, EVENTS, b"event: x\ndata: nonsense\n\n", 5, "is not an assistant"),
         (404, {}, b"not found", 5, "answered 404, and not as an assistant does."),
         (502, {}, b"<h1>Bad Gateway</h1>", 5, "answered 502, and not as an assistant does. Try again in a moment."),
         (302, {"Location": "https://evil.example/"}, b"", 5, "leads on to https://evil.example/"),
@@ -190,7 +190,7 @@ def test_who_cannot_be_reached_is_named(tmp_path: Path) -> None:
     plain = Other(200, {}, b"")
     tls = run("ask", "Why?", "--server", plain.url.replace("http:", "https:"))
     plain.close()
-    assert (tls.exit_code, "it does not speak TLS there" in tls.stderr) == (5, True), tls.output
+    assert (tls.exit_code, "it does not use TLS" in tls.stderr) == (5, True), tls.output
 
 
 @pytest.mark.parametrize(

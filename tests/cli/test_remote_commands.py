@@ -87,14 +87,14 @@ def test_a_chat_asks_what_to_do_before_turns_are_left_out_there(
 
 def test_a_chat_that_cannot_begin_says_why_with_its_exit_code(run: Run, services: Services) -> None:
     wrong = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN="rag_wrong")
-    assert (wrong.exit_code, "does not take this token" in wrong.stderr) == (3, True)
+    assert (wrong.exit_code, "does not accept this token" in wrong.stderr) == (3, True)
     away = run("chat", typed="One\n", RAG_ASSISTANT_SERVER="http://127.0.0.1:1")
     assert (away.exit_code, "nothing listens there" in away.stderr) == (5, True)
     gone = run("chat", "--conversation", "9", typed="One\n")
     assert (gone.exit_code, gone.stderr) == (1, "Error: There is no conversation 9.\n")
     # What is refused later does not end it.
     refused = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN=narrow(services, "read"))
-    assert (refused.exit_code, refused.stderr) == (0, 'This is for somebody whose token has "ask".\n')
+    assert (refused.exit_code, refused.stderr) == (0, 'This is for tokens with the scope "ask".\n')
 
 
 def test_ctrl_c_in_a_chat_stops_the_answer_there(
@@ -212,7 +212,7 @@ def test_a_token_that_is_too_narrow_is_named(
     ask_first = run("ask", "Why?")
     assert ask_first.exit_code == 0
     refused = run(*words, RAG_ASSISTANT_TOKEN=narrow(services, scope))
-    assert (refused.exit_code, refused.stderr) == (3, f"Error: This is for somebody whose token has {said}.\n")
+    assert (refused.exit_code, refused.stderr) == (3, f"Error: This is for tokens with the scope {said}.\n")
 
 
 @pytest.mark.parametrize(

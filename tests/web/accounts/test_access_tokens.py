@@ -35,7 +35,7 @@ def test_an_administrators_token_is_told_which_scope_it_lacks(
     def refusal(person: Person) -> str:
         return str(token_client(app, services, person, "read").get("/metrics").json["error"]["message"])
 
-    assert refusal(ann) == 'This is for somebody whose token has "admin".'
+    assert refusal(ann) == 'This is for tokens with the scope "admin".'
     assert refusal(ben) == "This is for an administrator."
 
 
