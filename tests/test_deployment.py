@@ -63,18 +63,36 @@ def test_caddy_listens_on_this_machine_alone_unless_it_is_told_otherwise() -> No
     assert [server["listen"] for server in adapted["apps"]["http"]["servers"].values()] == [["127.0.0.1:8080"]]
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_systemd_understands_the_units(unit: Path, tmp_path: Path) -> None:
+def unit_of_one_process() -> str:
+    """Return the unit that docs/operating.md shows."""
+    found = re.search(r"```ini\n(.*?)```", (PROJECT / "docs" / "operating.md").read_text(), re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        *((unit.name.replace("@", "@8001"), unit.read_text()) for unit in UNITS),
+        ("rag-assistant.service", unit_of_one_process()),
+    ],
+)
+def test_systemd_understands_the_units(name: str, unit: str, tmp_path: Path) -> None:
     if not shutil.which("systemd-analyze"):
         pytest.skip("systemd is not installed")
+    here = tmp_path / name
     # It looks whether the program is there.
-    text = unit.read_text().replace("/opt/rag-assistant/bin/rag-assistant", "/bin/true")
-    here = tmp_path / unit.name.replace("@", "@8001")
-    here.write_text(text)
+    here.write_text(unit.replace("/opt/rag-assistant/bin/rag-assistant", "/bin/true"))
     ended = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(here)], capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_one_process_is_confined_as_several_are() -> None:
+    confined = {line for line in unit_of_one_process().splitlines() if re.match("NoNew|Protect|Private|Restrict", line)}
+    assert len(confined) > 8
+    assert [unit.name for unit in UNITS if not confined <= set(unit.read_text().splitlines())] == []
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
