@@ -11,7 +11,7 @@ import click
 from rag_assistant.cli.errors import named_errors
 from rag_assistant.errors import NoEndpoint
 from rag_assistant.llm.local_model import GGUF
-from rag_assistant.runtime.download import download, name_in
+from rag_assistant.runtime.download import check_file, download, name_in
 
 if TYPE_CHECKING:
     from rag_assistant.web.services import Services
@@ -27,9 +27,11 @@ def model_commands(services: Services) -> click.Group:
         """Fetch the GGUF file at URL into the data folder. If it breaks off, run it again: it goes on where it was."""
         with named_errors():
             target = services.data_dir / "models" / name_in(url)
-            if not target.exists():
-                digest = download(url, target, GGUF, sha256.lower() if sha256 else None, _show)
-                click.echo(f"SHA-256 {digest}")
+            meant = sha256.lower() if sha256 else None
+            if target.exists():
+                check_file(target, meant)
+            else:
+                click.echo(f"SHA-256 {download(url, target, GGUF, meant, _show)}")
             click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
 
     @group.command("test")

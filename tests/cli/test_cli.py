@@ -1,5 +1,6 @@
 """The command line, with the services of the application and a stub model."""
 
+import hashlib
 import io
 import json
 import os
@@ -237,6 +238,18 @@ def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, m
     told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
     assert told.startswith("SHA-256 abc\n")
     assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told
+
+
+def test_a_model_that_is_there_is_checked_like_one_that_comes(shell: Shell, tmp_path: Path) -> None:
+    there = tmp_path / "data" / "models" / "small.gguf"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(b"GGUF")
+    get, digest = ("model", "get", "http://127.0.0.1/small.gguf", "--sha256"), hashlib.sha256(b"GGUF").hexdigest()
+    assert "is there. To use it" in shell(*get, digest.upper()).stdout
+    refused = shell(*get, "0" * 64)
+    assert refused.exit_code == 1
+    assert f"{there} is another file: its SHA-256 is {digest}, not 000" in refused.stderr
+    assert there.exists()
 
 
 def test_the_connection_is_tested_step_by_step(shell: Shell, stub: StubModel) -> None:
