@@ -196,12 +196,12 @@ def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bo
         line = lines.readline()
     if line:
         order = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
+        if os.fork() == 0:
+            os.setsid()  # Whoever knows its number may kill it at once, with all that it starts.
+            connection.sendall(b"%d\n" % os.getpid())
             for key in list(waiting.get_map().values()):
                 os.close(key.fd)
             become_server(order["environment"], order["log"])
-        connection.sendall(b"%d\n" % pid)
     return bool(line)
 
 
@@ -247,7 +247,6 @@ def run_app(data: Path) -> Iterator[Flask]:
 
 def become_server(environment: dict[str, str], log: str) -> None:
     """Go on as ``python app.py`` would in this environment, and end with it."""
-    os.setsid()
     end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDONLY)
