@@ -19,8 +19,13 @@ MAX_DIGITS = 15
 INVALID_CHARACTER = "contains an invalid character: an unpaired surrogate or NUL."
 
 
-def first_problem(error: ValidationError, model: type[BaseModel], called: str = "field") -> tuple[str, str]:
-    """Return the name of the first wrong field and a sentence about it; ``called`` is what the fields are called."""
+def first_problem(
+    error: ValidationError, model: type[BaseModel], content: Any, called: str = "field"
+) -> tuple[str, str]:
+    """Return the name of the first wrong field and a sentence about it.
+
+    ``content`` is what was checked; ``called`` is what its fields are called.
+    """
     detail = _most_telling(error)
     name = str(detail["loc"][0]) if detail["loc"] else ""
     if len(detail["loc"]) > 1 and detail["type"] in ("extra_forbidden", "missing"):
@@ -35,19 +40,23 @@ def first_problem(error: ValidationError, model: type[BaseModel], called: str = 
     allowed = allowed_for(model, name)
     if detail["type"] == "missing":
         return name, f'"{name}" is missing; it must be {allowed}.'
-    element = _element(detail["loc"])
+    element = _path(detail["loc"], content)
     subject = f"it must be {allowed}" if element == name else f"{name} must be {allowed}"
     return name, f"{element} is {shown(detail['input'])}; {subject}."
 
 
-def _element(loc: tuple[int | str, ...]) -> str:
-    """Return what is wrong as a path: the field, or in a list the element of it, and the element's own field."""
-    name, *rest = loc or ("",)
-    if len(rest) > 1 and isinstance(rest[1], int):
-        rest = rest[1:]  # Before the place in the list stands which of several kinds the field takes.
-    if not rest or not isinstance(rest[0], int):
-        return str(name)
-    return f"{name}[{rest[0]}]" + (f".{rest[1]}" if len(rest) > 1 else "")
+def _path(loc: tuple[int | str, ...], content: Any) -> str:
+    """Return what is wrong as a path, such as ``messages[0].content``.
+
+    Between the steps to it stands which of several kinds a field takes, which is no step in the content.
+    """
+    path = ""
+    for step in loc:
+        if isinstance(content, list) and isinstance(step, int):
+            path, content = f"{path}[{step}]", content[step]
+        elif isinstance(content, dict) and step in content:
+            path, content = f"{path}.{step}" if path else str(step), content[step]
+    return path
 
 
 def allowed_for(model: type[BaseModel], name: str) -> str:

@@ -86,10 +86,11 @@ def object_in(text: str) -> dict[str, Any]:
 
 def read_arguments(kind: type[Arguments], text: str) -> Arguments:
     """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
+    given = object_in(text)
     try:
-        return kind.model_validate(object_in(text))
+        return kind.model_validate(given)
     except ValidationError as error:
-        raise ToolFailed(first_problem(error, kind)[1]) from None
+        raise ToolFailed(first_problem(error, kind, given)[1]) from None
 
 
 @cache

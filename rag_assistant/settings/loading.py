@@ -132,7 +132,7 @@ def _check(values: dict[str, Any], where: str) -> None:
     try:
         Settings(**values)
     except ValidationError as error:
-        name, sentence = first_problem(error, Settings, "setting")
+        name, sentence = first_problem(error, Settings, values, "setting")
         may_hold_key = name.endswith("_url") and bool({"@", "?"} & set(str(values[name])))
         if name in SECRET or may_hold_key:
             sentence = f"{name} has a value that is not allowed; it must be {allowed_for(Settings, name)}."

@@ -76,7 +76,7 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
     except RecursionError:
         raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
     except ValidationError as error:
-        name, sentence = first_problem(error, model)
+        name, sentence = first_problem(error, model, content)
         raise InvalidRequest(sentence, param=name or None) from None
 
 

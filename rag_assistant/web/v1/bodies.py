@@ -110,8 +110,9 @@ class StreamOptions(Lenient):
     include_usage: bool | None = False
 
 
-Metadata = Annotated[dict[str, str], Field(max_length=16)]
-METADATA = "an object of texts; conversation_id in it names a stored conversation, or is new"
+MAX_METADATA = 16
+Metadata = Annotated[dict[str, str], Field(max_length=MAX_METADATA)]
+METADATA = f"an object of up to {MAX_METADATA} texts; conversation_id in it names a stored conversation, or is new"
 
 
 class OpenAIBody(Strict):

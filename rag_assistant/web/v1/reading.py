@@ -79,13 +79,14 @@ def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None
 
     Raises InvalidRequest.
     """
-    name = header if header is not None else (body.metadata or {}).get("conversation_id")
+    where, name = "metadata.conversation_id", (body.metadata or {}).get("conversation_id")
+    if header is not None:
+        where, name = "X-Conversation-Id", header
     if name is None or name == NEW:
         return name
     if not (spells_number(name) and 1 <= int(name) <= MAX_INT32):
         raise InvalidRequest(
-            f'The conversation id is "{name}"; it must be a whole number from 1 to {MAX_INT32}, or new.',
-            param="metadata",
+            f'{where} is "{name}"; it must be a whole number from 1 to {MAX_INT32}, or new.', param=where
         )
     return int(name)
 
