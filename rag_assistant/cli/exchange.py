@@ -64,7 +64,7 @@ def import_command(services: Services) -> click.Command:
                         f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}"
                     )
             new = sum(one.new for one in outcomes)
-            skipped = f", {len(outcomes) - new} skipped: imported before" if new < len(outcomes) else ""
+            skipped = f", {len(outcomes) - new} skipped: already here" if new < len(outcomes) else ""
             click.echo(f"{_counted(new, 'conversation')} imported{skipped}.")
             if found.unreadable:
                 entries = "entry is" if found.unreadable == 1 else "entries are"

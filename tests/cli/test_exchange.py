@@ -57,7 +57,7 @@ def test_an_archive_imported_twice_doubles_nothing(shell: Shell, archive: Path) 
     before = state(shell)
     again = shell("import", str(archive))
     assert "geese.txt: here already, document 1\n" in again.stdout
-    assert "0 conversations imported, 4 skipped: imported before.\n" in again.stdout
+    assert "0 conversations imported, 4 skipped: already here.\n" in again.stdout
     assert state(shell) == before
 
 

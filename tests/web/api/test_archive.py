@@ -105,7 +105,7 @@ def test_the_page_exports_and_imports(client: FlaskClient, stub: StubModel) -> N
     assert 'href="/api/export"' in page
     archive = archive_of(client)
     sent = {"file": (io.BytesIO(archive), "rag-assistant.zip")}
-    assert "0 imported. 1 skipped: imported before." in client.post("/settings/import", data=sent, headers=PAGE).text
+    assert "0 imported. 1 skipped: already here." in client.post("/settings/import", data=sent, headers=PAGE).text
     client.delete(f"/api/conversations/{conversation}")
     client.post(f"/api/conversations/{conversation}/purge")
     sent = {"file": (io.BytesIO(archive), "rag-assistant.zip")}
