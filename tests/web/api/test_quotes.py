@@ -199,6 +199,14 @@ def test_it_summarises_by_whole_sentences(client: FlaskClient) -> None:
     assert client.post(f"/api/conversations/{conversation}/undo", json={}).json["view"]["summary"] is None
 
 
+def test_the_page_offers_to_summarise(client: FlaskClient) -> None:
+    conversation = ask(client)["conversation_id"]
+    page = client.get(f"/conversations/{conversation}", headers=PAGE).text
+    assert 'name="question" value="/compact"' in page
+    for shown in (page, client.get(f"/settings?conversation={conversation}", headers=PAGE).text):
+        assert '<option value="compact"' in shown
+
+
 def test_a_request_cannot_be_replayed_where_there_is_no_model(client: FlaskClient, shell_here: Shell) -> None:
     turn = ask(client, "What does the lamp burn?")["turn_id"]
     assert "No model is connected." in shell_here("history", "replay", str(turn)).stderr
