@@ -181,15 +181,15 @@ class Library:
             raise FileMissing(document_id, store.address) from error
 
     @contextmanager
-    def local_file(self, document_id: int) -> Iterator[Path]:
-        """Give the path of the uploaded file on this machine, for as long as it is worked with.
+    def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
+        """Give the path of the uploaded file on this machine, for as long as it is worked with, with its document.
 
         Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
         store, (document, file) = self._uploads.store, self._documents.with_file(document_id)
         try:
             with store.local(file, document.sha256) as path:
-                yield path
+                yield document, path
         except FileNotFoundError as error:
             raise FileMissing(document_id, store.address) from error
 

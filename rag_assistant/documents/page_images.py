@@ -72,38 +72,35 @@ class PagePictures:
 
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
-        document = self._documents.get(document_id)
-        if document.media_type not in DRAWN:
-            raise PageNotDrawn(f"{document.name} is no PDF and no image; its text is shown instead.")
-        key = document.sha256, view
+        key = _key(self._documents.get(document_id), view)
         known = self._known(key)
         if known is not None:
             return known
         if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
         try:
-            return self._known(key) or self._drawn(document, key)
+            return self._known(key) or self._drawn(document_id, view)
         finally:
             self._drawing.release()
 
-    def _drawn(self, document: Document, key: Wanted) -> bytes:
-        _, view = key
+    def _drawn(self, document_id: int, view: PageView) -> bytes:
         values = self._settings()
-        try:
-            with self._library.local_file(document.id) as path:
+        with self._library.local_file(document_id) as (document, path):
+            key = _key(document, view)  # A newer version may have taken its place since it was asked for.
+            try:
                 picture = draw_page(
                     path,
                     document.media_type,
                     view.page,
-                    self._mark(document.id, view),
+                    self._mark(document_id, view),
                     memory_mb=values.extraction_memory_mb,
                     timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
                 )
-        except ExtractionFailed as error:
-            with self._lock:
-                self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}
-                self._failed[key] = time.monotonic() + RETRY_INTERVAL_SECONDS, str(error)
-            raise PageNotDrawn(str(error)) from error
+            except ExtractionFailed as error:
+                with self._lock:
+                    self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}
+                    self._failed[key] = time.monotonic() + RETRY_INTERVAL_SECONDS, str(error)
+                raise PageNotDrawn(str(error)) from error
         with self._lock:
             self._kept[key] = picture
             while sum(map(len, self._kept.values())) > MAX_KEPT_BYTES:
@@ -137,3 +134,10 @@ class PagePictures:
         if scan is None:
             return mark
         return MarkedLines(*lines_marked(scan, mark.passage, before, mark.quote), view.whole)
+
+
+def _key(document: Document, view: PageView) -> Wanted:
+    """Return what a picture is kept under. Raises PageNotDrawn for a document of which none is drawn."""
+    if document.media_type not in DRAWN:
+        raise PageNotDrawn(f"{document.name} is no PDF and no image; its text is shown instead.")
+    return document.sha256, view

@@ -36,7 +36,7 @@ class DocumentReader:
         documents: DocumentStore,
         chunks: ChunkStore,
         scans: ScanStore,
-        local_file: Callable[[int], AbstractContextManager[Path]],
+        local_file: Callable[[int], AbstractContextManager[tuple[Document, Path]]],
         settings: Callable[[], Settings],
         is_closing: Callable[[], bool],
     ) -> None:
@@ -75,7 +75,7 @@ class DocumentReader:
     def _recognise_pages(self, document: Document) -> bool:
         """Recognise pages until other work waits; return whether all of the document are through."""
         settings = self._settings()
-        with self._local_file(document.id) as path:
+        with self._local_file(document.id) as (_, path):
             pages = recognise(
                 path,
                 document.media_type,
@@ -95,7 +95,7 @@ class DocumentReader:
     def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
         """Return what a document's file holds. Raises ExtractionFailed, ExtractionCancelled."""
         settings = self._settings()
-        with self._local_file(document.id) as path:
+        with self._local_file(document.id) as (_, path):
             return extract(
                 path,
                 document.media_type,

@@ -1,13 +1,18 @@
 """Documents over the API to test with: where one stands, what finds it, and a server that starts over the same data."""
 
 import io
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import Connection
 
 from rag_assistant.factory import create_app
+from rag_assistant.storage.database import Database
 from rag_assistant.web.services import Services
+from tests.web.conftest import until
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 
@@ -35,3 +40,23 @@ def running(environment: dict[str, str], **more: str) -> Iterator[tuple[FlaskCli
         yield app.test_client(), services
     finally:
         services.close()
+
+
+def replace_after_each_read(
+    services: Services, number: int, versions: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replace a document by a newer version each time this thread has read the database."""
+    read, here, replacing = Database.read, threading.current_thread(), threading.Lock()
+
+    @contextmanager
+    def read_and_replace(database: Database) -> Iterator[Connection]:
+        with read(database) as connection:
+            yield connection
+        if threading.current_thread() is not here or not versions or not replacing.acquire(blocking=False):
+            return
+        newer = versions.pop(0)
+        services.library.accept(io.BytesIO(newer), "newer.txt", replaces=number)
+        until(lambda: services.documents.get(number).size_bytes == len(newer))
+        replacing.release()
+
+    monkeypatch.setattr(Database, "read", read_and_replace)

@@ -1,27 +1,22 @@
 """Documents over the API: formats, states, sameness, search, deletion, refusals."""
 
-import contextlib
 import errno
 import hashlib
 import io
 import os
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import docx
 import pytest
 from flask.testing import FlaskClient
 from fpdf import FPDF
-from sqlalchemy import Connection
 
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.exchange.exporting import archived_documents
 from rag_assistant.extraction.extract import extract
-from rag_assistant.storage.database import Database
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
-from tests.web.api.documents import FACT, found
+from tests.web.api.documents import FACT, found, replace_after_each_read
 from tests.web.conftest import ask, until, upload
 
 
@@ -247,7 +242,7 @@ def test_a_file_that_is_replaced_while_it_is_asked_for_has_its_own_length_and_et
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = upload(client, FACT)["document_id"]
-    versions = [f"{FACT} {'Geese hiss. ' * times}" for times in (1, 2, 3)]
+    versions = [f"{FACT} {'Geese hiss. ' * times}".encode() for times in (1, 2, 3)]
     replace_after_each_read(services, number, versions, monkeypatch)
     with client.get(f"/api/documents/{number}/file") as response:
         assert response.get_etag() == (hashlib.sha256(response.data).hexdigest(), False)
@@ -260,7 +255,7 @@ def test_a_document_that_is_replaced_while_it_is_exported_is_archived_with_its_o
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     number = upload(client, FACT)["document_id"]
-    versions = [f"{FACT} Geese hiss."]
+    versions = [f"{FACT} Geese hiss.".encode()]
     replace_after_each_read(services, number, versions, monkeypatch)
     for document, file in archived_documents(services.documents, services.library.open_file):
         assert file is not None
@@ -276,26 +271,6 @@ def test_a_document_that_is_deleted_while_it_is_exported_is_left_out(client: Fla
     next(archived)
     services.library.remove(number - 1)
     assert list(archived) == []
-
-
-def replace_after_each_read(
-    services: Services, number: int, versions: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Replace a document by a newer version each time this thread has read the database."""
-    read, here, replacing = Database.read, threading.current_thread(), threading.Lock()
-
-    @contextlib.contextmanager
-    def read_and_replace(database: Database) -> Iterator[Connection]:
-        with read(database) as connection:
-            yield connection
-        if threading.current_thread() is not here or not versions or not replacing.acquire(blocking=False):
-            return
-        newer = versions.pop(0).encode()
-        services.library.accept(io.BytesIO(newer), "newer.txt", replaces=number)
-        until(lambda: services.documents.get(number).size_bytes == len(newer))
-        replacing.release()
-
-    monkeypatch.setattr(Database, "read", read_and_replace)
 
 
 @pytest.mark.parametrize(

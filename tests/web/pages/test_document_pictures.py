@@ -10,21 +10,23 @@ from flask.testing import FlaskClient
 from fpdf import FPDF
 
 from rag_assistant.documents import page_images
+from rag_assistant.documents.page_images import PageView
 from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_render import Mark
 from rag_assistant.web.services import Services
 from testkit.stub_model import Reply, StubModel
+from tests.web.api.documents import replace_after_each_read
 from tests.web.conftest import PAGE, ask, upload
 from tests.web.pages.document_rows import FACT, enter
 
 QUESTION = "How many geese does the keeper feed?"
 
 
-def a_pdf() -> bytes:
+def a_pdf(*more: str) -> bytes:
     pdf = FPDF()
     pdf.set_font("helvetica", size=12)
-    for text in ("Boats pass.", f"{FACT} Gulls steal bread."):
+    for text in ("Boats pass.", f"{FACT} Gulls steal bread.", *more):
         pdf.add_page()
         pdf.multi_cell(0, text=text)
     return bytes(pdf.output())
@@ -98,6 +100,20 @@ def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(
     response = client.get(f"/documents/{note}/pages/1.png", headers={"Accept": "application/json"})
     assert "note.txt is no PDF" in response.json["error"]["message"]
     assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
+
+
+@pytest.mark.usefixtures("read_here")
+def test_a_picture_is_kept_for_the_version_that_was_drawn(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_images, "draw_page", lambda path, *_asked, **_limits: path.read_bytes())
+    older, newer = a_pdf(), a_pdf("Swans hiss.")
+    number = upload(client, older, "geese.pdf")["document_id"]
+    replace_after_each_read(services, number, [newer], monkeypatch)
+    assert services.page_images.picture(number, PageView(1)) == newer
+    again = upload(client, older, "geese.pdf")["document_id"]
+    for document_id, content in ((again, older), (number, newer)):
+        assert services.page_images.picture(document_id, PageView(1)) == content
 
 
 def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(
