@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache, partial
@@ -29,6 +30,7 @@ MAX_HEAD_BYTES = 100_000
 MAX_ERROR_BYTES = 100_000
 MAX_BODY_BYTES = 16_000_000
 MAX_STREAM_BYTES = 256_000_000
+GZIP = zlib.MAX_WBITS | 16
 
 # Takes a connection whose answer has come to its end.
 Keep = Callable[[socket.socket], None]
@@ -188,6 +190,7 @@ class Body(httpx2.SyncByteStream):
         self._keep = keep
         self.max_bytes = MAX_BODY_BYTES
         self._pieces: list[bytes] = []
+        self._unpack: Callable[[bytes, int], bytes] | None = None
         self.on_body = self._pieces.append
         self._asked_for: int | None = None  # So many of them, where others follow; all, where none do.
         self._received_bytes = 0
@@ -231,13 +234,22 @@ class Body(httpx2.SyncByteStream):
                 raise httpx2.RemoteProtocolError("the connection was closed without an answer")
             if received > MAX_HEAD_BYTES + BYTES_AT_ONCE:
                 raise httpx2.RemoteProtocolError("the head of the answer does not end")
-        self.max_bytes = MAX_STREAM_BYTES if self.is_event_stream else MAX_BODY_BYTES
+        if self._header(b"content-encoding") == b"gzip":
+            # Nobody asked for it, but some proxies pack all that they pass on. A piece may unpack to a thousand times
+            # its bytes, so it may not be as long as a stream.
+            self._unpack = zlib.decompressobj(GZIP).decompress
+            self.headers = [(name, value) for name, value in self.headers if name.lower() != b"content-encoding"]
+        elif self.is_event_stream:
+            self.max_bytes = MAX_STREAM_BYTES
 
     @property
     def is_event_stream(self) -> bool:
         """Whether it comes as server-sent events."""
-        kinds = [value for name, value in self.headers if name.lower() == b"content-type"]
-        return bool(kinds) and kinds[0].startswith(b"text/event-stream")
+        return self._header(b"content-type").startswith(b"text/event-stream")
+
+    def _header(self, name: bytes) -> bytes:
+        """Return the value of a header, empty where there is none."""
+        return next((value for one, value in self.headers if one.lower() == name), b"")
 
     def as_response(self, request: httpx2.Request) -> httpx2.Response:
         """Return it as the SDK takes it, as an answer to a request."""
@@ -245,12 +257,20 @@ class Body(httpx2.SyncByteStream):
         return httpx2.Response(self.status, headers=self.headers, stream=stream, request=request)
 
     def read(self) -> bytes | None:
-        """Return the next piece, ``None`` at the end. Raises BlockingIOError, OverlongBody and what httpx2 raises."""
+        """Return the next piece, ``None`` at the end. Raises BlockingIOError, OverlongBody and what httpx2 raises.
+
+        A packed piece may give nothing yet.
+        """
         while not self._pieces:
             if self.is_complete or not self._receive():
                 return None
         piece = b"".join(self._pieces[: self._asked_for])
         self._pieces.clear()
+        if self._unpack is not None:
+            try:
+                piece = self._unpack(piece, self.max_bytes + 1)
+            except zlib.error as error:
+                raise httpx2.RemoteProtocolError(str(error)) from error
         self._received_bytes += len(piece)
         if self._received_bytes > self.max_bytes:
             raise OverlongBody(f"more than {self.max_bytes:,} bytes")

@@ -1,8 +1,10 @@
 """An endpoint that never ends, or that answers with what is no answer: an error that names it, in little memory."""
 
 import gc
+import gzip
 import json
 import tracemalloc
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 
@@ -32,6 +34,7 @@ from testkit.stub_model import Reply, StubModel
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+PACKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"
 WORDS = json.dumps({"choices": [{"index": 0, "delta": {"content": "geese " * 2000}}]}).encode()
 MANY_CALLS = json.dumps(
     {"choices": [{"delta": {"tool_calls": [{"function": {"name": "search_documents", "arguments": "{}"}}] * 3000}}]}
@@ -77,8 +80,10 @@ def answer(client: ModelClient, url: str) -> str:
         (STREAM, b"data: " + MANY_CALLS + b"\n\n", "more than 100 tools"),
         (STREAM, b"data: " + LONG_CALL + b"\n\n", "more than 200,000 characters"),
         (STREAM, b"data: " + WORDS + b"\n\n", "cut off after 1,000,000 characters"),
+        (PACKED, gzip.compress(bytes(60_000_000)), "more than 16,000,000"),
+        (PACKED, b"a" * 60_000, "without an answer"),
     ],
-    ids=["head", "promises", "protocol", "error", "body", "line", "calls", "arguments", "words"],
+    ids=["head", "promises", "protocol", "error", "body", "line", "calls", "arguments", "words", "packed", "unpacked"],
 )
 def test_what_never_ends_is_given_up(client: ModelClient, head: bytes, piece: bytes, error: str) -> None:
     with endless(head, piece) as url:
@@ -88,6 +93,35 @@ def test_what_never_ends_is_given_up(client: ModelClient, head: bytes, piece: by
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert peak < 60_000_000
+
+
+def packed(status: bytes, content: object) -> AbstractContextManager[str]:
+    """Serve JSON as a proxy does that packs whatever it passes on."""
+    body = gzip.compress(json.dumps(content).encode())
+    head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    return lying_endpoint(lambda _request: Shape(head % (status, len(body)) + body))
+
+
+def test_what_comes_packed_although_nobody_asked_for_it_is_read(client: ModelClient) -> None:
+    said = {"choices": [{"message": {"content": "Geese."}, "finish_reason": "stop"}]}
+    with packed(b"200 OK", said) as url:
+        assert answer(client, url) == "Geese."
+    with packed(b"200 OK", {"data": [{"id": "goose-7b"}]}) as url:
+        assert client.listed(Endpoint(url, None, None), ModelCall()) == ("goose-7b",)
+    with (
+        packed(b"503 Trouble", {"error": {"message": "Asleep."}}) as url,
+        pytest.raises(ModelFailed, match=r"failed \(503\): Asleep\."),
+    ):
+        answer(client, url)
+
+
+def test_the_text_of_a_packed_stream_is_there_as_it_arrives(client: ModelClient) -> None:
+    packer = zlib.compressobj(wbits=31)
+    word = packer.compress(b"data: " + WORDS + b"\n\n") + packer.flush(zlib.Z_SYNC_FLUSH)
+    sink = TextSink()
+    with lying_endpoint(lambda _request: Shape(PACKED + word)) as url, pytest.raises(AnswerInterrupted):
+        client.stream(Endpoint(url, None, "m"), REQUEST, ModelCall(), sink)
+    assert sink.text == "geese " * 2000
 
 
 def readers() -> int:
