@@ -54,6 +54,7 @@ PURE = (
         "conversations.extract",
         "exchange.archive",
         "exchange.chatgpt",
+        "exchange.contradictions",
         "exchange.librechat",
         "exchange.open_parts",
         "exchange.open_webui",

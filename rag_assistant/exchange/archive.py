@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
 
 from rag_assistant.errors import InvalidRequest, MalformedBody
+from rag_assistant.exchange.contradictions import contradictions
 from rag_assistant.exchange.open_parts import OpenParts
 from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation
 from rag_assistant.validation import storable
 
 FORMAT, VERSION = "rag-assistant", 1
+MAX_INT64 = 2**63 - 1
 KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation}
 
 
@@ -50,7 +53,7 @@ def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
 
 def _record(number: int, line: str) -> Any:
     try:
-        content = json.loads(line)
+        content = json.loads(line, parse_int=_int64, parse_float=_finite, parse_constant=_finite)
         if storable(line) != line or "\\u0000" in line or "\\ud" in line.lower():
             content = _storable(content)
     except (ValueError, RecursionError) as error:
@@ -64,11 +67,33 @@ def _record(number: int, line: str) -> Any:
             convert(content[kind], OpenParts, str_keys=True)
     except ValidationError as error:
         what, _, where = str(error).partition(" - at `$.")
-        wrong = where.rstrip("`") or "it"
-        raise InvalidRequest(f"Line {number} of the archive, {kind}: {wrong} is wrong ({what}).") from error
+        raise _wrong(number, kind, where.rstrip("`") or "it", what) from error
     if unknown := content[kind].get("overrides", {}).keys() - Overrides.__annotations__.keys():
         raise InvalidRequest(f"Line {number} of the archive, {kind}: overrides.{min(unknown)} is not known.")
+    if isinstance(record, WholeConversation):
+        for where, what in contradictions(record):
+            raise _wrong(number, kind, where, what)
     return record
+
+
+def _int64(digits: str) -> int:
+    """Return a whole number. Raises ValueError for one that is written to no stream."""
+    number = int(digits)
+    if abs(number) > MAX_INT64:
+        raise ValueError(f"the number {digits[:20]}... is too large")
+    return number
+
+
+def _finite(digits: str) -> float:
+    """Return a number. Raises ValueError for one that JSON does not have, and for one that is too large."""
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits[:20]} is no number")
+    return number
+
+
+def _wrong(number: int, kind: Any, wrong: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"Line {number} of the archive, {kind}: {wrong} is wrong ({what}).")
 
 
 def _storable(value: Any) -> Any:

@@ -5,12 +5,15 @@ They are compared with this, and kept as they came.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from rag_assistant.records.archive import Number
 from rag_assistant.records.questions import AnswerOptions
+
+# What the requests of an answer took in all.
+Sum = Annotated[int, Meta(ge=0)]
 
 
 class _Function(Struct):
@@ -28,33 +31,36 @@ class _Said(Struct):
     content: str | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
+    # Pictures stand beside questions.
+    images: Annotated[list[str], Meta(max_length=0)] = field(default_factory=list)
 
 
 class _Missing(Struct):
-    turn: int
+    turn: Number
     why: str
 
 
 class _Tokens(Struct):
-    passages: int
+    passages: Number
+    total: Number = 0
 
 
 class _History(Struct):
-    turns_kept: int
-    turns_dropped: int
+    turns_kept: Number
+    turns_dropped: Number
     tokens: _Tokens
     reason: str | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
-    recalled_turns: list[int] = field(default_factory=list)
+    left_out: dict[str, Number] = field(default_factory=dict)
+    recalled_turns: list[Number] = field(default_factory=list)
     missing: list[_Missing] = field(default_factory=list)
-    iterations_dropped: int = 0
+    iterations_dropped: Number = 0
 
 
 class _Doubt(Struct):
-    nth: int
+    nth: Number
     problem: Literal["number", "name", "negation", "words"]
     missing: list[str]
-    carried_by: int | None
+    carried_by: Number | None
 
 
 class _Source(Struct):
@@ -67,7 +73,15 @@ class _Source(Struct):
 
 
 class _Search(Struct):
-    found: int
+    found: Number
+
+
+class _Usage(Struct):
+    prompt_tokens: Sum = 0
+    completion_tokens: Sum = 0
+    cached_tokens: Sum = 0
+    requests: Sum = 1
+    finish_reason: str | None = None
 
 
 class _Answer(Struct):
@@ -75,6 +89,7 @@ class _Answer(Struct):
     sources: list[_Source] = field(default_factory=list)
     history: _History | None = None
     search: _Search | None = None
+    usage: _Usage | None = None
 
 
 class _Request(Struct):

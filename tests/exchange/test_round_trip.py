@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rag_assistant.errors import InvalidRequest
-from rag_assistant.exchange.archive import line_of
+from rag_assistant.exchange.archive import MAX_INT64, line_of
 from rag_assistant.exchange.files import read_export, write_archive
 from rag_assistant.exchange.importing import NO_DOCUMENT, ConversationImport
 from rag_assistant.presenters.turns import turn_data
-from rag_assistant.records import Rating, Scope, Source
+from rag_assistant.records import Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
@@ -44,7 +44,7 @@ SOURCES = st.builds(
     cited=st.booleans(),
 )
 REQUESTS: tuple[dict[str, Any], ...] = {}, {"max_history_turns": None}, {"document_ids": [NO_DOCUMENT], "tags": ["sea"]}
-FIGURES = st.none() | st.dictionaries(TEXTS, st.integers() | TEXTS, max_size=2)
+FIGURES = st.none() | st.dictionaries(TEXTS, st.integers(-MAX_INT64, MAX_INT64) | TEXTS, max_size=2)
 
 
 @st.composite
@@ -73,6 +73,7 @@ def turns(draw: Any) -> WholeTurn:
     rating = st.builds(
         Rating, st.sampled_from(("up", "down")), version=st.just(1), rated_at=MOMENTS, right_answer=st.none() | TEXTS
     )
+    others = {1: draw(answers())} if draw(st.booleans()) else {}
     return WholeTurn(
         question=draw(SAID),
         answer=draw(answers()),
@@ -83,8 +84,8 @@ def turns(draw: Any) -> WholeTurn:
         pinned=draw(st.booleans()),
         excluded=draw(st.booleans()),
         purged=draw(st.booleans()),
-        version=2,
-        others={1: draw(answers())} if draw(st.booleans()) else {},
+        version=1 + len(others),
+        others=others,
         rating=draw(st.none() | rating),
     )
 
@@ -94,23 +95,28 @@ def libraries(draw: Any) -> list[WholeConversation]:
     made: list[WholeConversation] = []
     first = draw(MOMENTS)
     for number in range(1, draw(st.integers(1, 3)) + 1):
-        summary = st.builds(WholeSummary, st.just([(1, 2), (4, 4)]), SAID, TEXTS, MOMENTS)
+        said = tuple(draw(st.lists(turns(), min_size=1, max_size=4)))
+        context_start = draw(st.integers(1, len(said) + 1))
+        view_start = draw(st.integers(context_start, len(said) + 1))
+        covered = [
+            (first, last) for first, last in runs_of(n for n in range(context_start, view_start) if draw(st.booleans()))
+        ]
         made.append(
             WholeConversation(
                 id=number,
                 title=draw(SAID),
                 created_at=first + timedelta(microseconds=number),
                 updated_at=draw(MOMENTS),
-                turns=tuple(draw(st.lists(turns(), min_size=1, max_size=3))),
+                turns=said,
                 key=draw(st.sampled_from((None, f"import:{number}"))),
                 branched_from=(draw(st.integers(1, number - 1)), draw(NUMBERS)) if draw(NUMBERS) > 5 < number else None,
                 pinned=draw(st.booleans()),
                 overrides=draw(st.sampled_from(({}, {"max_history_turns": 3, "on_overflow": "ask"}))),
                 scope=Scope((), tuple(draw(st.lists(SAID, max_size=1)))),
-                context_start=draw(NUMBERS),
-                view_start=draw(NUMBERS),
+                context_start=context_start,
+                view_start=view_start,
                 decided_until=draw(NUMBERS),
-                summary=draw(st.none() | summary),
+                summary=draw(st.builds(WholeSummary, st.just(covered), SAID, TEXTS, MOMENTS)) if covered else None,
             )
         )
     return made

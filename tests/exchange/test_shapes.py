@@ -130,6 +130,14 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
             '{"format": "rag-assistant", "version": 1}\n{"conversation": {"overrides": {"max_history_turns": "x"}}}',
             "Line 2 of the archive, conversation: ",
         ),
+        *(
+            (f'{HEAD}{{"conversation": {{"usage": {number}}}}}', f"Line 2 of the archive is not JSON ({said})")
+            for number, said in (
+                ("NaN", "NaN is no number"),
+                ("1e999", "1e999 is no number"),
+                ("9223372036854775808", "the number 9223372036854775808... is too large"),
+            )
+        ),
         (
             '{"format": "rag-assistant", "version": 1}\n{"document": {"id": 1, "name": "a", "sha256": "../x"}}',
             "Line 2 of the archive, document: sha256 is wrong",
@@ -148,9 +156,9 @@ def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None
     assert said in str(refused.value)
 
 
-def archived(turn: dict[str, Any]) -> str:
+def archived(*turns: dict[str, Any], **more: Any) -> str:
     one = {"id": 1, "title": "a", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
-    return HEAD + json.dumps({"conversation": one | {"turns": [turn]}})
+    return HEAD + json.dumps({"conversation": one | {"turns": turns} | more})
 
 
 @pytest.mark.parametrize(
@@ -158,10 +166,15 @@ def archived(turn: dict[str, Any]) -> str:
     [
         ({"answer": {"messages": [{"role": 1}]}}, "answer.messages[0].role is wrong"),
         ({"answer": {"messages": [{"role": "assistant", "content": {}}]}}, "answer.messages[0].content is wrong"),
+        ({"answer": {"messages": [{"role": "tool", "images": ["a"]}]}}, "answer.messages[0].images is wrong"),
         ({"answer": {"history": HISTORY | {"left_out": [1]}}}, "answer.history.left_out is wrong"),
         ({"answer": {"history": HISTORY | {"tokens": {}}}}, "answer.history.tokens is wrong"),
         ({"answer": {"search": {}}}, "answer.search is wrong"),
-        ({"answer": {"sources": [SOURCE | {"end": 10**30}]}}, "answer.sources[0].end is wrong"),
+        ({"answer": {"search": {"found": -1}}}, "answer.search.found is wrong"),
+        ({"answer": {"usage": {"prompt_tokens": None}}}, "answer.usage.prompt_tokens is wrong"),
+        ({"answer": {"history": HISTORY | {"turns_kept": -1}}}, "answer.history.turns_kept is wrong"),
+        ({"answer": {"history": HISTORY | {"recalled_turns": [2**40]}}}, "answer.history.recalled_turns[0] is wrong"),
+        ({"answer": {"sources": [SOURCE | {"end": 2**40}]}}, "answer.sources[0].end is wrong"),
         ({"request": {"document_ids": 7}}, "request.document_ids is wrong"),
         ({"request": {"tags": [["sea"]]}}, "request.tags[0] is wrong"),
         ({"others": {"2": {"history": HISTORY | {"missing": 3}}}}, "others[...].history.missing is wrong"),
@@ -173,3 +186,45 @@ def test_a_turn_that_could_not_be_shown_is_refused_by_what_is_wrong_in_it(part: 
     with pytest.raises(InvalidRequest) as refused:
         read_texts([archived(TURN | part)])
     assert f"Line 2 of the archive, conversation: turns[0].{said}" in str(refused.value)
+
+
+def summary(*covered: list[int]) -> dict[str, Any]:
+    return {"covered": covered, "text": "So.", "written_by": "extract", "created_at": "2026-01-01T00:00:00Z"}
+
+
+def rated(version: int) -> dict[str, Any]:
+    return TURN | {"rating": {"rating": "up", "version": version, "rated_at": "2026-01-01T00:00:00Z"}}
+
+
+FITTING = [
+    {"context_start": 4, "view_start": 4},
+    {"context_start": 1, "view_start": 4, "summary": summary([1, 1], [2, 2])},
+    {"turns": [rated(2) | {"version": 1, "others": {"2": {}, "3": {}}}]},
+]
+CONTRADICTING = [
+    ({"context_start": 0}, "context_start is wrong (0 is not from 1 to 4)"),
+    ({"context_start": 5, "view_start": 5}, "context_start is wrong (5 is not from 1 to 4)"),
+    ({"context_start": 2}, "view_start is wrong (1 is not from 2 to 4)"),
+    ({"view_start": 5}, "view_start is wrong (5 is not from 1 to 4)"),
+    *(
+        ({"context_start": 2, "view_start": 4, "summary": summary([2, 2], run)}, "summary.covered[1] is wrong")
+        for run in ([2, 3], [3, 4], [3, 2])
+    ),
+    ({"context_start": 2, "view_start": 4, "summary": summary([1, 2])}, "[1, 2] is no run of turns between 2 and 3"),
+    ({"turns": [TURN | {"version": 2}]}, "turns[0].version is wrong (2 is not from 1 to 1)"),
+    ({"turns": [TURN | {"others": {"3": {}}}]}, "turns[0].others is wrong (of 2 answers, none has the version 2)"),
+    ({"turns": [TURN | {"others": {"1": {}}}]}, "turns[0].others is wrong (of 2 answers, none has the version 2)"),
+    ({"turns": [TURN, rated(2)]}, "turns[1].rating.version is wrong (2 is not from 1 to 1)"),
+]
+
+
+@pytest.mark.parametrize("part", FITTING)
+def test_numbers_that_fit_the_turns_are_taken(part: dict[str, Any]) -> None:
+    assert len(read_texts([archived(TURN, TURN, TURN, **part)]).conversations) == 1
+
+
+@pytest.mark.parametrize(("part", "said"), CONTRADICTING)
+def test_numbers_that_do_not_fit_the_turns_are_refused(part: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        read_texts([archived(TURN, TURN, TURN, **part)])
+    assert said in str(refused.value)
