@@ -154,9 +154,12 @@ def _unread(
 
 
 def _standing(conversation: Conversation, before: int) -> list[LeftOut]:
-    """Return what a person's decisions leave out. A reset that made room for turn ``before`` is told with that turn."""
+    """Return what a person's decisions leave out. A reset that made room for turn ``before`` is told with that turn.
+
+    Where every turn of a run is pinned, none of it is left out.
+    """
     runs = []
-    for run in conversation.standing_runs:
+    for run in (run for run in conversation.standing_runs if run["turns"]):
         made_room = run.get("made_room", False) and conversation.context_start == before
         runs.append(left_out(**{k: v for k, v in run.items() if k != "made_room"}, by_reset=made_room))
     return runs

@@ -48,6 +48,19 @@ def test_compact_shows_its_summary(client: FlaskClient, stub: StubModel) -> None
     assert "Summary removed." in run(client, conversation, "/undo").json["text"]
 
 
+def test_the_history_of_a_summary_whose_turns_are_all_pinned_names_none_of_them(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    conversation = conversation_of(client, 4)
+    stub.replies.append(Reply("What was said."))
+    run(client, conversation, "/compact")
+    for turn in client.get(f"/api/conversations/{conversation}/turns").json["turns"][:2]:
+        assert client.patch(f"/api/turns/{turn['turn_id']}", json={"pinned": True}).status_code == 200
+    text = run(client, conversation, "/history").json["text"]
+    assert "Summarised: turns 1 and 2." in text
+    assert "- " not in text
+
+
 def test_help_lists_every_command(client: FlaskClient) -> None:
     text = run(client, conversation_of(client, 1), "/help").json["text"]
     names = [line.split(":")[0] for line in text.splitlines()]
