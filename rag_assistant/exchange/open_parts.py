@@ -48,8 +48,10 @@ class _Tokens(Struct):
 class _History(Struct):
     turns_kept: Number
     turns_dropped: Number
+    messages_dropped: Number
     tokens: _Tokens
-    reason: str | None = None
+    reason: str | None
+    max_history_turns: Number | None = None
     left_out: dict[str, Number] = field(default_factory=dict)
     recalled_turns: list[Number] = field(default_factory=list)
     missing: list[_Missing] = field(default_factory=list)
@@ -74,6 +76,9 @@ class _Source(Struct):
 
 class _Search(Struct):
     found: Number
+    query: str | None = None
+    by: str | None = None
+    leans_on: str | None = None
 
 
 class _Usage(Struct):

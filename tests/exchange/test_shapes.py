@@ -14,7 +14,14 @@ from tests.exchange import samples
 
 HEAD = '{"format": "rag-assistant", "version": 1}\n'
 # What the record of a conversation leaves open, as an export has it.
-HISTORY: dict[str, Any] = {"turns_kept": 1, "turns_dropped": 0, "tokens": {"passages": 0}, "left_out": {}}
+HISTORY: dict[str, Any] = {
+    "turns_kept": 1,
+    "turns_dropped": 0,
+    "messages_dropped": 0,
+    "reason": None,
+    "tokens": {"passages": 0},
+    "left_out": {},
+}
 SOURCE = {"n": 1, "document_id": 1, "document": "a", "page": None, "start": 0, "end": 4, "text": "Sea.", "score": 0.5}
 TURN: dict[str, Any] = {
     "question": "Why?",
@@ -172,6 +179,8 @@ def archived(*turns: dict[str, Any], **more: Any) -> str:
         ({"answer": {"search": {}}}, "answer.search is wrong"),
         ({"answer": {"search": {"found": -1}}}, "answer.search.found is wrong"),
         ({"answer": {"usage": {"prompt_tokens": None}}}, "answer.usage.prompt_tokens is wrong"),
+        ({"answer": {"search": {"found": 1, "query": 7}}}, "answer.search.query is wrong"),
+        ({"answer": {"history": HISTORY | {"max_history_turns": -1}}}, "answer.history.max_history_turns is wrong"),
         ({"answer": {"history": HISTORY | {"turns_kept": -1}}}, "answer.history.turns_kept is wrong"),
         ({"answer": {"history": HISTORY | {"recalled_turns": [2**40]}}}, "answer.history.recalled_turns[0] is wrong"),
         ({"answer": {"sources": [SOURCE | {"end": 2**40}]}}, "answer.sources[0].end is wrong"),

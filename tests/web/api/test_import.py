@@ -13,7 +13,7 @@ from rag_assistant.web.services import Services
 from testkit.people import add_person, client_of, quick_passwords
 from testkit.stub_model import StubModel
 from tests.exchange import samples
-from tests.web.conftest import ask
+from tests.web.conftest import PAGE, ask
 
 URL = "/api/conversations/import"
 
@@ -69,6 +69,36 @@ def test_a_copied_turn_of_a_branch_is_erased_with_its_original(client: FlaskClie
     client.post(URL, json=samples.chatgpt())
     client.delete(f"/api/turns/{turns_of(client, 1)[0]['turn_id']}?permanently=1")
     assert [turns_of(client, n)[0]["status"] for n in (1, 2, 3)] == ["erased"] * 3
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"turns_dropped": 2},
+        {"left_out": {"turn_limit": 3}},
+        {"turns_kept": 99, "recalled_turns": [99], "missing": [{"turn": 99, "why": "elsewhere"}]},
+    ],
+)
+def test_a_turn_with_figures_that_contradict_each_other_is_shown(client: FlaskClient, figures: dict[str, Any]) -> None:
+    moment = "2026-01-01T00:00:00Z"
+    history: dict[str, Any] = {
+        "turns_kept": 0,
+        "turns_dropped": 0,
+        "messages_dropped": 0,
+        "reason": None,
+        "left_out": {},
+    }
+    answer = {
+        "messages": [{"role": "assistant", "content": "So."}],
+        "history": history | {"tokens": {"passages": 0}} | figures,
+    }
+    turn = {"question": "Why?", "created_at": moment, "answer": answer}
+    one = {"id": 1, "title": "a", "created_at": moment, "updated_at": moment, "turns": [turn, turn]}
+    lines = [{"format": "rag-assistant", "version": 1}, {"conversation": one}]
+    sent = client.post(URL, data="\n".join(map(json.dumps, lines)), content_type="application/x-ndjson")
+    assert len(sent.json["imported"]) == 1
+    for address in ("/conversations/1", "/turns/2", "/api/turns/2", "/api/turns/2/stream", "/api/conversations/1"):
+        assert (address, client.get(address, headers=PAGE).status_code) == (address, 200)
 
 
 def test_a_form_with_the_zip_file_of_chatgpt_is_taken(client: FlaskClient) -> None:
