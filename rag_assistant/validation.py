@@ -9,7 +9,7 @@ import json
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, BaseModel, ValidationError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -62,7 +62,8 @@ def _path(loc: tuple[int | str, ...], content: Any) -> str:
 def allowed_for(model: type[BaseModel], name: str) -> str:
     """Return what a field takes, in words; every field of our models says it in its ``allowed`` extra."""
     for key, field in model.model_fields.items():
-        if name in (key, field.alias):
+        aliases = field.validation_alias
+        if name in (key, field.alias, *(aliases.choices if isinstance(aliases, AliasChoices) else ())):
             extra = field.json_schema_extra
             return str(extra["allowed"]) if isinstance(extra, dict) and "allowed" in extra else "of another type"
     return "of another type"

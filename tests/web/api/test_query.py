@@ -191,6 +191,7 @@ def test_system_messages_can_be_merged_into_one(client: FlaskClient, services: S
         ({"question": " \n"}, 422, "InvalidRequest", "The question is empty"),
         ({"question": "x" * 8001}, 422, "InvalidRequest", "has 8001 characters; the limit is 8000"),
         ({"question": 7}, 422, "InvalidRequest", "question is 7; it must be text"),
+        ({"query": 7}, 422, "InvalidRequest", "query is 7; it must be text"),
         ({"question": "a", "query": "b"}, 422, "InvalidRequest", "mean the same"),
         ({"question": "a", "conversation_id": 77}, 404, "ConversationNotFound", "There is no conversation 77."),
         ({"question": "a", "conversation_id": "1"}, 422, "InvalidRequest", 'conversation_id is "1"'),
