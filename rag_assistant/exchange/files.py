@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
 import zipfile
@@ -21,7 +22,7 @@ ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
 # What ChatGPT calls it, in one part or in many.
 CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 ZIP = b"PK\x03\x04"
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 def read_export(file: IO[bytes], max_bytes: int) -> Export:
@@ -36,7 +37,7 @@ def read_export(file: IO[bytes], max_bytes: int) -> Export:
     try:
         with zipfile.ZipFile(file) as packed:
             return _read_zip(packed, max_bytes)
-    except BROKEN as error:
+    except (*BROKEN, OSError) as error:  # What bz2 cannot unpack, and a place before the file begins.
         raise MalformedBody(f"The zip file cannot be read ({error}).") from error
 
 

@@ -127,6 +127,20 @@ def test_other_files_are_refused_by_name(empty: FlaskClient, kind: str, body: by
     assert (refused.status_code, said in refused.json["error"]["message"]) == (status, True), refused.text
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_zip_file_is_refused(empty: FlaskClient, packing: int) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", packing) as archive:
+        archive.writestr("conversations.json", json.dumps(samples.chatgpt()))
+    whole, middle, end = packed.getvalue(), len(packed.getvalue()) // 3, packed.getvalue().rindex(b"PK\x05\x06")
+    damaged = whole[:middle] + bytes(100) + whole[middle + 100 :]
+    # Its directory would begin before the file does.
+    misplaced = whole[: end + 16] + b"\xff" * 3 + whole[end + 19 :]
+    for sent in (damaged, misplaced):
+        refused = empty.post(URL, data=sent, content_type="application/zip")
+        assert (refused.status_code, "The zip file cannot be read" in refused.text) == (400, True), refused.text
+
+
 def test_a_form_without_a_file_is_refused(client: FlaskClient) -> None:
     refused = client.post(URL, data={"file": "text"}, content_type="multipart/form-data")
     assert refused.status_code == 422
