@@ -30,7 +30,7 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
         node, above = waiting.pop()
         if not isinstance(node, dict):
             continue
-        message = _message(node, above, list(messages)[-1] if linear and messages else None)
+        message = _message(node, above, next(reversed(messages), None) if linear else None)
         messages[message.id] = message
         children = node.get("children")
         waiting += [(child, message.id) for child in reversed(children if isinstance(children, list) else [])]
@@ -40,7 +40,7 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
         id=text_in(one["conversationId"]),
         title=text_in(one.get("title")),
         messages=messages,
-        current=list(messages)[-1] if messages else None,
+        current=next(reversed(messages), None),
         created_at=min(moments, default=None),
         updated_at=max(moments, default=None),
     )

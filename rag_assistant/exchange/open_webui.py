@@ -8,8 +8,10 @@ from typing import Any
 from rag_assistant.exchange.trees import MessageTree, TreeMessage, moment, text_in
 
 PRODUCT = "Open WebUI"
-# What the page folds: thoughts and tool calls, written into the answer.
-FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"[^>]*>.*?</details>\s*', re.DOTALL)
+# What the page folds: thoughts and tool calls, written into the answer. To look for both with one expression would read
+# the rest of a text once more for each beginning that has no end.
+FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+FOLDED_END = re.compile(r"</details>\s*")
 
 
 def is_open_webui(one: Any) -> bool:
@@ -48,8 +50,16 @@ def _messages(one: dict[str, Any]) -> Any:
 def _message(name: str, node: dict[str, Any]) -> TreeMessage:
     parent = node["parentId"] if isinstance(node.get("parentId"), str) else None
     role = node.get("role")
-    text = FOLDED.sub("", text_in(node.get("content"))).strip()
+    text = _without_folded(text_in(node.get("content"))).strip()
     if role not in ("user", "assistant") or not text:
         return TreeMessage(name, parent, "hidden")
     model = text_in(node.get("model")) or None
     return TreeMessage(name, parent, role, text, moment(node.get("timestamp")), model if role == "assistant" else None)
+
+
+def _without_folded(text: str) -> str:
+    kept, at = [], 0
+    while (begin := FOLDED.search(text, at)) and (end := FOLDED_END.search(text, begin.end())):
+        kept.append(text[at : begin.start()])
+        at = end.end()
+    return "".join([*kept, text[at:]])

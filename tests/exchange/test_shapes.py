@@ -107,6 +107,13 @@ def test_thousands_of_answers_to_one_question_are_as_many_branches() -> None:
     assert {one.branched_from for one in branches} == {(first.id, 1)}
 
 
+def test_thoughts_without_an_end_are_text_however_many_begin() -> None:
+    content = samples.open_webui()
+    text = '<details type="reasoning">' * 200_000
+    content[0]["chat"]["history"]["messages"]["b"]["content"] = text
+    assert text in [turn.answer.messages[0]["content"] for one in read(content) for turn in one.turns]
+
+
 def test_a_circle_of_messages_ends() -> None:
     content = samples.librechat()
     content["messages"][0]["parentMessageId"] = "a"
