@@ -108,6 +108,6 @@ def test_an_embedding_endpoint_that_fails_is_named_without_its_key(
 @pytest.mark.parametrize("wrong", ["word2vec", "endpoint", "endpoint:", "chroma:", "chroma:A B", "chroma:nope"])
 def test_a_wrong_embedder_stops_the_start(environment: dict[str, str], wrong: str) -> None:
     with pytest.raises(
-        SettingsError, match=f'embedder is "{wrong}"; it must be builtin, builtin-multilingual, or endpoint'
+        SettingsError, match=f'embedder is "{wrong}"; it must be builtin, builtin-multilingual, endpoint:MODEL'
     ):
         create_app(environment | {"EMBEDDER": wrong})
