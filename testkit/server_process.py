@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import http.client
 import itertools
@@ -48,7 +49,6 @@ STREAM_TIMEOUT_SECONDS = 120
 MIN_EPHEMERAL_PORT = 32_768
 # Below those, for each process that tests: a server that is started again finds its port free.
 FIRST_PORT, PORTS_OF_A_PROCESS = 20_000, 500
-_HOLDERS: list[socket.socket] = []  # Until the end of this process.
 
 Launch = Callable[[dict[str, str], Path], Launched]
 
@@ -194,7 +194,7 @@ def _own_ports() -> Iterator[int]:
         with contextlib.suppress(OSError):
             holder.bind(("127.0.0.1", first))
             holder.listen()
-            _HOLDERS.append(holder)
+            atexit.register(holder.close)
             return itertools.cycle(range(first + 1, first + PORTS_OF_A_PROCESS))
         holder.close()
     raise RuntimeError("Too many processes test on this machine.")
