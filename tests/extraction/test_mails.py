@@ -66,6 +66,15 @@ def test_what_is_damaged_in_an_attachment_is_told_with_its_name(tmp_path: Path) 
     )
 
 
+def test_an_attachment_is_named_by_what_can_be_shown_of_its_name(tmp_path: Path) -> None:
+    mail = a_mail()
+    mail.add_attachment("Seventeen.", filename="geese.txt")
+    content = mail.as_bytes().replace(b'"geese.txt"', b'"g\xe4nse\t' + b"x" * 300 + b'"')
+    found = read(tmp_path, content)
+    assert "# Attachment: g\ufffdnse xxx" in found.text
+    assert len(found.text) < 400
+
+
 def test_a_signature_is_no_attachment(tmp_path: Path) -> None:
     mail = a_mail()
     mail.add_attachment(b"-----BEGIN PGP SIGNATURE-----", maintype="application", subtype="pgp-signature", filename="s")

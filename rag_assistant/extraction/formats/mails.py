@@ -18,7 +18,7 @@ from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.converted import read_converted
 from rag_assistant.extraction.formats.kinds import EML, MBOX, media_type_of
 from rag_assistant.extraction.formats.markup import heading, joined
-from rag_assistant.extraction.formats.texts import decoded
+from rag_assistant.extraction.formats.texts import clean, decoded
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ Read: TypeAlias = Callable[[bytes, str], ExtractedText]
 
 BYTES_TO_RECOGNISE = 4096
 MOST_NAMED = 3
+MAX_NAME_CHARS = 200
 # They vouch for a mail, and say nothing themselves.
 SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
 UNNAMED = "without a name"
@@ -50,7 +51,8 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
     mail = read_converted(content, media_type)
     attachments, whole = _attachments(content, media_type)
     blocks, warnings, unread = [mail.text], [mail.warning], []
-    for name, attached in attachments:
+    for given, attached in attachments:
+        name = _readable(given)
         try:
             found = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
         except (ExtractionFailed, UnsupportedDocument):
@@ -106,6 +108,11 @@ def _attachments(content: bytes, media_type: str) -> tuple[list[tuple[str, bytes
     return found, True
 
 
+def _readable(name: str) -> str:
+    """Return a name as it can be shown; mails may name an attachment in any bytes."""
+    return " ".join(clean(name).split())[:MAX_NAME_CHARS] or UNNAMED
+
+
 def _attached_to_eml(content: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield what is attached; of a mail that is forwarded in this one, too, whose text is part of this one's."""
     for part in email.message_from_bytes(content, policy=email.policy.default).walk():
@@ -118,7 +125,7 @@ def _attached_to_eml(content: bytes) -> Iterator[tuple[str, bytes]]:
             if is_text and charset is not None:
                 with suppress(LookupError):
                     attached = attached.decode(charset, "replace").encode()
-            yield part.get_filename() or UNNAMED, attached
+            yield part.get_filename() or "", attached
 
 
 def _attached_to_msg(content: bytes) -> Iterator[tuple[str, bytes]]:
@@ -129,7 +136,7 @@ def _attached_to_msg(content: bytes) -> Iterator[tuple[str, bytes]]:
         for folder, *inner in file.listdir(streams=False, storages=True):
             if folder.startswith(MSG_ATTACHMENT) and not inner:
                 names = (_property(file, folder, which).decode(encoding, "replace") for which, encoding in MSG_NAMES)
-                yield next(filter(None, names), UNNAMED), _property(file, folder, MSG_DATA)
+                yield next(filter(None, names), ""), _property(file, folder, MSG_DATA)
 
 
 def _property(file: Any, folder: str, which: str) -> bytes:
