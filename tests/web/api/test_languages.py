@@ -44,7 +44,7 @@ def test_it_takes_over_in_the_background_and_finds_across_languages(
     other.start()
     try:
         until(lambda: (serving := other.embeddings.serving()) is not None and "multilingual" in serving.key)
-        query = {"q": "How many birds does the keeper feed?"}
+        query = {"q": "How many geese does the lighthouse keeper feed?"}
         passages = again.test_client().get("/api/search", query_string=query).json["passages"]
         assert passages[0]["text"] == GERMAN
     finally:
