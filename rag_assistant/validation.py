@@ -72,9 +72,9 @@ def allowed_for(model: type[BaseModel], name: str) -> str:
 def shown(value: Any) -> str:
     """Return a value as JSON, shortened, for a message."""
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = storable(json.dumps(value, ensure_ascii=False))
     except (TypeError, ValueError):
-        text = repr(value)
+        text = storable(repr(value))
     return text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[: MAX_SHOWN_VALUE_CHARS - 3] + "..."
 
 

@@ -15,7 +15,7 @@ from rag_assistant.exchange.librechat import is_librechat, read_librechat
 from rag_assistant.exchange.open_webui import is_open_webui, read_open_webui
 from rag_assistant.exchange.trees import MessageTree, conversations_of
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
-from rag_assistant.validation import shown
+from rag_assistant.validation import shown, storable
 
 READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
     (is_chatgpt, read_chatgpt),
@@ -77,6 +77,6 @@ def _in_words(content: Any) -> str:
     if isinstance(content, list):
         return f"a list that begins with {_in_words(content[0])}" if content else "an empty list"
     if isinstance(content, dict):
-        names = ", ".join(f'"{name[:40]}"' for name in list(content)[:MAX_NAMED_FIELDS])
+        names = ", ".join(f'"{storable(name[:40])}"' for name in list(content)[:MAX_NAMED_FIELDS])
         return f"an object with the fields {names}" if names else "an empty object"
     return shown(content)

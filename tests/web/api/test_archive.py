@@ -116,7 +116,14 @@ def test_the_page_exports_and_imports(client: FlaskClient, stub: StubModel) -> N
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "said"), [(b"PK\x03\x04nonsense", 400, "zip"), (b"", 400, ""), (b"{}", 422, "")]
+    ("content", "status", "said"),
+    [
+        (b"PK\x03\x04nonsense", 400, "zip"),
+        (b"", 400, ""),
+        (b"{}", 422, ""),
+        (b'"\\ud800"', 422, "The file holds"),
+        (b'[{"\\ud800": 1}]', 422, "an object with the fields"),
+    ],
 )
 def test_the_page_says_what_is_wrong_with_a_file(empty: FlaskClient, content: bytes, status: int, said: str) -> None:
     answer = empty.post("/settings/import", data={"file": (io.BytesIO(content), "x.zip")}, headers=PAGE)
