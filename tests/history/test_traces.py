@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, get_args
 
+import pytest
+
 from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import HistoryPolicy, HistoryStrategy, estimate_tokens, fit_history
 from rag_assistant.history.budget import count_messages
@@ -48,6 +50,7 @@ def policies(messages: list[Message]) -> Iterator[HistoryPolicy]:
                 )
 
 
+@pytest.mark.timeout(3600)  # All of them take ten minutes of a core.
 def test_no_request_of_a_real_trace_becomes_one_that_a_provider_refuses() -> None:
     figures: Counter[str] = Counter()
     place = 0

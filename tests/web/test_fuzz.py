@@ -42,7 +42,7 @@ def names() -> list[str]:
     return sorted(fields | {"q", "limit", "before", "after", "start", "end", "format", "file", "page", "n"})
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("count", [1, pytest.param(400, marks=[pytest.mark.long, pytest.mark.timeout(900)])])
 def test_no_request_is_an_error_of_ours(app: Flask, client: FlaskClient, count: int) -> None:
     ask(client)
     upload(client, b"Geese fly south in autumn.", "geese.txt")
