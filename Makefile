@@ -30,7 +30,8 @@ INDEX = $$($(PIP) config list 2>/dev/null | sed -n "s/^[^=]*\.index-url='\(.*\)'
 install = UV_DEFAULT_INDEX="$(INDEX)" $(BIN)/uv pip install --quiet --python $(1) $(2) 2>/dev/null \
 	|| $(PIP) --python $(1) install --quiet --no-compile $(2)
 # The process that reads a document may write no file, so it would compile what it alone loads for each document.
-COMPILE_READERS = $(BIN)/python -m compileall -q rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
+# olefile brings a module for Python 2 along.
+COMPILE_READERS = $(BIN)/python -m compileall -q -x olefile2 rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
 	| grep -E '/(charset_normalizer|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
 
 # The extras, all of which the tests need.
