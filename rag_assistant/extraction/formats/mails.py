@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 Read: TypeAlias = Callable[[bytes, str], ExtractedText]
 
 BYTES_TO_RECOGNISE = 4096
-MOST_NAMED = 3
+MAX_NAMED = 3
 MAX_NAME_CHARS = 200
 # They vouch for a mail, and say nothing themselves.
 SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
@@ -64,9 +64,9 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
         if found.scans or not found.text.strip():
             unread.append(name)
     if unread:
-        names = ", ".join(unread[:MOST_NAMED])
-        if len(unread) > MOST_NAMED:
-            names += f" and {len(unread) - MOST_NAMED} more"
+        names = ", ".join(unread[:MAX_NAMED])
+        if len(unread) > MAX_NAMED:
+            names += f" and {len(unread) - MAX_NAMED} more"
         warnings.append(f"Attachments that were not read, or only in part: {names}. Add them separately.")
     if not whole:
         warnings.append("This mail is damaged: not all of its attachments could be found.")

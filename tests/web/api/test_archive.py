@@ -10,6 +10,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.exchange.files import read_export
 from rag_assistant.web.services import Services
 from testkit.people import add_person, client_of, quick_passwords, token_client
 from testkit.stub_model import Reply, StubModel
@@ -130,3 +131,27 @@ def test_the_page_says_what_is_wrong_with_a_file(empty: FlaskClient, content: by
     assert answer.status_code == status
     assert 'class="error" role="alert"' in answer.text
     assert said in answer.text
+
+
+def test_whatever_became_of_a_conversation_its_export_is_taken(client: FlaskClient, services: Services) -> None:
+    first = ask(client, "Why?")
+    conversation, turn = first["conversation_id"], first["turn_id"]
+    services.assistant.regenerate(turn)
+    services.assistant.wait(turn)
+    assert client.put(f"/api/turns/{turn}/rating", json={"rating": "down"}).status_code == 200
+    asked = [ask(client, f"And {n}?", conversation_id=conversation)["turn_id"] for n in range(7)]
+
+    def turns_read_back() -> list[int]:
+        return [len(one.turns) for one in read_export(io.BytesIO(archive_of(client)), 10_000_000).conversations]
+
+    assert turns_read_back() == [8]
+    for command in ("/compact", "/undo", "/compact", "/reset", "/undo"):
+        assert client.post(f"/api/conversations/{conversation}/commands", json={"command": command}).status_code == 200
+        assert turns_read_back() == [8]
+    for one in asked[:2]:
+        assert client.patch(f"/api/turns/{one}", json={"pinned": True}).status_code == 200
+        assert turns_read_back() == [8]
+    ask(client, "Edited?", conversation_id=conversation, edits_turn=asked[3])
+    for one in (turn, *asked):
+        services.eraser.erase(one)
+        assert turns_read_back() == [8, 5]
