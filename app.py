@@ -4,7 +4,7 @@ import shlex
 import sys
 
 from rag_assistant.__main__ import load_environment, main
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 
 if __name__ == "__main__":
     # As it was typed, so that what --help prints works when it is typed again.
@@ -13,7 +13,7 @@ else:
     load_environment()
 
     from rag_assistant import cli
-    from rag_assistant.factory import create_app
+    from rag_assistant.web import create_app
 
     try:
         app = create_app()

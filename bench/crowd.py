@@ -30,8 +30,8 @@ from rag_assistant.storage.tables import (
     now,
     turns,
 )
-from testkit.embedders import WordHashEmbedder
-from testkit.shelf import KEY
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.shelf import KEY
 
 CONVERSATIONS = 100_000
 DOCUMENTS = 10_000

@@ -15,7 +15,7 @@ from typing import Any
 from bench.rivals.measure import SIZES, STORED, measured
 from bench.rivals.rival import Limit, Message, Rival
 from rag_assistant.history import FittedHistory, HistoryPolicy, fit_history
-from testkit.shared_data import SHARED
+from tests.testkit.shared_data import SHARED
 
 PROJECT = Path(__file__).resolve().parents[1]
 RIVALS_PYTHON = Path(os.environ.get("RIVALS_PYTHON", PROJECT / ".venv-rivals" / "bin" / "python"))

@@ -18,9 +18,9 @@ import psutil
 
 from bench.retrieval import sets
 from bench.stage import cpu_seconds, open_database
-from rag_assistant.errors import IndexUnavailable
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk, NewDocument
+from rag_assistant.records.errors import IndexUnavailable
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex

@@ -16,12 +16,12 @@ from bench.indexes import fill
 from bench.stage import open_database, wait_until_ready
 from bench.words import text_of
 from rag_assistant.documents.embedding import CHUNKS_AT_ONCE
-from rag_assistant.factory import create_app
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.runtime import courtesy
+from rag_assistant.services import Services
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.web.services import Services
+from rag_assistant.web import create_app
 
 DOCUMENTS = 8
 WORDS_OF_A_CHUNK = 120

@@ -25,8 +25,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from testkit.server_process import PROJECT, Launch, ServerProcess, run_command
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_process import PROJECT, Launch, ServerProcess, run_command
+from tests.testkit.stub_model import Reply, StubModel
 
 ROUNDS = 8
 BLOCK_SECONDS = 2.0

@@ -14,7 +14,7 @@ from typing import Any
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 from bench.stage import add_conversation, open_database, percentile, server, wait_for
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 
 CHROMIUM = "/usr/bin/chromium"
 LONG_TRANSCRIPT = 2_000

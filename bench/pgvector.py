@@ -20,8 +20,8 @@ from sqlalchemy import insert, text
 
 from bench.embedders import Wordllama
 from bench.retrieval import sets
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Scope
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.indexes.exact import ExactIndex

@@ -7,8 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 TIMES = 5
 PAUSE_SECONDS = 0.003

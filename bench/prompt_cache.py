@@ -13,7 +13,7 @@ from typing import Any
 from bench.words import text_of
 from rag_assistant.history import HistoryPolicy, fit_history
 from rag_assistant.records import Message
-from testkit.gguf import carried_gguf
+from tests.testkit.gguf import carried_gguf
 
 WINDOW = 20
 SLACKS = (0, 5, 10)

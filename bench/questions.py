@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 
-from rag_assistant.factory import create_app
 from rag_assistant.records import Question
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 
 # Each question with facts of which one must stand in the answer, and how the name of the page that holds it begins.
 QUESTIONS = [

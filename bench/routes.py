@@ -27,10 +27,10 @@ from bench.aims import Figure, Figures
 from bench.crowd import Crowd
 from bench.stage import application, open_database, wait_until_ready
 from bench.words import common_words
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.routes import path_of, routes, send
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.routes import path_of, routes, send
+from tests.testkit.stub_model import Reply, StubModel
 
 CALLS = 3
 SHOWN = 12

@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 from sqlalchemy import insert, text
 
-from cluster.cluster import free_ports
-from cluster.postgres import Postgres
+from deploy.cluster.cluster import free_ports
+from deploy.cluster.postgres import Postgres
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex

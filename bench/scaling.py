@@ -22,12 +22,12 @@ import psycopg
 from bench.relay import Relay
 from bench.stage import fill_library
 from bench.words import text_of
-from cluster.cluster import Cluster, free_ports
-from cluster.postgres import Postgres
+from deploy.cluster.cluster import Cluster, free_ports
+from deploy.cluster.postgres import Postgres
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
-from testkit.server_process import ServerProcess, run_command
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_process import ServerProcess, run_command
+from tests.testkit.stub_model import Reply, StubModel
 
 CHUNKS = 1_000
 CLIENTS = 8

@@ -20,11 +20,11 @@ from flask import Flask
 from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
-from rag_assistant.extracted import ExtractedText
-from rag_assistant.factory import create_app
 from rag_assistant.records import Chunk, NewDocument
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.terms import index_terms
+from rag_assistant.services import Services
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -32,10 +32,10 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.rows import UNFINISHED
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import conversations, messages, turns
-from rag_assistant.web.services import Services
-from testkit.embedders import WordHashEmbedder
-from testkit.server_process import ServerProcess, run_command
-from testkit.stub_model import StubModel
+from rag_assistant.web import create_app
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.server_process import ServerProcess, run_command
+from tests.testkit.stub_model import StubModel
 
 PROJECT = Path(__file__).resolve().parents[1]
 EMBEDDER = "all-MiniLM-L6-v2-int8"

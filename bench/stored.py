@@ -9,8 +9,8 @@ from pathlib import Path
 
 from bench.aims import Figure, Figures
 from bench.stage import application, wait_until_ready
-from testkit.stub_model import StubModel
-from testkit.talk import Talk
+from tests.testkit.stub_model import StubModel
+from tests.testkit.talk import Talk
 
 WINDOWS = (5, 20, None)
 

@@ -19,9 +19,9 @@ from bench.retrieval.shelf import CHUNK_CHARS, CollectionShelf
 from bench.stage import open_database
 from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats.kinds import media_type_of
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.follow_up import SearchQuery
 

@@ -12,7 +12,7 @@ import os
 import click
 
 from rag_assistant import __version__
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 
 # What --help says of the commands; a test compares it with what they say of themselves.
 COMMANDS = {
@@ -102,7 +102,7 @@ def _serve() -> None:
     gc.disable()  # Until everything is loaded; nothing of it is garbage.
     from rag_assistant.server import serve as server
 
-    server.serve("rag_assistant.factory:create_app()")
+    server.serve("rag_assistant.web:create_app()")
 
 
 @click.command

@@ -19,13 +19,13 @@ from hypothesis import HealthCheck, settings
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
-from testkit.compiled_once import compile_once
-from testkit.embedders import WordHashEmbedder
-from testkit.loopback_only import loopback_only
-from testkit.s3_server import KEY, SECRET, FaultyProxy, S3Missing, S3Server
-from testkit.server_fork import ServerFork
-from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
+from tests.testkit.compiled_once import compile_once
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.loopback_only import loopback_only
+from tests.testkit.s3_server import KEY, SECRET, FaultyProxy, S3Missing, S3Server
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.stub_model import StubModel
 
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 3_000_000_000

@@ -20,14 +20,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from cluster.proxy import caddy
+from deploy.cluster.proxy import caddy
 from rag_assistant.accounts.passwords import hash_password
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
-from testkit.people import PASSWORD
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess, free_port
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.people import PASSWORD
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess, free_port
+from tests.testkit.stub_model import Reply, StubModel
 
 PATH = "/assistant"
 OWN_LINK = re.compile(r'(?:href|src|action)="(/[^"#]*)"')

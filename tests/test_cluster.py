@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerEnded, ServerProcess
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerEnded, ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 ANSWER = " ".join(f"wörd{n}" for n in range(400))
 LEASE_SECONDS = 4

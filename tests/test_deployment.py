@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.proxy import DEPLOY
+from deploy.cluster.proxy import DEPLOY
 from rag_assistant.__main__ import program
 from rag_assistant.files.s3 import S3Files
 from rag_assistant.settings.schema import Settings
-from testkit.s3_server import PROGRAM, wait_for_port
-from testkit.server_process import free_port
+from tests.testkit.s3_server import PROGRAM, wait_for_port
+from tests.testkit.server_process import free_port
 
 PROJECT = DEPLOY.parent
 UNITS = sorted(DEPLOY.glob("*.service"))

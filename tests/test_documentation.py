@@ -16,13 +16,13 @@ import pytest
 from flask import Flask
 from pydantic import TypeAdapter
 
-from rag_assistant import cli, errors
-from rag_assistant.errors import AssistantError
-from rag_assistant.factory import create_app
+from rag_assistant import cli
 from rag_assistant.presenters.turns import turn_data
-from rag_assistant.records import Turn
+from rag_assistant.records import Turn, errors
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
+from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.request_bodies import QueryBody
 

@@ -8,9 +8,9 @@ from dataclasses import fields
 from typing import Any
 
 from rag_assistant.factory.stores import Stores
+from rag_assistant.services import Services
 from rag_assistant.storage.database import Database
-from rag_assistant.web.services import Services
-from testkit.people import add_person
+from tests.testkit.people import add_person
 from tests.web.conftest import app, environment, services, stand_ins
 
 __all__ = ["app", "environment", "services", "stand_ins"]  # Fixtures.

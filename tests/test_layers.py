@@ -14,14 +14,16 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 
 # Lowest first. A room may import from every room below it, and from none beside it.
 FLOORS = [
-    ("extracted", "errors", "records", "validation", "i18n"),
-    ("history", "settings", "runtime", "files", "telemetry"),
-    ("storage", "presenters", "extraction", "retrieval", "llm", "tool_servers"),
+    ("records",),
+    ("history", "settings"),
+    ("runtime", "files"),
+    ("storage", "presenters", "extraction", "retrieval", "llm"),
     ("conversations", "documents", "accounts"),
-    ("answering", "exchange"),
-    ("mcp",),
-    ("web", "cli"),
-    ("factory", "server"),
+    ("answering",),
+    ("services",),
+    ("factory",),
+    ("web",),
+    ("cli", "server"),
     ("__main__",),
 ]
 RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
@@ -29,13 +31,10 @@ RANK = {room: rank for rank, floor in enumerate(FLOORS) for room in floor}
 STRANGERS = {frozenset(("answering", "documents"))}
 PURE = (
     *(
-        "extracted",
         "records",
-        "errors",
         "history",
         "presenters",
-        "validation",
-        "i18n.languages",
+        "web.i18n.languages",
         "accounts.addresses",
         "accounts.admission",
         "runtime.public_addresses",
@@ -52,14 +51,14 @@ PURE = (
         "answering.quoting",
         "answering.scoring",
         "conversations.extract",
-        "exchange.archive",
-        "exchange.chatgpt",
-        "exchange.contradictions",
-        "exchange.librechat",
-        "exchange.open_parts",
-        "exchange.open_webui",
-        "exchange.shapes",
-        "exchange.trees",
+        "conversations.exchange.archive",
+        "conversations.exchange.chatgpt",
+        "conversations.exchange.contradictions",
+        "conversations.exchange.librechat",
+        "conversations.exchange.open_parts",
+        "conversations.exchange.open_webui",
+        "conversations.exchange.shapes",
+        "conversations.exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",
         "retrieval.excerpts",
@@ -71,7 +70,7 @@ PURE = (
         "retrieval.sentences",
         "retrieval.tables",
         "retrieval.tokenize",
-        "mcp.protocol",
+        "web.mcp.protocol",
     ),
 )
 # What a pure module may import besides our own pure ones.
@@ -97,8 +96,8 @@ HOMES = {
     "pypdfium2": ("extraction",),
     "rapidocr": ("extraction",),
     "PIL": ("extraction",),
-    "babel": ("i18n",),
-    "flask": ("web", "cli", "factory"),
+    "babel": ("web",),
+    "flask": ("web", "cli"),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
     "flask_compress": ("web",),
@@ -106,10 +105,10 @@ HOMES = {
     "huey": ("runtime",),
     "obstore": ("files",),
     "argon2": ("accounts",),
-    "prometheus_client": ("telemetry",),
-    "opentelemetry": ("telemetry",),
-    "mcp": ("tool_servers",),
-    "anyio": ("tool_servers",),
+    "prometheus_client": ("runtime",),
+    "opentelemetry": ("runtime",),
+    "mcp": ("llm",),
+    "anyio": ("llm",),
 }
 FILES = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py"]
 
@@ -235,7 +234,7 @@ def test_history_is_importable_without_the_rest() -> None:
 def at_start() -> tuple[list[str], list[str]]:
     """Return which modules a start loads, and which bodies of requests it compiles."""
     code = (
-        "import sys, rag_assistant.factory\nprint(*sys.modules)\nfrom pydantic import BaseModel\n"
+        "import sys, rag_assistant.web\nprint(*sys.modules)\nfrom pydantic import BaseModel\n"
         "def below(kind):\n    return {kind}.union(*map(below, kind.__subclasses__()))\n"
         "print(*(one.__name__ for one in below(BaseModel) if one.__pydantic_complete__))"
     )

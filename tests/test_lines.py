@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.factory import create_app
 from rag_assistant.server.lines import (
     MAX_BEGINNING_SECONDS,
     MAX_BURST_SECONDS,
@@ -21,9 +20,10 @@ from rag_assistant.server.lines import (
     Lines,
     who_sends,
 )
-from testkit.people import ACTOR, add_person, quick_passwords
-from testkit.server_process import PROJECT, ServerProcess
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
+from tests.testkit.people import ACTOR, add_person, quick_passwords
+from tests.testkit.server_process import PROJECT, ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
 NEVER_OVERDUE = (

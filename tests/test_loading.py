@@ -12,7 +12,7 @@ from typing import Any
 from werkzeug.test import Client, TestResponse
 
 from rag_assistant.server.loading import ALIVE, Loading
-from testkit.server_process import PROJECT
+from tests.testkit.server_process import PROJECT
 
 
 def say_loaded(_wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -36,7 +36,7 @@ def test_while_the_application_is_loaded_the_server_is_alive_and_all_else_waits(
 
 
 def test_what_few_requests_need_is_not_loaded_with_the_application(tmp_path: Path) -> None:
-    code = "import sys; from rag_assistant.factory import create_app; create_app(); print(*sys.modules)"
+    code = "import sys; from rag_assistant.web import create_app; create_app(); print(*sys.modules)"
     environment = os.environ | {"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "settings.json")}
     loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PROJECT, env=environment).split()
     ours = {"exchange.shapes", "retrieval.example_questions", "web.openapi.operations"}

@@ -1,6 +1,7 @@
 """Every package has an exact version, those that others bring included: what runs is what was tested."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -9,7 +10,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PROJECT = Path(__file__).resolve().parents[1]
-OURS = sorted(PROJECT.glob("requirements*.txt"))
+OURS = (PROJECT / "requirements.txt", PROJECT / "tests" / "requirements.txt")
+MODELS = PROJECT / "tests" / "requirements-models.txt"
+EXTRAS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 # What installs the others; it is the machine's own.
 INSTALLERS = {"pip"}
 
@@ -18,6 +21,14 @@ def lines(path: Path) -> list[Requirement]:
     """Return what a file asks for."""
     asked = (re.sub(r"(^|\s)#.*", "", line).strip() for line in path.read_text().splitlines())
     return [Requirement(line) for line in asked if line]
+
+
+def direct() -> list[Requirement]:
+    """Return what the program, its extras and the tests ask for."""
+    return [
+        *(one for path in OURS for one in lines(path)),
+        *(Requirement(line) for extra in EXTRAS.values() for line in extra),
+    ]
 
 
 def brought(asked: Requirement, known: set[str]) -> Iterator[str]:
@@ -40,16 +51,14 @@ def brought(asked: Requirement, known: set[str]) -> Iterator[str]:
 
 
 def test_every_requirement_names_one_version() -> None:
-    asked = [one for path in (*OURS, PROJECT / "constraints.txt") for one in lines(path)]
+    asked = [*direct(), *lines(MODELS), *lines(PROJECT / "constraints.txt")]
     assert len(asked) > 100
     assert [str(one) for one in asked if not re.fullmatch(r"==[^*,]+", str(one.specifier))] == []
 
 
 def test_what_a_package_brings_has_one_version_too() -> None:
-    pinned = {canonicalize_name(one.name) for path in (*OURS, PROJECT / "constraints.txt") for one in lines(path)}
-    # What carries the weights of a model for the tests is installed without what it asks for.
-    installed = [path for path in OURS if path.name != "requirements-dev-models.txt"]
+    pinned = {canonicalize_name(one.name) for one in (*direct(), *lines(PROJECT / "constraints.txt"))}
     known: set[str] = set()
-    found = {name for path in installed for one in lines(path) for name in brought(one, known)}
+    found = {name for one in direct() for name in brought(one, known)}
     assert len(found) > 50
     assert found - pinned - INSTALLERS == set()

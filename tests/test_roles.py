@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerEnded, ServerProcess
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerEnded, ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
 DRAIN_SECONDS = 2

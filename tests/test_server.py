@@ -20,11 +20,11 @@ import pytest
 
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
-from testkit.gguf import carried_gguf
-from testkit.otlp_collector import Collector
-from testkit.server_fork import ServerFork
-from testkit.server_process import Launch, ServerEnded, ServerProcess, run_command
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.gguf import carried_gguf
+from tests.testkit.otlp_collector import Collector
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import Launch, ServerEnded, ServerProcess, run_command
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
 ANSWER = " ".join(f"wörd{n}" for n in range(60))
@@ -187,7 +187,7 @@ def test_an_end_on_request_leaves_the_database_in_one_file(forked: ServerProcess
 
 
 def test_an_end_on_request_sends_the_last_traces(forked: ServerProcess) -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -r requirements-otel.txt")
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -e '.[otel]'")
     collector = Collector()
     # By itself it would send nothing for ten minutes.
     forked.environment |= {"OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "600000"}

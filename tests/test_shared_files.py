@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from testkit.s3_server import S3Missing, S3Server
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerEnded, ServerProcess
+from tests.testkit.s3_server import S3Missing, S3Server
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerEnded, ServerProcess
 
 LEASE_SECONDS = 4
 TAKEN = "rag_assistant.storage.documents.documents:DocumentStore.take:after:1"

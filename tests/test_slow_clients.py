@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import pytest
 
-from rag_assistant.factory import create_app
 from rag_assistant.server import worker
 from rag_assistant.server.application import BodyTooSlow
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
-from testkit.stub_model import StubModel
+from rag_assistant.web import create_app
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import StubModel
 
 MORE_THAN_THREADS = 60
 ASKED = b'{"question": "Why?"}'

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from testkit.server_fork import ServerFork
-from torture import stage as stage_module
-from torture.__main__ import FAULTS
-from torture.stage import Skipped, Stage
+from tests.testkit.server_fork import ServerFork
+from tests.torture import stage as stage_module
+from tests.torture.__main__ import FAULTS
+from tests.torture.stage import Skipped, Stage
 
 # A disk. A turn is killed in tests/test_server.py, a document and other servers in tests/test_cluster.py.
 SAMPLE = {"disk-full"}

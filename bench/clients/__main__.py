@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testkit.server_process import PROJECT, ServerProcess
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_process import PROJECT, ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 HERE = Path(__file__).parent
 INSTALLED = PROJECT / ".venv-clients"

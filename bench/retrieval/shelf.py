@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from bench.retrieval.cache import Cached
 from bench.retrieval.sets import Collection
 from bench.stage import open_database
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import PLAIN
 from rag_assistant.records import Chunk, NewDocument, Passage
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES
@@ -23,7 +23,7 @@ from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.database import Database
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
 LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten documents.

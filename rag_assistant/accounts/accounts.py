@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
-from rag_assistant.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
 from rag_assistant.records import (
     ABILITIES,
     Ability,
@@ -23,10 +22,11 @@ from rag_assistant.records import (
     Role,
     Session,
 )
+from rag_assistant.records.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
+from rag_assistant.records.validation import storable
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore, name_key
-from rag_assistant.validation import storable
 
 SESSION_LIFETIME = timedelta(days=30)
 LINK_LIFETIME = timedelta(days=2)

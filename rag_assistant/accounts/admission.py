@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from rag_assistant.errors import NotAllowed
 from rag_assistant.records import ExternalIdentity, Role
+from rag_assistant.records.errors import NotAllowed
+from rag_assistant.records.validation import storable
 from rag_assistant.settings.schema import Settings
-from rag_assistant.validation import storable
 
 EVERYBODY = "*"
 MAX_LABEL_CHARS = 200

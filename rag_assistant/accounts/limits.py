@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from rag_assistant.accounts.places import Places
-from rag_assistant.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
+from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import UsageStore
 

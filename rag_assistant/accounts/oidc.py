@@ -28,7 +28,7 @@ from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.admission import is_subject
 from rag_assistant.accounts.bounded_http import BoundedTransport
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
-from rag_assistant.errors import ProviderUnreachable, SignInFailed
+from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import InvalidRequest
+from rag_assistant.records.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
-from rag_assistant.errors import LimitReached
+from rag_assistant.records.errors import LimitReached
 
 # Reading is quick. An upload is read as slowly as it comes. What waits is an answer, which others have limits for.
 Kind = Literal["reading", "upload", "waiting"]

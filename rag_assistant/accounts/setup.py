@@ -7,7 +7,7 @@ import secrets
 
 from rag_assistant.accounts.accounts import Accounts, Actor
 from rag_assistant.accounts.addresses import is_loopback
-from rag_assistant.errors import SettingsError, SignInFailed
+from rag_assistant.records.errors import SettingsError, SignInFailed
 from rag_assistant.settings.schema import Settings
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from rag_assistant.accounts.admission import (
     refuse_uninvited,
     role_by_group,
 )
-from rag_assistant.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person, Role
+from rag_assistant.records.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 

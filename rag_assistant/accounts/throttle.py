@@ -10,7 +10,7 @@ from ipaddress import ip_address, ip_network
 
 from msgspec import Struct
 
-from rag_assistant.errors import TooManyAttempts
+from rag_assistant.records.errors import TooManyAttempts
 
 MAX_WAIT_SECONDS = 60.0
 FORGOTTEN_AFTER_SECONDS = 900.0

@@ -26,11 +26,11 @@ from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
-from rag_assistant.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.presenters.turn_events import last_event, replay
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
+from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.courtesy import answering
-from rag_assistant.validation import INVALID_CHARACTER, storable
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies

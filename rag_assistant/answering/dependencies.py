@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from rag_assistant.answering.writer import AnswerWriter
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.runtime.telemetry.observer import Observer
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.turns import TurnStore
-    from rag_assistant.telemetry.observer import Observer
 
 
 class Dependencies(Struct, frozen=True):

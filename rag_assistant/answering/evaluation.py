@@ -15,8 +15,8 @@ from msgspec.structs import asdict
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
 from rag_assistant.answering.stream import LiveTurn
-from rag_assistant.errors import ConversationNotFound
 from rag_assistant.records import Turn
+from rag_assistant.records.errors import ConversationNotFound
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies

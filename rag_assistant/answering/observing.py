@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_assistant.runtime.request_context import turn_id
-from rag_assistant.telemetry.steps import step, watcher
+from rag_assistant.runtime.telemetry.steps import step, watcher
 
 if TYPE_CHECKING:
     from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.records import Turn
-    from rag_assistant.telemetry.metrics import Metrics
-    from rag_assistant.telemetry.observer import Observer
+    from rag_assistant.runtime.telemetry.metrics import Metrics
+    from rag_assistant.runtime.telemetry.observer import Observer
 
 
 def observed(observer: Observer, turn: Turn, live: LiveTurn, answer: Callable[[], Turn]) -> Turn:

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from rag_assistant.answering.request import build_request
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.window import Rules, load_window
-from rag_assistant.errors import (
+from rag_assistant.history import UNANSWERED
+from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
+from rag_assistant.records.errors import (
     HistoryChanged,
     NothingToSummarise,
     OverflowDecisionNeeded,
 )
-from rag_assistant.history import UNANSWERED
-from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest, Draft

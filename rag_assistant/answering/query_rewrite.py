@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.errors import ModelError, cause_alone
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
+from rag_assistant.records.errors import ModelError, cause_alone
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 

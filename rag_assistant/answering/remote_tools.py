@@ -14,12 +14,12 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.answering.tools import ToolResult, quoted_name
-from rag_assistant.errors import ToolFailed
-from rag_assistant.telemetry.steps import step
-from rag_assistant.validation import storable
+from rag_assistant.records.errors import ToolFailed
+from rag_assistant.records.validation import storable
+from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:
-    from rag_assistant.tool_servers.connection import RemoteTool, ToolServer
+    from rag_assistant.llm.tool_servers.connection import RemoteTool, ToolServer
 
 log = logging.getLogger(__name__)
 

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
-from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
 from rag_assistant.presenters.turns import history_figures
 from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, Source
+from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
 
 # What comes back costs some tokens, an alarm a person's attention: it has to be surer (docs/history-benchmarks.md).

@@ -20,7 +20,13 @@ from rag_assistant.answering.tools import DELETES, said_yes, with_results
 from rag_assistant.answering.writer import ShownText
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
-from rag_assistant.errors import (
+from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
+from rag_assistant.llm.tool_calls import may_be_calls
+from rag_assistant.presenters.turn_events import start_event, state_event, step_events
+from rag_assistant.presenters.turns import steps_of
+from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.records.errors import (
     AssistantError,
     ContextTooLong,
     ModelError,
@@ -28,13 +34,7 @@ from rag_assistant.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
-from rag_assistant.llm.calibration import estimated_tokens
-from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
-from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.presenters.turn_events import start_event, state_event, step_events
-from rag_assistant.presenters.turns import steps_of
-from rag_assistant.records import ModelReply, ModelRequest
-from rag_assistant.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies

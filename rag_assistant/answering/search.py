@@ -17,7 +17,7 @@ from rag_assistant.records import EXCHANGES, Exchange, exchanges_of
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.search import sections_of
-from rag_assistant.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft

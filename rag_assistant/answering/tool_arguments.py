@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rag_assistant.errors import ToolFailed
 from rag_assistant.records import MAX_INT32
-from rag_assistant.validation import first_problem, storable
+from rag_assistant.records.errors import ToolFailed
+from rag_assistant.records.validation import first_problem, storable
 
 MAX_PASSAGES = 20
 MAX_PIECE_CHARS = 8000

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.errors import ModelError, cause_alone
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Turn, Unset
+from rag_assistant.records.errors import ModelError, cause_alone
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies

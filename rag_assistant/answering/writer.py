@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.turn_events import last_event
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Message, Turn, TurnStatus
+from rag_assistant.records.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import click
     from flask import Flask
 
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 # The module of each command, and the function there that makes it: a shell that completes a word, or a server
 # elsewhere, waits for one of them alone to be loaded.

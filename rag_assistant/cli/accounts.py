@@ -12,7 +12,7 @@ from rag_assistant.cli.params import YES, confirm
 from rag_assistant.records import ABILITIES, ROLES, Role
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 ACTOR = Actor(COMMAND_LINE)
 NAME = click.argument("name")

@@ -14,16 +14,16 @@ from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.params import ID
 from rag_assistant.cli.remote import RemoteFailed
 from rag_assistant.conversations.commands import commands_in_words, is_command
-from rag_assistant.errors import AssistantError, OverflowDecisionNeeded
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
 from rag_assistant.presenters.token_usage import tokens_sentence
 from rag_assistant.presenters.turns import view_sentence
 from rag_assistant.records import UNSET, Event, Question, Unset
-from rag_assistant.validation import spells_number
+from rag_assistant.records.errors import AssistantError, OverflowDecisionNeeded
+from rag_assistant.records.validation import spells_number
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 Show = Callable[[Event], None]
 

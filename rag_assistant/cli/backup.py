@@ -9,12 +9,12 @@ import click
 
 from rag_assistant.cli.errors import named_errors, prepared
 from rag_assistant.cli.progress import progress
-from rag_assistant.errors import BackupFailed
+from rag_assistant.records.errors import BackupFailed
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 
 if TYPE_CHECKING:
+    from rag_assistant.services import Services
     from rag_assistant.storage.backup import Kept
-    from rag_assistant.web.services import Services
 
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 

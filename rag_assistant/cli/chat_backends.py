@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rag_assistant.cli.remote import RemoteFailed, RemoteServer
 from rag_assistant.cli.remote_answer import RemoteAnswer
 from rag_assistant.conversations.commands import CommandResult, run_command
-from rag_assistant.errors import OverflowDecisionNeeded
 from rag_assistant.records import Event, Question, Unset
+from rag_assistant.records.errors import OverflowDecisionNeeded
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 class ChatBackend(Protocol):

@@ -9,7 +9,7 @@ import click
 from rag_assistant.cli.errors import named_errors
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 def database_commands(services: Services) -> click.Group:

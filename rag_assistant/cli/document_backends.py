@@ -13,12 +13,12 @@ import click
 from msgspec.structs import fields
 
 from rag_assistant.cli.remote import RefusedThere, RemoteServer
-from rag_assistant.errors import DocumentNotFound, SettingsError
 from rag_assistant.records import Document
+from rag_assistant.records.errors import DocumentNotFound, SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 FIELDS = {field.name for field in fields(Document)}
 

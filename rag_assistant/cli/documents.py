@@ -15,13 +15,13 @@ from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
 from rag_assistant.cli.progress import progress
 from rag_assistant.cli.remote import RefusedThere
-from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.documents import document_data
 from rag_assistant.records import Document
-from rag_assistant.validation import storable
+from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.validation import storable
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 WORKED_ON = ("queued", "reading", "recognising", "embedding")
 DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=ID)

@@ -14,7 +14,7 @@ from rag_assistant.cli.errors import named_errors
 from rag_assistant.cli.remote import SERVER_VARIABLE, TOKEN_VARIABLE, RemoteServer
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 Backend = TypeVar("Backend")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 class named_errors:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant.cli.params import ID
-from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.evaluation import count_verdicts, counts_in_words, figures_in_words, what_is_worse
 from rag_assistant.presenters.turns import rated_data
+from rag_assistant.records.errors import AssistantError
 
 if TYPE_CHECKING:
     from rag_assistant.answering.evaluation import Evaluated
     from rag_assistant.records import Turn
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 NOTHING_RATED_THERE = "No answer of conversation {} was rated. Rate answers with the thumbs below them."
 NOTHING_RATED = "There is nothing to ask: no answer was rated. Rate answers with the thumbs below them."

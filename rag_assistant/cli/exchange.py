@@ -10,14 +10,14 @@ import click
 from rag_assistant.cli.document_backends import LocalDocuments
 from rag_assistant.cli.documents import WORKED_ON, work_with_progress
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.errors import AssistantError
-from rag_assistant.exchange.exporting import archived_conversations, archived_documents
-from rag_assistant.exchange.files import document_file, read_export, write_archive
+from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
+from rag_assistant.conversations.exchange.files import document_file, read_export, write_archive
 from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument
+from rag_assistant.records.errors import AssistantError
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 # All of it is in memory at once.
 MAX_TEXT_BYTES = 2_000_000_000

@@ -9,7 +9,7 @@ import click
 from rag_assistant.cli.errors import prepared
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 def files_commands(services: Services) -> click.Group:

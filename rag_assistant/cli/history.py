@@ -12,14 +12,14 @@ from rag_assistant.cli.elsewhere import works_on
 from rag_assistant.cli.history_backends import HistoryBackend, LocalHistory, RemoteHistory
 from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.errors import InvalidRequest, ReceiptNotFound
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.export import FORMATS
 from rag_assistant.records import ModelRequest
+from rag_assistant.records.errors import InvalidRequest, ReceiptNotFound
 
 if TYPE_CHECKING:
     from rag_assistant.cli.remote import RemoteServer
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 TURNS_SHOWN = 20
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rag_assistant.cli.remote import RefusedThere, RemoteServer
 from rag_assistant.conversations.commands import run_command
-from rag_assistant.errors import ConversationDeleted
 from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.export import as_json, as_markdown
 from rag_assistant.presenters.turns import receipt_data, turn_data
+from rag_assistant.records.errors import ConversationDeleted
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 class HistoryBackend(Protocol):

@@ -12,12 +12,12 @@ from rag_assistant.cli.document_backends import LocalDocuments, somebody_works
 from rag_assistant.cli.documents import work_with_progress
 from rag_assistant.cli.errors import prepared
 from rag_assistant.cli.progress import progress
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 POLL_INTERVAL_SECONDS = 0.2
 LOOKS_UNTIL_QUIET = 10

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.mcp.protocol import reply_to
-from rag_assistant.mcp.tools import AssistantTools
+from rag_assistant.web.mcp.protocol import reply_to
+from rag_assistant.web.mcp.tools import AssistantTools
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 # So that a client hears of small things while an answer is written.
 CALLS_AT_ONCE = 8

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.cli.errors import named_errors
-from rag_assistant.errors import NoEndpoint
 from rag_assistant.llm.local_model import GGUF
+from rag_assistant.records.errors import NoEndpoint
 from rag_assistant.runtime.download import check_file, download, name_in
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 def model_commands(services: Services) -> click.Group:

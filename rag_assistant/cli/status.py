@@ -12,7 +12,7 @@ from rag_assistant.cli.errors import named_errors
 from rag_assistant.runtime.data_dir import QUEUE_FILE, is_locked, size_of
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 MEGABYTE = 1_000_000
 PARTS_OF_THE_DATABASE = ("vectors", "full_text")

@@ -14,10 +14,10 @@ from msgspec.structs import asdict, replace
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
-from rag_assistant.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
+from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory

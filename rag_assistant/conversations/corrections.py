@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines
-from rag_assistant.errors import DocumentNotFound
 from rag_assistant.records import Conversation, Correction, Source, Turn, find_passage
+from rag_assistant.records.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.search import Retriever

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import DATA_URL, DataUrl, Message, PastTurn, pictures_in, text_in
+from rag_assistant.records.errors import InvalidRequest
 
 MAX_PICTURES = 4
 MAX_PICTURE_BYTES = 5_000_000

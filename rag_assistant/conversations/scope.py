@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import DocumentNotFound, InvalidRequest
 from rag_assistant.records import Scope
+from rag_assistant.records.errors import DocumentNotFound, InvalidRequest
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.documents import DocumentStore

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.errors import FilesUnavailable
+from rag_assistant.records.errors import FilesUnavailable
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore

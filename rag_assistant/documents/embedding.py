@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
 from rag_assistant.runtime.courtesy import step_aside

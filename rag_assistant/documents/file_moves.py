@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from shutil import copyfileobj
 
-from rag_assistant.errors import FileDamaged, FileMissing
 from rag_assistant.files.store import FileStore
 from rag_assistant.records import Document
+from rag_assistant.records.errors import FileDamaged, FileMissing
 from rag_assistant.storage.documents.documents import DocumentStore
 
 

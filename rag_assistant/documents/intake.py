@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import clean_name
-from rag_assistant.errors import SameContent
 from rag_assistant.records import Document
+from rag_assistant.records.errors import SameContent
 from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
 
 Outcome = Literal["new", "unchanged", "changed", "moved", "known"]

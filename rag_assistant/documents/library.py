@@ -20,14 +20,14 @@ from typing import IO
 from rag_assistant.documents import embedding
 from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.errors import (
+from rag_assistant.records import Document, NewDocument
+from rag_assistant.records.errors import (
     AssistantError,
     ExtractionCancelled,
     FileMissing,
     FilesUnavailable,
     StorageFailed,
 )
-from rag_assistant.records import Document, NewDocument
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.courtesy import step_aside

@@ -11,12 +11,12 @@ from copy import copy as shallow_copy
 from msgspec import Struct
 
 from rag_assistant.documents.library import Library
-from rag_assistant.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.extraction.formats.kinds import IMAGES, PDF
 from rag_assistant.extraction.page_layout import letters_of
 from rag_assistant.extraction.page_render import Mark, MarkedLines, draw_page
 from rag_assistant.extraction.recognised import lines_marked
 from rag_assistant.records import Document
+from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.scans import ScanStore

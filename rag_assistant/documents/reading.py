@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, with_scans
-from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.text_recognition import is_installed, recognise
 from rag_assistant.records import Document, DocumentState
+from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.courtesy import step_aside

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.storage.documents.chunks import ChunkStore
 

@@ -15,9 +15,9 @@ from typing import IO
 
 from msgspec import Struct
 
-from rag_assistant.errors import BodyTooLarge, InvalidRequest
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
+from rag_assistant.records.errors import BodyTooLarge, InvalidRequest
 
 BYTES_LOOKED_AT = 4096
 MAX_NAME_CHARS = 255

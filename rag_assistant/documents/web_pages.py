@@ -12,8 +12,8 @@ from typing import IO
 from urllib.parse import unquote, urlunsplit
 
 from rag_assistant.documents.library import Library
-from rag_assistant.errors import AddressRefused, NoWebPage, TooManyFetches, UnsupportedDocument
 from rag_assistant.records import Document
+from rag_assistant.records.errors import AddressRefused, NoWebPage, TooManyFetches, UnsupportedDocument
 from rag_assistant.runtime.public_http import Fetched, PublicHttp, checked_address
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore

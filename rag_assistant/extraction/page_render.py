@@ -18,11 +18,11 @@ from typing import Any, Protocol
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import IMAGES
 from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_near, lines_of, parts_of
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
+from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.runtime.supervised_process import end_with_parent
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from msgspec import Struct
 
-from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.runtime.supervised_process import plain_environment
 
 FAILED_CLEANLY = 3

@@ -8,10 +8,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flask import Flask
 from msgspec import structs
 
-from rag_assistant import web
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
 from rag_assistant.accounts.setup import Setup
@@ -25,21 +23,24 @@ from rag_assistant.answering.unkept import UnkeptAnswers
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
+from rag_assistant.conversations.exchange.importing import ConversationImport
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.exchange.importing import ConversationImport
 from rag_assistant.factory.engines import Search, build_remote_tools, build_search
 from rag_assistant.factory.extras import extra_for
 from rag_assistant.factory.files import build_files, files_probe, open_bucket, open_files
+from rag_assistant.factory.membership import Membership
 from rag_assistant.factory.sign_on import build_single_sign_on
 from rag_assistant.factory.stores import Stores, build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_data_dir
+from rag_assistant.runtime.telemetry.observer import Observer, open_observer
+from rag_assistant.services import Services
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings
 from rag_assistant.settings.location import provide_settings_file
-from rag_assistant.settings.package_files import FILES, GUIDE, home
+from rag_assistant.settings.package_files import GUIDE, home
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore
@@ -50,9 +51,6 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
-from rag_assistant.telemetry.observer import Observer, open_observer
-from rag_assistant.web.membership import Membership
-from rag_assistant.web.services import Services
 
 if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
@@ -67,18 +65,6 @@ if TYPE_CHECKING:
 
 # The services of so many people are kept for their next request.
 PEOPLE_AT_ONCE = 256
-
-
-def create_app(environment: Mapping[str, str] | None = None) -> Flask:
-    """Return the application. Its services start with the first request, or when ``services.start()`` is called.
-
-    Raises SettingsError if a setting is wrong.
-    """
-    app = Flask("rag_assistant", root_path=str(FILES))
-    services = open_services(environment)
-    app.extensions["assistant"] = services
-    web.init_app(app, services)
-    return app
 
 
 def open_services(environment: Mapping[str, str] | None = None) -> Services:

@@ -77,7 +77,7 @@ def build_remote_tools(values: Settings) -> RemoteTools:
     if not values.mcp_servers:
         return RemoteTools()
     with extra_for("mcp_servers", "mcp"):
-        from rag_assistant.tool_servers.connection import ToolServer
+        from rag_assistant.llm.tool_servers.connection import ToolServer
     return RemoteTools([ToolServer(name, where) for name, where in values.mcp_servers.items()])
 
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
-from rag_assistant.errors import SettingsError
 from rag_assistant.factory.extras import extra_for
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.storage.database import Database

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog

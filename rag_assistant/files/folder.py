@@ -9,8 +9,8 @@ from filecmp import cmp
 from pathlib import Path
 from typing import IO
 
-from rag_assistant.errors import FileDamaged, FilesUnavailable
 from rag_assistant.files.store import StoredFile
+from rag_assistant.records.errors import FileDamaged, FilesUnavailable
 
 
 class FolderFiles:

@@ -20,8 +20,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, PreconditionError
 from obstore.store import S3Store
 
-from rag_assistant.errors import FileDamaged, FilesUnavailable, StorageFailed
 from rag_assistant.files.store import FILE_NAME, StoredFile
+from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

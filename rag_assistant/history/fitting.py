@@ -11,7 +11,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.history.budget import (
     Budgeted,
     BudgetTurn,
@@ -41,6 +40,7 @@ from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import joined, split_turns, uses_tools
 from rag_assistant.history.window import check_history_limit, turns_in_window
 from rag_assistant.records import Message, text_in
+from rag_assistant.records.errors import InvalidRequest
 
 HistoryStrategy = Literal["window", "smart"]
 

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from rag_assistant.errors import SummaryRejected
 from rag_assistant.history.budget import CountTokens
 from rag_assistant.records import Message
+from rag_assistant.records.errors import SummaryRejected
 
 OverflowChoice = Literal["trim", "ask", "compact", "reset", "continue"]
 OVERFLOW_CHOICES: tuple[OverflowChoice, ...] = get_args(OverflowChoice)

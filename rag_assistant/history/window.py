@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rag_assistant.errors import InvalidHistoryLimit
 from rag_assistant.history.turns import joined, split_turns
 from rag_assistant.records import Message
+from rag_assistant.records.errors import InvalidHistoryLimit
 
 
 def check_history_limit(value: object, name: str = "max_history_turns") -> int | None:

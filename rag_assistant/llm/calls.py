@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import QUESTION_KEPT, AnswerInterrupted, AnswerStopped
+from rag_assistant.records.errors import QUESTION_KEPT, AnswerInterrupted, AnswerStopped
 
 if TYPE_CHECKING:
     from rag_assistant.records import ModelReply

@@ -18,16 +18,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.errors import (
-    AnswerTooLong,
-    ContextTooLong,
-    ModelBusy,
-    ModelError,
-    ModelFailed,
-    ModelRefused,
-    ModelUnreachable,
-    ToolsRefused,
-)
 from rag_assistant.llm.calibration import MIN_LIMIT_TOKENS
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
@@ -37,6 +27,16 @@ from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.sdk import headers_of, load_sdk, sdk_client, status_error
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
+from rag_assistant.records.errors import (
+    AnswerTooLong,
+    ContextTooLong,
+    ModelBusy,
+    ModelError,
+    ModelFailed,
+    ModelRefused,
+    ModelUnreachable,
+    ToolsRefused,
+)
 
 if TYPE_CHECKING:
     import httpx2

@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence, Sized
 
 from msgspec import Struct
 
-from rag_assistant.errors import EmbedderFailed, ModelError, ModelTimedOut, NoEndpoint, RerankerFailed, cause_alone
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
+from rag_assistant.records.errors import (
+    EmbedderFailed,
+    ModelError,
+    ModelTimedOut,
+    NoEndpoint,
+    RerankerFailed,
+    cause_alone,
+)
 
 MAX_ANSWER_TOKENS = 16
 TIMEOUT_SECONDS = 30.0

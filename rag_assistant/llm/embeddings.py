@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.errors import EmbedderFailed
 from rag_assistant.llm.sdk import sdk_client, service_failures
+from rag_assistant.records.errors import EmbedderFailed
 
 if TYPE_CHECKING:
     import openai

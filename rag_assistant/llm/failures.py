@@ -9,7 +9,10 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import (
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.refusals import MAY_BE_TOO_LONG, MODEL_MISCARRIED, code_of, context_too_long, reason_in
+from rag_assistant.records.errors import (
     QUESTION_KEPT,
     TEXT_SAVED,
     AnswerInterrupted,
@@ -25,10 +28,7 @@ from rag_assistant.errors import (
     ModelUnreachable,
     StorageFailed,
 )
-from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.llm.refusals import MAY_BE_TOO_LONG, MODEL_MISCARRIED, code_of, context_too_long, reason_in
-from rag_assistant.validation import storable
+from rag_assistant.records.validation import storable
 
 if TYPE_CHECKING:
     import openai

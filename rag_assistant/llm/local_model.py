@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rag_assistant.errors import QUESTION_KEPT, ModelFileMissing, ModelUnreachable
 from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.records.errors import QUESTION_KEPT, ModelFileMissing, ModelUnreachable
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 from rag_assistant.settings.package_files import command_for_extra
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rag_assistant.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
@@ -19,8 +18,9 @@ from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
+from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
-from rag_assistant.telemetry.steps import step
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import orjson
 
-from rag_assistant.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelError, ModelFailed
 from rag_assistant.llm.failures import CHECK_ADDRESS, reason_given
 from rag_assistant.llm.refusals import context_too_long, is_web_page
 from rag_assistant.llm.sse import EventStreamDecoder
 from rag_assistant.llm.tool_calls import ToolCallCollector
-from rag_assistant.validation import storable
+from rag_assistant.records.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelError, ModelFailed
+from rag_assistant.records.validation import storable
 
 # Enough to tell what a body is.
 MAX_START_BYTES = 1000

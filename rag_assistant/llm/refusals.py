@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rag_assistant.errors import ContextTooLong
+from rag_assistant.records.errors import ContextTooLong
 
 # The status codes with which servers refuse a request for its length; the others speak of keys, rates and addresses.
 MAY_BE_TOO_LONG = frozenset({400, 413, 422, 500})

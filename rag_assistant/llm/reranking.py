@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rag_assistant.errors import RerankerFailed
 from rag_assistant.llm.sdk import sdk_client, service_failures
+from rag_assistant.records.errors import RerankerFailed
 
 # Somebody waits for the answer, and there is an order without it.
 TIMEOUT_SECONDS = 8.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import APIStatusError, OpenAI
 
-    from rag_assistant.errors import AssistantError
+    from rag_assistant.records.errors import AssistantError
 
 # These load everything that the SDK knows, such as each type of each request: 480 modules, 13 MB, 0.5 s.
 LATE_PACKAGES = ("openai", "openai.types", "openai.types.shared", "openai.lib")

@@ -6,7 +6,7 @@ bytes: a line is whole before anyone decodes it, so no character is ever cut.
 
 from __future__ import annotations
 
-from rag_assistant.errors import AnswerTooLong
+from rag_assistant.records.errors import AnswerTooLong
 
 BOM = b"\xef\xbb\xbf"
 # A token takes some hundred bytes; whole tool calls may come in one event.

@@ -7,8 +7,8 @@ import re
 import secrets
 from typing import Any
 
-from rag_assistant.errors import AnswerTooLong
-from rag_assistant.validation import storable
+from rag_assistant.records.errors import AnswerTooLong
+from rag_assistant.records.validation import storable
 
 # How a call that is written out may begin, and what may stand around it.
 OPENINGS = tuple(f"{wrapped}{bare}" for wrapped in ("", "```json", "```", "<tool_call>") for bare in ('{"', '[{"'))

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from rag_assistant.errors import AssistantError, ReceiptNotFound
 from rag_assistant.history import UNANSWERED, FittedHistory, notice_for
 from rag_assistant.presenters.history import seen, turns_by_reason
 from rag_assistant.records import (
@@ -21,6 +20,7 @@ from rag_assistant.records import (
     Source,
     Turn,
 )
+from rag_assistant.records.errors import AssistantError, ReceiptNotFound
 
 # What leads an answer of quotes.
 LEAD = "No language model is connected, so here is what your documents say:"

@@ -6,8 +6,8 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from rag_assistant.errors import RerankerFailed
 from rag_assistant.records import Passage
+from rag_assistant.records.errors import RerankerFailed
 from rag_assistant.retrieval.chunking import indexed_text
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import EVERYTHING, Exchange, Passage, Scope, Source
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import (
@@ -33,7 +33,7 @@ from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, neares
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words
-from rag_assistant.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rag_assistant.errors import DownloadFailed
+from rag_assistant.records.errors import DownloadFailed
 
 BYTES_AT_ONCE = 1 << 20
 SILENCE_SECONDS = 60.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from rag_assistant.errors import ModelFileMissing
+from rag_assistant.records.errors import ModelFileMissing
 
 
 class ModelFile(Struct, frozen=True):

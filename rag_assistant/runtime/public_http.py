@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 from msgspec import Struct
 
 from rag_assistant import __version__
-from rag_assistant.errors import AddressRefused, BodyTooLarge, PageNotFetched
+from rag_assistant.records.errors import AddressRefused, BodyTooLarge, PageNotFetched
 from rag_assistant.runtime.public_addresses import is_public
 
 USER_AGENT = f"rag-assistant/{__version__} (fetches single pages for a person)"

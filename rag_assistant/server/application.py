@@ -9,7 +9,7 @@ from gunicorn.http.errors import ParseException
 from gunicorn.util import import_app
 from werkzeug.exceptions import RequestTimeout
 
-from rag_assistant.errors import MalformedBody
+from rag_assistant.records.errors import MalformedBody
 from rag_assistant.web.errors import answer_assistant_error
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from gunicorn.arbiter import Arbiter
 
 from rag_assistant import __version__
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 
 log = logging.getLogger(__name__)
 

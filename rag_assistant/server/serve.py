@@ -17,7 +17,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.glogging import Logger
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.runtime.courtesy import take_turns_often
 from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging

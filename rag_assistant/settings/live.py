@@ -13,7 +13,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
 from rag_assistant.settings.location import settings_path
 from rag_assistant.settings.schema import Settings, is_live

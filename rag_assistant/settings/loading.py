@@ -13,9 +13,9 @@ from typing import Any, Literal, get_origin
 from msgspec import Struct
 from pydantic import ValidationError
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.records.validation import allowed_for, first_problem
 from rag_assistant.settings.schema import ENVIRONMENT_ONLY, SECRET, Settings
-from rag_assistant.validation import allowed_for, first_problem
 
 # Names that settings had before: still read, from the file and from the environment.
 FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}

@@ -22,9 +22,7 @@ SETTINGS_SCHEMA = FILES / "settings.schema.json"
 
 def command_for_extra(name: str) -> str:
     """Return the command that installs an extra: another one in a checkout than where the wheel is installed."""
-    return (
-        f"pip install 'rag-assistant[{name}]'" if IS_INSTALLED else f".venv/bin/pip install -r requirements-{name}.txt"
-    )
+    return f"pip install 'rag-assistant[{name}]'" if IS_INSTALLED else f".venv/bin/pip install -e '.[{name}]'"
 
 
 def home() -> Path:

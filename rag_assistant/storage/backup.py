@@ -23,8 +23,8 @@ from msgspec import Struct
 from sqlalchemy import delete, select, update
 
 from rag_assistant import __version__
-from rag_assistant.errors import BackupFailed, StorageFailed
 from rag_assistant.files.store import FILE_NAME, FileStore
+from rag_assistant.records.errors import BackupFailed, StorageFailed
 from rag_assistant.runtime.data_dir import INSTALLATION_FILE
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.failures import FailuresNamed
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
-from rag_assistant.errors import StorageDamaged, StorageFailed
+from rag_assistant.records.errors import StorageDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 

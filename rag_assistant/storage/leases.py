@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, delete, insert, select, true, update
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.agreement import conflict, differences
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import processes

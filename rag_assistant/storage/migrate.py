@@ -7,7 +7,7 @@ import logging
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from rag_assistant.errors import StorageFailed
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.failures import unreachable

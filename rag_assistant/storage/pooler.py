@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.database import Database
 
 FORGETFUL = (

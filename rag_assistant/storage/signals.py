@@ -16,7 +16,7 @@ from time import monotonic
 
 from sqlalchemy import text
 
-from rag_assistant.errors import StorageFailed
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.storage.database import Database
 
 log = logging.getLogger(__name__)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map, Rule
 
+from rag_assistant.factory import open_services
 from rag_assistant.records import MAX_INT32
+from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import (
     addresses,
     assets,
@@ -59,7 +61,7 @@ from rag_assistant.web.request_parsing import refuse_unknown_params
 from rag_assistant.web.v1 import routes as openai_routes
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 
 PARTS = (
@@ -110,6 +112,18 @@ class LateRule(Rule):
             return compiled()(rule, **values)
 
         return build
+
+
+def create_app(environment: Mapping[str, str] | None = None) -> Flask:
+    """Return the application. Its services start with the first request, or when ``services.start()`` is called.
+
+    Raises SettingsError if a setting is wrong.
+    """
+    app = Flask("rag_assistant", root_path=str(FILES))
+    services = open_services(environment)
+    app.extensions["assistant"] = services
+    init_app(app, services)
+    return app
 
 
 def init_app(app: Flask, services: Services) -> None:

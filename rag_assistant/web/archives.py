@@ -13,9 +13,9 @@ from typing import IO
 from flask import Response, request, send_file
 from msgspec import Struct
 
-from rag_assistant.errors import InvalidRequest, UnsupportedContentType
-from rag_assistant.exchange.importing import Outcome
-from rag_assistant.validation import shown as shown_value
+from rag_assistant.conversations.exchange.importing import Outcome
+from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records.validation import shown as shown_value
 from rag_assistant.web.request_parsing import content_type_said
 from rag_assistant.web.services import services
 
@@ -34,7 +34,7 @@ class Imported(Struct, frozen=True):
 
 def import_sent_file() -> Imported:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
-    from rag_assistant.exchange.files import read_export
+    from rag_assistant.conversations.exchange.files import read_export
 
     max_bytes = services().settings.current.max_upload_mb * 1_000_000
     request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
@@ -47,8 +47,8 @@ def import_sent_file() -> Imported:
 
 def send_archive(*, with_files: bool) -> Response:
     """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
-    from rag_assistant.exchange.exporting import archived_conversations, archived_documents
-    from rag_assistant.exchange.files import pack_archive
+    from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
+    from rag_assistant.conversations.exchange.files import pack_archive
 
     own = services()
     documents = archived_documents(own.documents, own.library.open_file if with_files else None)

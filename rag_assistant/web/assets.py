@@ -20,9 +20,9 @@ import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 
-from rag_assistant.i18n.catalogs import catalog_path, script_texts
-from rag_assistant.i18n.languages import ENGLISH, TRANSLATED
 from rag_assistant.web.bundle import bundle
+from rag_assistant.web.i18n.catalogs import catalog_path, script_texts
+from rag_assistant.web.i18n.languages import ENGLISH, TRANSLATED
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.

@@ -11,10 +11,10 @@ from typing import Any
 from flask import Flask, Response, jsonify, make_response, render_template, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge, SecurityError
 
-from rag_assistant import errors
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
-from rag_assistant.errors import AssistantError
 from rag_assistant.presenters.turns import error_data
+from rag_assistant.records import errors
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.policy import FOR_PROGRAMS
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from flask import Flask, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
-from rag_assistant.errors import ServedByWebs, StorageFailed
+from rag_assistant.records.errors import ServedByWebs, StorageFailed
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 # An endpoint or a bucket that is away is so for every server, and without an index, vectors in memory answer: neither
 # is a reason to send people elsewhere.

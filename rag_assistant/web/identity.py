@@ -8,11 +8,12 @@ from typing import cast
 from flask import Flask, Response, request, url_for
 
 from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
-from rag_assistant.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.records import ALONE, NOBODY, Identity
+from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
+from rag_assistant.services import Services
 from rag_assistant.web.policy import API, POLICIES, PUBLIC, SESSION_ONLY, Policy
 from rag_assistant.web.redirects import to_page
-from rag_assistant.web.services import IDENTITY, Services, services
+from rag_assistant.web.services import IDENTITY, services
 
 SECURE_COOKIE = "__Host-session"
 PLAIN_COOKIE = "session"

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
 
-from rag_assistant.i18n import catalogs, figures, sentences
-from rag_assistant.i18n.languages import ENGLISH, LANGUAGES, Language
+from rag_assistant.web.i18n import catalogs, figures, sentences
+from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
 from rag_assistant.web.policy import FOR_PROGRAMS
 from rag_assistant.web.services import whole_services
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from flask import Flask, Response
 
-from rag_assistant.errors import StorageFailed
-from rag_assistant.telemetry.metrics import CONTENT_TYPE, Levels
+from rag_assistant.records.errors import StorageFailed
+from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.web.health import readiness
 
 if TYPE_CHECKING:
-    from rag_assistant.web.services import Services
+    from rag_assistant.services import Services
 
 log = logging.getLogger(__name__)
 

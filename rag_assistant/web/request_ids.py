@@ -5,7 +5,7 @@ from __future__ import annotations
 from flask import Flask, Response, g, request
 
 from rag_assistant.runtime.request_context import begin_request
-from rag_assistant.telemetry.steps import continue_trace
+from rag_assistant.runtime.telemetry.steps import continue_trace
 
 
 def init_app(app: Flask) -> None:

@@ -10,10 +10,10 @@ from flask import current_app, request
 from pydantic import BaseModel, ValidationError
 
 from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
-from rag_assistant.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
-from rag_assistant.validation import INVALID_CHARACTER, first_problem, spells_number, storable
+from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
+from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
 from rag_assistant.web.policy import API
 from rag_assistant.web.request_bodies import ID, QueryBody
 from rag_assistant.web.security import MAX_BODY_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Flask, Response, request
 
-from rag_assistant.errors import MalformedBody, RequestRefused
+from rag_assistant.records.errors import MalformedBody, RequestRefused
 from rag_assistant.settings.schema import Settings
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})

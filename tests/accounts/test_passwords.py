@@ -5,7 +5,7 @@ from argon2 import PasswordHasher, extract_parameters
 from argon2.exceptions import VerifyMismatchError
 
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
-from rag_assistant.errors import InvalidRequest
+from rag_assistant.records.errors import InvalidRequest
 
 
 def test_a_password_is_known_again_and_its_hash_says_nothing_of_it() -> None:

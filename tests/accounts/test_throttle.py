@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assistant.accounts.throttle import FREE_FOR_BOTH, FREE_FOR_ONE, MAX_WAIT_SECONDS, Throttle, network_of
-from rag_assistant.errors import TooManyAttempts
+from rag_assistant.records.errors import TooManyAttempts
 
 
 class Clock:

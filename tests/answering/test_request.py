@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.window import Rules, Window
-from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import HistoryPolicy
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Conversation, Message, RelatedTurn, Source
+from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import conversations, iteration, policies, turn
 from tests.history.examples import many_examples
 

@@ -11,10 +11,10 @@ from sqlalchemy import update
 
 from rag_assistant.answering.stream import LiveTurn
 from rag_assistant.answering.writer import AnswerWriter, ShownText
-from rag_assistant.errors import AnswerTakenOver, StorageDamaged, StorageFailed
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.records import Question
+from rag_assistant.records.errors import AnswerTakenOver, StorageDamaged, StorageFailed
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database

@@ -15,11 +15,11 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess, free_port
-from testkit.stub_model import Reply, StubModel
 from tests.browser.evidence import Evidence
 from tests.browser.used_window import UsedWindow
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess, free_port
+from tests.testkit.stub_model import Reply, StubModel
 
 # The headless build of Debian's Chromium opens a window in a third of the time; the whole one does as well.
 PROGRAMS = Path("/usr/bin/chromium-headless-shell"), Path("/usr/bin/chromium")

@@ -10,7 +10,7 @@ from sqlalchemy import insert
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.sent_texts import TURNS_IN_A_BLOCK
 from rag_assistant.storage.tables import conversations
-from testkit.server_process import ServerProcess
+from tests.testkit.server_process import ServerProcess
 
 
 def fill(server: ServerProcess, count: int, **more: Any) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from testkit.server_process import PROJECT, ServerProcess, run_command
-from testkit.stub_model import Reply, StubModel
 from tests.browser.conftest import CHROMIUM, FLAGS
 from tests.browser.story import QUESTIONS, fill_the_shelf
 from tests.browser.talk import ask, say
 from tests.browser.views import SETTINGS, VIEWS, prepare
+from tests.testkit.server_process import PROJECT, ServerProcess, run_command
+from tests.testkit.stub_model import Reply, StubModel
 
 FOLDER = PROJECT / "docs" / "pictures"
 WIDE: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}}

@@ -4,7 +4,7 @@ import json
 import time
 import urllib.request
 
-from testkit.server_process import ServerProcess
+from tests.testkit.server_process import ServerProcess
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 BOUNDARY = "a-line-that-stands-in-no-file"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fpdf import FPDF
 
-from testkit.server_process import ServerProcess
 from tests.browser.shelf import upload
+from tests.testkit.server_process import ServerProcess
 
 YEARS = range(1990, 2008)
 

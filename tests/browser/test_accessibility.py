@@ -6,11 +6,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import StubModel
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
 from tests.browser.talk import ask_many
 from tests.browser.views import SETTINGS, VIEWS, prepare
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import StubModel
 
 # What passes needs no report. Targets of 24 px and more (WCAG 2.2, 2.5.8) axe looks for on request only.
 EVERYTHING = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}

@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def edit(page: Page, turn: int) -> None:

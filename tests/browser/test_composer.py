@@ -5,9 +5,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import StubModel
 from tests.browser.talk import above, ask_many, dimmed, say
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import StubModel
 
 
 @pytest.mark.long

@@ -6,10 +6,10 @@ import pytest
 from fpdf import FPDF
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def a_file(name: str, content: str | bytes) -> FilePayload:

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
 from rag_assistant.web.pages.history import EXAMPLES
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
-from testkit.stub_model import StubModel
 from tests.browser.talk import ask_many
 from tests.browser.used_window import UsedWindow
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import StubModel
 
 
 @pytest.fixture

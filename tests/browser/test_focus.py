@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask_many, options, say
+from tests.testkit.stub_model import Reply, StubModel
 
 SLOWLY = Reply("word " * 20, seconds_between=0.1)
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, dimmed, mark, options, say
+from tests.testkit.stub_model import Reply, StubModel
 
 SUMMARY = "The person asked five plain things and got short answers."
 

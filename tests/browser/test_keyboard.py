@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from rag_assistant.web.pages.frame import SHORTCUTS
-from testkit.server_process import ServerProcess
 from tests.browser.lists import fill, row
 from tests.browser.talk import ask_many
+from tests.testkit.server_process import ServerProcess
 
 SEARCH = "Search conversations"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
 from tests.browser.talk import ask
+from tests.testkit.server_process import ServerProcess
 
 FOLDERS = Path(__file__).parents[1] / "web" / "folders"
 

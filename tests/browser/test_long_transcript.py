@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from testkit.server_process import ServerProcess
 from tests.browser.lists import lengthen
 from tests.browser.talk import ask
+from tests.testkit.server_process import ServerProcess
 
 TURNS = 2_000
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import threading
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import above, ask, ask_many, say
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 SUMMARY = "The person asked five plain things and got short answers."
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import APIRequestContext, Browser, FilePayload, Page, Playwright, expect
 
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, PASSWORD, add_person, quick_passwords
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
 from tests.browser.talk import ask, options, say
 from tests.browser.test_accessibility import EVERYTHING, violations
+from tests.testkit.people import ACTOR, PASSWORD, add_person, quick_passwords
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def make_accounts(server: ServerProcess, *members: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import FilePayload, Page, expect
 
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 
 
 def pixel() -> bytes:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
 from tests.browser.talk import ask_many, options
+from tests.testkit.server_process import ServerProcess
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.holding import Held
 from tests.browser.lists import choose, fill, row
 from tests.browser.talk import ask, ask_many, options
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 ROWS = "#conversations .conversation"
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
 from playwright.sync_api import Browser, Page, expect
 
-from rag_assistant.factory import create_app
-from testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET, StubProvider
-from testkit.people import ACTOR, PASSWORD
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerProcess
+from rag_assistant.web import create_app
 from tests.browser.conftest import MILLISECONDS_TO_WAIT
+from tests.testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET, StubProvider
+from tests.testkit.people import ACTOR, PASSWORD
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerProcess
 
 
 @pytest.fixture

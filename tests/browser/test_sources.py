@@ -6,11 +6,11 @@ import pytest
 from fpdf import FPDF
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.holding import Held
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 QUESTION = "How many geese does the lighthouse keeper feed?"
 PRICES = "# Prices in Europe\n\nA berth costs forty crowns.\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import ask, ask_many, call, say
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 
 @pytest.mark.settings(RETRIEVAL_MODE="agent")

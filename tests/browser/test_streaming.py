@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.talk import say
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.markdown.test_streamed import WHOLE
 
 

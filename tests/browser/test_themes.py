@@ -6,11 +6,11 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from rag_assistant.web.assets import SHEETS
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.lists import fill
 from tests.browser.shelf import upload
 from tests.browser.talk import ask_many
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 STATIC = Path(__file__).parents[2] / "static"
 LIGHT, DARK = "rgb(251, 250, 247)", "rgb(20, 24, 23)"

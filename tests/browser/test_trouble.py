@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.holding import Held
 from tests.browser.lists import lengthen
 from tests.browser.talk import ask, ask_many, mark, say, set_in_module
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 COPIED: Any = "navigator.clipboard.readText()"
 DRAG = """kinds => {

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, FilePayload, Locator, Page, Route, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def a_file(name: str, content: str | bytes) -> FilePayload:

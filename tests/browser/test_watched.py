@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from testkit.server_process import ServerProcess
+from tests.testkit.server_process import ServerProcess
 
 
 def watch(server: ServerProcess, *sources: str) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from testkit.server_process import ServerProcess
 from tests.browser.holding import Held
 from tests.browser.talk import above, ask, ask_many, dimmed, mark, window
+from tests.testkit.server_process import ServerProcess
 
 SEES_FIVE = "5 of 7 earlier turns (2 over the turn limit)"
 SEES_TWO = "2 of 7 earlier turns (5 over the turn limit)"

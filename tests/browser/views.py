@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.shelf import upload
 from tests.browser.story import QUESTIONS, fill_the_shelf
 from tests.browser.talk import call, options, say, window
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 # What the server is told by its environment, so that every view can be shown.
 SETTINGS = {

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from testkit.people import quick_passwords
 from tests.cli.shell import Shell
+from tests.testkit.people import quick_passwords
 
 PASSWORD = "four words in a row"
 
@@ -90,7 +90,7 @@ def test_a_weak_password_is_refused(shell: Shell) -> None:
 
 
 def test_an_administrator_links_an_account_of_the_provider(shell: Shell) -> None:
-    pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+    pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
     add(shell, "Ann", "--admin")
     refused = shell("accounts", "identity", "Ann", "248")
     assert (refused.exit_code, "oidc_issuer is not set" in refused.stderr) == (1, True)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.factory import create_app
 from rag_assistant.runtime.data_dir import lock_data_dir
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
 from tests.cli.shell import Shell
+from tests.testkit.stub_model import Reply, StubModel
 
 
 @pytest.fixture

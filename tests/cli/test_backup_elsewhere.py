@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from rag_assistant.factory import create_app
 from rag_assistant.storage import copying
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
 from rag_assistant.storage.tables import metadata, processes
-from testkit.s3_server import BUCKET, FaultyProxy, S3Server, refusal
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
 from tests.cli.shell import Shell
+from tests.testkit.s3_server import BUCKET, FaultyProxy, S3Server, refusal
+from tests.testkit.stub_model import Reply, StubModel
 
 ANSWER = "They generously hiss; the keeper's ducks were running in März 2026."
 

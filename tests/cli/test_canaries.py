@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from testkit.people import PASSWORD, quick_passwords
-from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
+from tests.testkit.people import PASSWORD, quick_passwords
+from tests.testkit.stub_model import StubModel
 from tests.web.canaries import CANARIES, Found, echoing, secret_settings
 
 

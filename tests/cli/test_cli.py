@@ -17,8 +17,8 @@ from click.testing import Result
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.runtime.download import OnProgress
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
-from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
+from tests.testkit.stub_model import Reply, StubModel
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -10,9 +10,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.evaluation import Evaluation
-from rag_assistant.factory import create_app
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
 from tests.cli.shell import Shell
+from tests.testkit.stub_model import Reply, StubModel
 
 FERRY = "The ferry leaves the harbour at nine. It takes forty cars and two hundred people to the island."
 LAMP = "The lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."

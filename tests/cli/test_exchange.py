@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.factory import create_app
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
 from tests.cli.shell import Shell
-from tests.exchange import samples
+from tests.conversations.exchange import samples
+from tests.testkit.stub_model import Reply, StubModel
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from testkit.event_loop import run_apart
-from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
+from tests.testkit.event_loop import run_apart
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> None:
@@ -33,7 +33,7 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
 def test_the_client_of_the_sdk_starts_us(
     shell: Shell, stub: StubModel, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+    mcp = pytest.importorskip("mcp", reason="pip install -e '.[mcp]'")
     # A client that gave up waiting for our start would speak the older version.
     monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 60.0)
     stub.default = Reply("Because.")

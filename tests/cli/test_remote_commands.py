@@ -16,9 +16,9 @@ from flask import Flask
 
 from rag_assistant.__main__ import program
 from rag_assistant.cli import document_backends
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, add_person, client_of, quick_passwords
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import app, ask, environment, served, services, stand_ins, until, upload
 
 __all__ = ["app", "environment", "served", "services", "stand_ins"]  # Fixtures.

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import text
 
 from rag_assistant.storage.database import Database, sqlite_url
-from testkit.stub_model import StubModel
 from tests.cli.shell import Shell
+from tests.testkit.stub_model import StubModel
 
 DAMAGES: dict[str, tuple[str, str]] = {
     "chunk text": ("UPDATE chunks SET text = 'other' WHERE id = 1", "the chunks do not make up the text"),

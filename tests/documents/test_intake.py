@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.factory import create_app
+from rag_assistant.web import create_app
 from tests.cli.shell import Shell
 
 

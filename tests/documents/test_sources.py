@@ -16,14 +16,14 @@ from rag_assistant.documents.sources.bucket import Bucket
 from rag_assistant.documents.sources.folder import Folder
 from rag_assistant.documents.sources.git import NEEDED, SILENT, GitRepository
 from rag_assistant.documents.sources.watch import Source, Sources
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.runtime.supervised_process import PLAIN_VARIABLES
+from rag_assistant.services import Services
 from rag_assistant.settings.live import open_settings
 from rag_assistant.storage.documents.rows import set_values
 from rag_assistant.storage.documents.sources import SourceStore
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.s3_server import BUCKET, KEY, SECRET, S3Server
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.s3_server import BUCKET, KEY, SECRET, S3Server
 from tests.web.conftest import PAGE, app, client, environment, services, stand_ins, until, upload
 
 __all__ = ["app", "client", "environment", "services", "stand_ins"]  # Fixtures.
@@ -173,7 +173,7 @@ def test_a_look_that_was_cut_short_is_due_at_the_next_start(watched: Watched, fo
 def test_a_server_looks_through_its_sources_and_shows_their_state(
     environment: dict[str, str], stand_ins: None, folder: Path
 ) -> None:
-    from rag_assistant.factory import create_app
+    from rag_assistant.web import create_app
 
     missing = folder.with_name("missing")
     app = create_app(environment | {"DOCUMENT_SOURCES": f'["{folder}", "{missing}"]', "SOURCES_INTERVAL_SECONDS": "1"})

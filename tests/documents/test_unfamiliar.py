@@ -7,8 +7,8 @@ import pytest
 from rag_assistant.documents.unfamiliar import Unfamiliar, UnfamiliarDocuments
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.storage.database import Database
-from testkit.embedders import WordHashEmbedder
-from testkit.shelf import Shelf
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.shelf import Shelf
 
 
 class KnowsEnglish(WordHashEmbedder):

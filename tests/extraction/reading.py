@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import media_type_of, read_document
+from rag_assistant.records.extracted import ExtractedText
 
 
 def read(tmp_path: Path, content: bytes | str, name: str = "file") -> ExtractedText:

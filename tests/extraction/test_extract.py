@@ -10,14 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from rag_assistant.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction import extract as extract_module
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.packages import MAX_INFLATED_BYTES
 from rag_assistant.extraction.loaders import media_type_of
-from testkit.shared_data import shared
+from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
+from rag_assistant.records.extracted import ExtractedText
 from tests.extraction.archives import (
     LAUGHS,
     a_docx,
@@ -33,6 +32,7 @@ from tests.extraction.archives import (
     relations,
     shape,
 )
+from tests.testkit.shared_data import shared
 
 BLANKS = b" " * (MAX_INFLATED_BYTES + 1)
 DOCUMENT = {"_rels/.rels": relations(("officeDocument", "word/document.xml"))}

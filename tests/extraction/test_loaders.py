@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 
-from rag_assistant.errors import ExtractionFailed
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats import kinds
-from testkit.shared_data import shared
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.records.extracted import ExtractedText
 from tests.extraction.archives import (
     PREFIXES,
     a_docx,
@@ -24,6 +23,7 @@ from tests.extraction.archives import (
     shape,
 )
 from tests.extraction.reading import read
+from tests.testkit.shared_data import shared
 
 FILES = Path(__file__).parent / "files"
 MAIL = (

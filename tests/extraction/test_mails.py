@@ -4,9 +4,9 @@ from email.message import EmailMessage
 from pathlib import Path
 
 from rag_assistant.extraction.formats import kinds
-from testkit.shared_data import shared
 from tests.extraction.archives import a_docx, paragraph
 from tests.extraction.reading import read
+from tests.testkit.shared_data import shared
 
 FILES = Path(__file__).parent / "files"
 

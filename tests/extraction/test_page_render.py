@@ -8,11 +8,11 @@ import pypdfium2
 import pytest
 from fpdf import FPDF
 
-from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction import page_render
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_layout import find_letters, letters_of
 from rag_assistant.extraction.page_render import PNG, QUOTE_TINT, TINT, Mark, draw_page, png_of
+from rag_assistant.records.errors import ExtractionFailed
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 

@@ -1,8 +1,8 @@
 """Recognised text: read column by column, put in its place, and found again on its page."""
 
-from rag_assistant.extracted import ExtractedText, RecognisedPage, Word
 from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.extraction.recognised import in_reading_order, lines_marked, text_of, with_recognised
+from rag_assistant.records.extracted import ExtractedText, RecognisedPage, Word
 
 HEIGHT, PITCH = 10.0, 14.0
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.extraction.formats.web_pages import content_of
-from testkit.shared_data import shared
 from tests.extraction.reading import read
+from tests.testkit.shared_data import shared
 
 NAMES = ("Afrikaans", "Cymraeg", "Deutsch", "Euskara", "Galego", "Magyar", "Norsk", "Polski", "Suomi")
 LANGUAGES = "".join(f'<li><a href="https://{one}.example.org/wiki/Mixer" title="Mixer">{one}</a></li>' for one in NAMES)

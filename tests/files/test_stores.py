@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.errors import FileDamaged, FilesUnavailable, StorageFailed
 from rag_assistant.files import s3 as module
 from rag_assistant.files.folder import FolderFiles
 from rag_assistant.files.s3 import S3Files
 from rag_assistant.files.store import FileStore
-from testkit.s3_server import BUCKET, Fault, FaultyProxy, S3Server, breaking_off, hanging, refusal
-from testkit.server_process import free_port
+from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
+from tests.testkit.s3_server import BUCKET, Fault, FaultyProxy, S3Server, breaking_off, hanging, refusal
+from tests.testkit.server_process import free_port
 
 TEXT = b"Geese hiss. " * 20
 PART_BYTES = 100_000

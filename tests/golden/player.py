@@ -10,7 +10,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 
 VOLATILE = (
     (re.compile(r"(?<=\"seconds\": )[\d.e-]+"), '"<seconds>"'),

@@ -6,9 +6,9 @@ import io
 import time
 from typing import Any
 
-from testkit.stub_model import Reply
-from tests.exchange import samples
+from tests.conversations.exchange import samples
 from tests.golden.player import Player
+from tests.testkit.stub_model import Reply
 
 LAMP = "# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
 FERRY = "# Ferry\n\nThe ferry leaves the harbour at nine. It takes forty cars and two hundred people to the island."

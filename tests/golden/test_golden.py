@@ -13,9 +13,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from testkit.stub_model import StubModel
 from tests.golden.player import Player
 from tests.golden.scenarios import SCENARIOS
+from tests.testkit.stub_model import StubModel
 
 EXPECTED = Path(__file__).parent / "expected"
 MAX_LINES_SHOWN = 60

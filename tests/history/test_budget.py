@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import FittedHistory, HistoryPolicy, HistorySummary, estimate_tokens, fit_history
 from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, count_message
 from rag_assistant.records import Message
+from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import (
     NOW,
     SYSTEM,

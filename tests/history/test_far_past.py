@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rag_assistant.history import HistoryPolicy, fit_history
 from rag_assistant.history import far_past as far_past_module
 from rag_assistant.records import Message
-from testkit.shared_data import shared_jsonl
 from tests.history.conversations import conversations
 from tests.history.examples import many_examples
+from tests.testkit.shared_data import shared_jsonl
 
 
 def both_ways(messages: list[Message], policy: HistoryPolicy) -> bool:

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import HistoryPolicy, HistorySummary, fit_history, left_out
 from rag_assistant.records import Message, text_in
+from rag_assistant.records.errors import InvalidRequest
 from tests.history.conversations import NOW, SYSTEM, assistant, iteration, turn, turns, user, without_notice
 
 

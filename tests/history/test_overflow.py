@@ -2,12 +2,12 @@
 
 import pytest
 
-from rag_assistant.errors import SummaryRejected
 from rag_assistant.history import (
     checked_summary,
     estimate_tokens,
     turns_kept_by_compaction,
 )
+from rag_assistant.records.errors import SummaryRejected
 
 
 @pytest.mark.parametrize(("in_view", "kept"), [(0, 0), (1, 1), (2, 1), (5, 3), (20, 10)])

@@ -8,7 +8,6 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import (
     FittedHistory,
     HistoryPolicy,
@@ -28,6 +27,7 @@ from rag_assistant.history.purging import holds_call, without_calls
 from rag_assistant.history.receipt import LeftOutReason, without_notices
 from rag_assistant.history.turns import is_completed, joined, uses_tools
 from rag_assistant.records import Message, text_in
+from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import conversations, most_that_must_stay, policies, tokens, violations
 from tests.history.examples import many_examples
 

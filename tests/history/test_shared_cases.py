@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.errors import QuestionDoesNotFit, SummaryRejected
 from rag_assistant.history import (
     HistoryPolicy,
     HistorySummary,
@@ -24,8 +23,9 @@ from rag_assistant.history import (
 from rag_assistant.history.budget import TOKENS_PER_MESSAGE, CountTokens
 from rag_assistant.history.repair import MISSING_RESULT
 from rag_assistant.records import Message, text_in
-from testkit.shared_data import shared_json
+from rag_assistant.records.errors import QuestionDoesNotFit, SummaryRejected
 from tests.history.conversations import user, without_notice
+from tests.testkit.shared_data import shared_json
 
 WINDOW = tuple(f"W{n:02}" for n in range(1, 21))
 REPAIR = ("R01", "R02", "R03", "R04", "R05")

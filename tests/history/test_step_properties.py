@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.errors import SummaryRejected
 from rag_assistant.history import (
     analyse_history,
     checked_summary,
@@ -18,6 +17,7 @@ from rag_assistant.history import (
 )
 from rag_assistant.history.turns import is_injected
 from rag_assistant.records import Message
+from rag_assistant.records.errors import SummaryRejected
 from tests.history.conversations import LIMITS, conversations, violations
 from tests.history.examples import many_examples
 

@@ -7,13 +7,13 @@ from typing import Any, get_args
 
 import pytest
 
-from rag_assistant.errors import QuestionDoesNotFit
 from rag_assistant.history import HistoryPolicy, HistoryStrategy, estimate_tokens, fit_history
 from rag_assistant.history.budget import count_messages
 from rag_assistant.records import Message
-from testkit.shared_data import shared_jsonl
+from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import most_that_must_stay, violations
 from tests.history.examples import EVERY_TRACE
+from tests.testkit.shared_data import shared_jsonl
 
 LIMITS = range(51)
 STRATEGIES: tuple[HistoryStrategy, ...] = get_args(HistoryStrategy)

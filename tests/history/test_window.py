@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.errors import InvalidHistoryLimit
 from rag_assistant.history import HistoryPolicy, fit_history, trim_history
 from rag_assistant.records import Message
+from rag_assistant.records.errors import InvalidHistoryLimit
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 

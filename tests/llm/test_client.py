@@ -13,7 +13,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.errors import (
+from rag_assistant.llm import client as client_module
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.failures import reason_given
+from rag_assistant.llm.pump import TextSink
+from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.records import ModelRequest
+from rag_assistant.records.errors import (
     AnswerInterrupted,
     AnswerStopped,
     ModelBusy,
@@ -24,16 +32,8 @@ from rag_assistant.errors import (
     ModelUnreachable,
     StorageFailed,
 )
-from rag_assistant.llm import client as client_module
-from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import ModelClient
-from rag_assistant.llm.endpoint import Deadlines, Endpoint
-from rag_assistant.llm.failures import reason_given
-from rag_assistant.llm.pump import TextSink
-from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.records import ModelRequest
-from testkit.shared_data import shared_jsonl
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.shared_data import shared_jsonl
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]

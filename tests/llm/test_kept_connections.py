@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.errors import AnswerStopped, ModelError
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import kept_connections
 from rag_assistant.llm.calls import ModelCall
@@ -19,7 +18,8 @@ from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.kept_connections import KeptConnections
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import AnswerStopped, ModelError
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))

@@ -10,16 +10,16 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.errors import ModelUnreachable
-from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
 from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
-from rag_assistant.web.services import Services
-from testkit.gguf import carried_gguf
+from rag_assistant.records.errors import ModelUnreachable
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.gguf import carried_gguf
 from tests.web.conftest import ask, until, upload
 
 NOTE = "The keeper of the lighthouse feeds seventeen geese. The lamp burns oil. The boat is painted green."
@@ -109,7 +109,7 @@ def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setattr("rag_assistant.llm.local_model.importlib.util.find_spec", lambda _name: None)
     model = LocalModel(str(tmp_path / "some.gguf"))
     try:
-        with pytest.raises(ModelUnreachable, match=r"requirements-local-model.txt"):
+        with pytest.raises(ModelUnreachable, match=r"\.\[local-model\]"):
             model.endpoint()
     finally:
         model.process.close()

@@ -7,7 +7,7 @@ import pytest
 
 from rag_assistant.llm import local_servers
 from rag_assistant.llm.local_servers import LocalServer, LocalServers
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 
 NOT_OURS = 1
 

@@ -12,15 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.errors import (
-    AnswerInterrupted,
-    AnswerTooLong,
-    EmbedderFailed,
-    ModelBusy,
-    ModelError,
-    ModelFailed,
-    ModelTimedOut,
-)
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient
@@ -29,8 +20,17 @@ from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
 from rag_assistant.records import ModelRequest
-from testkit.lying_endpoint import Shape, lying_endpoint
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import (
+    AnswerInterrupted,
+    AnswerTooLong,
+    EmbedderFailed,
+    ModelBusy,
+    ModelError,
+    ModelFailed,
+    ModelTimedOut,
+)
+from tests.testkit.lying_endpoint import Shape, lying_endpoint
+from tests.testkit.stub_model import Reply, StubModel
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rag_assistant.llm.sdk import load_sdk
-from testkit.server_process import PROJECT
+from tests.testkit.server_process import PROJECT
 
 
 def test_the_sdk_is_loaded_without_aiohttp_which_whoever_needs_it_still_gets() -> None:

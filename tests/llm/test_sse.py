@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.errors import ModelFailed
 from rag_assistant.llm.sse import MAX_EVENT_BYTES, EventStreamDecoder
+from rag_assistant.records.errors import ModelFailed
 
 STREAM = "﻿: a comment\r\ndata: Grüße, 世界 👋🏽\n\nevent: x\ndata:no blank\rdata: two\r\n\r\nid: 7\n\ndata\n\n"
 EVENTS = ["Grüße, 世界 👋🏽", "no blank\ntwo", ""]

@@ -10,7 +10,7 @@ from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import context_too_long, refuses_tools
 from rag_assistant.llm.tool_calls import ToolCallCollector
-from testkit.shared_data import shared_jsonl
+from tests.testkit.shared_data import shared_jsonl
 
 
 def collected(*pieces: Any) -> list[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from tests.web.conftest import until

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.encoder import MAX_OF_TWO_WEIGHTS, without_overflow
 from rag_assistant.retrieval.embeddings.minilm import MiniLM

@@ -13,7 +13,7 @@ from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.id_ranges import IdRanges
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 DIMENSION = 384
 

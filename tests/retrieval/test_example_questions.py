@@ -4,14 +4,14 @@ from itertools import islice
 
 import pytest
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import media_type_of, read_document
 from rag_assistant.records import EVERYTHING
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.storage.database import Database
-from testkit.shared_data import shared, shared_jsonl
-from testkit.shelf import Shelf
+from tests.testkit.shared_data import shared, shared_jsonl
+from tests.testkit.shelf import Shelf
 
 BELOW = "You find the form in the office, and it takes a few days until the answer is there."
 

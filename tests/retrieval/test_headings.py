@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.headings import MAX_CHARS, MAX_PATH_CHARS, section_starts
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from rag_assistant.errors import StorageFailed
 from rag_assistant.records import EVERYTHING, Document, Scope
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.indexes import keywords_in_memory
 from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory, apart
 from rag_assistant.retrieval.search import Retriever
@@ -17,7 +17,7 @@ from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents import keywords
 from rag_assistant.storage.tables import chunks
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 ALL = 1000
 WORDS = ["goose", "eau", "l", "cafe", "café", "naïve", "日本", "हिन्दी", "nowhere", "lamp", "oil", "keeper", "STRASSE"]

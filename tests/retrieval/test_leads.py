@@ -2,12 +2,12 @@
 
 import pytest
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import lead_of
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.storage.database import Database
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 HEAD = "| bird | number |\n| --- | --- |\n"
 ROWS = "".join(f"| goose {number} | {number} |\n" for number in range(40))

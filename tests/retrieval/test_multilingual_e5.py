@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import multilingual_e5
 from rag_assistant.retrieval.embeddings.e5_weights import read_weights
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
@@ -61,9 +61,9 @@ def test_the_registry_asks_it_for_questions_in_its_own_way(model: MultilingualE5
 
 def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     remedy = multilingual_e5.MULTILINGUAL_MODEL.remedy
-    assert "requirements-multilingual.txt" in remedy
+    assert "[multilingual]" in remedy
     monkeypatch.setattr(multilingual_e5, "MULTILINGUAL_MODEL", ModelFile("no_such_package", "x.bin", "0", remedy))
-    with pytest.raises(EmbedderFailed, match=r"cannot be loaded.*no_such_package.*requirements-multilingual"):
+    with pytest.raises(EmbedderFailed, match=r"cannot be loaded.*no_such_package.*\[multilingual\]"):
         MultilingualE5().load()
 
 

@@ -8,15 +8,15 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from rag_assistant.errors import IndexUnavailable, StorageFailed
 from rag_assistant.records import Scope
+from rag_assistant.records.errors import IndexUnavailable, StorageFailed
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.documents.vector_indexes import INDEXES, VectorIndexes
 from rag_assistant.storage.documents.vector_table import NOT_ALLOWED, NOT_INSTALLED, TOO_OLD, VectorTable
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 TEXTS = [f"word{n % 7} word{n % 5} word{n % 3} word{n}" for n in range(60)]
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag_assistant.errors import StorageFailed
 from rag_assistant.records import KnownEmbedder
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.indexes import quantized, vector_search
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.retrieval.indexes.quantized import CANDIDATES, QuantizedIndex

@@ -8,7 +8,7 @@ from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Compare, Quote, choose_quotes
 from rag_assistant.retrieval.sentences import sentences_of
-from testkit.embedders import WordHashEmbedder
+from tests.testkit.embedders import WordHashEmbedder
 
 
 def comparing(embedder: WordHashEmbedder) -> Compare:

@@ -5,8 +5,8 @@ import pytest
 from rag_assistant.records import Chunk
 from rag_assistant.retrieval.terms import forms_of, index_terms, query_terms, stems
 from rag_assistant.storage.database import Database
-from testkit.shelf import Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import Shelf
 
 
 def chunks(*texts: str) -> list[Chunk]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.runtime.data_dir import INSTALLATION_FILE, LOCK_FILE, installation_id, lock_data_dir, open_data_dir
 from rag_assistant.settings import package_files
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.errors import DownloadFailed
+from rag_assistant.records.errors import DownloadFailed
 from rag_assistant.runtime.download import download, name_in
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4000

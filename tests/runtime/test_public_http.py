@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant import errors
+from rag_assistant.records import errors
 from rag_assistant.runtime.public_addresses import is_public
 from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp, connect
-from testkit.site import OK, PUBLIC, Answer, Site, leads_to, sends
+from tests.testkit.site import OK, PUBLIC, Answer, Site, leads_to, sends
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from rag_assistant.errors import SettingsError, StorageFailed
+from rag_assistant.records.errors import SettingsError, StorageFailed
 from rag_assistant.storage import database as module
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager

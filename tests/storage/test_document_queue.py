@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import delete, func, insert, select
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.tables import chunks, documents, embeddings, processes
-from testkit.embedders import WordHashEmbedder
-from testkit.shelf import KEY, Shelf
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.shelf import KEY, Shelf
 
 WORKERS, DOCUMENTS = 4, 24
 DIES_AFTER = 3

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rag_assistant.conversations.prompts import mark_cited
-from rag_assistant.errors import AnswerTakenOver, SettingsError
 from rag_assistant.records import Question, Turn
+from rag_assistant.records.errors import AnswerTakenOver, SettingsError
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage import leases as module
@@ -18,8 +18,8 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.leases import LEASE_SECONDS, Leases
-from testkit.shelf import KEY, Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import KEY, Shelf
 
 Later = Callable[[float], None]
 

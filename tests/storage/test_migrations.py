@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import text
 
-from rag_assistant.errors import StorageFailed
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations.erasing import TurnEraser

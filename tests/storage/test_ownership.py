@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, update
 
-from rag_assistant.errors import (
+from rag_assistant.records import EVERYTHING, Document, NewDocument, Person, Question, Scope, Turn
+from rag_assistant.records.errors import (
     AssistantError,
     ConversationNotFound,
     DocumentNotFound,
@@ -15,7 +16,6 @@ from rag_assistant.errors import (
     LibraryReadOnly,
     TurnNotFound,
 )
-from rag_assistant.records import EVERYTHING, Document, NewDocument, Person, Question, Scope, Turn
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -30,8 +30,8 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.tables import libraries, library_shares
-from testkit.shelf import Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import Shelf
 
 
 @dataclass

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from rag_assistant.errors import SettingsError
+from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.pooler import refuse_forgetful_pooler
 from rag_assistant.storage.signals import UNHEARD
-from testkit.s3_server import wait_for_port
-from testkit.server_fork import ServerFork
-from testkit.server_process import ServerEnded, ServerProcess, free_port
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.s3_server import wait_for_port
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import ServerEnded, ServerProcess, free_port
+from tests.testkit.stub_model import Reply, StubModel
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 LEASE_SECONDS = 4

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from sqlalchemy import make_url
 
 from rag_assistant.settings.schema import SECRET
-from testkit.stub_model import Reply, Seen, StubModel
+from tests.testkit.stub_model import Reply, Seen, StubModel
 
 PROJECT = Path(__file__).resolve().parents[2]
 CANARIES = {name: f"canary-{name.replace('_', '-')}-7fca1e" for name in SECRET}

@@ -19,18 +19,18 @@ from flask.testing import FlaskClient
 from msgspec.structs import replace
 from werkzeug.serving import make_server
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.loaders import read_document
-from rag_assistant.factory import create_app
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.models import deadlines_of as configured
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
-from rag_assistant.web.services import Services
-from testkit.embedders import WordHashEmbedder
-from testkit.stub_model import StubModel
+from rag_assistant.web import create_app
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.stub_model import StubModel
 
 JSON = "application/json"
 PAGE = {"Accept": "text/html"}
@@ -107,7 +107,7 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assistant.factory.GUIDE", folder / "no-guide")
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     # Each start would look through all of the memory that the tests have, too.
-    monkeypatch.setattr("rag_assistant.web.services.give_back", lambda: None)
+    monkeypatch.setattr("rag_assistant.services.give_back", lambda: None)
 
 
 @pytest.fixture

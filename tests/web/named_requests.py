@@ -8,7 +8,7 @@ from typing import Any
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from testkit.routes import CHAT, MODEL
+from tests.testkit.routes import CHAT, MODEL
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.answering import assistant
+from rag_assistant.services import Services
 from rag_assistant.web.api import turns
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, add_person, client_of, quick_passwords, token_client
-from testkit.stub_model import Reply, Seen, StubModel
+from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords, token_client
+from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.test_archive import archive_of, lines_of
 from tests.web.conftest import ask, events_of, upload
 

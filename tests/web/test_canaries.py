@@ -16,11 +16,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import MetaData, select
 
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.otlp_collector import Collector
-from testkit.people import PASSWORD, client_of, quick_passwords
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.otlp_collector import Collector
+from tests.testkit.people import PASSWORD, client_of, quick_passwords
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.canaries import BODY, CANARIES, Found, echoing, secret_settings
 from tests.web.conftest import PAGE, ask, events_of, post, until, upload
 from tests.web.processes import Processes
@@ -61,7 +61,7 @@ def start(
     every: bool,
 ) -> Iterator[Start]:
     """Starts a container's application whose every secret is set and used, and ends the one before."""
-    monkeypatch.setattr("rag_assistant.web.services.in_container", lambda: True)
+    monkeypatch.setattr("rag_assistant.services.in_container", lambda: True)
     # Where pgvector searches, Chroma, which is a process of its own, would not be started.
     monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
     secrets = secret_settings(stub, postgres_database, tmp_path)
@@ -89,7 +89,7 @@ def start(
         services.close()
 
 
-@pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -r requirements-mcp.txt")
+@pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -e '.[mcp]'")
 def test_every_secret_setting_is_used_with_its_canary(stub: StubModel, tmp_path: Path) -> None:
     used = " ".join(secret_settings(stub, "postgresql+psycopg://somebody@localhost/", tmp_path).values())
     assert [name for name, canary in CANARIES.items() if canary not in used] == []

@@ -11,14 +11,14 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Connection, func, insert, select, update
 
+from rag_assistant.services import Services
 from rag_assistant.storage import database, full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.sent_texts import block_of, keep_texts
 from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import ask
 
 STEPS_AT_ONCE = 50

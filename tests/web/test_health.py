@@ -9,11 +9,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant import __version__
-from rag_assistant.factory import create_app
 from rag_assistant.server.loading import ALIVE, ALIVE_HEADERS
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
-from rag_assistant.web.services import Services
-from testkit.stub_model import StubModel
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, until
 
 

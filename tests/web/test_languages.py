@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
-from rag_assistant.i18n.languages import LANGUAGES
+from rag_assistant.web import create_app
+from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import in_words_of
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask
 
 OUR_PAGE = {"Sec-Fetch-Site": "same-origin", "Accept-Language": "de-AT,de;q=0.9,en;q=0.5"}

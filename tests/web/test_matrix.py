@@ -12,12 +12,12 @@ from statistics import median
 import pytest
 from werkzeug.test import TestResponse
 
-from rag_assistant.factory import create_app
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from rag_assistant.web.policy import POLICIES
-from rag_assistant.web.services import Services
-from testkit.people import quick_passwords
-from testkit.routes import ENDINGS, path_of, routes, send, some_of
-from testkit.stub_model import StubModel
+from tests.testkit.people import quick_passwords
+from tests.testkit.routes import ENDINGS, path_of, routes, send, some_of
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask
 from tests.web.named_requests import NAMED
 from tests.web.world import CANARY, MISSING, TAG, World, fill, kept_of_owner, of_missing

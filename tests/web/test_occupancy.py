@@ -10,12 +10,12 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.accounts.places import MAX_PLACES, MAX_WORKING, Kind, Places
-from rag_assistant.errors import LimitReached
+from rag_assistant.records.errors import LimitReached
 from rag_assistant.server.worker import MAX_LARGE_AT_ONCE, MAX_OTHERS_AT_ONCE
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until
 
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
 import httpx2
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET
-from testkit.people import add_person, quick_passwords
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET
+from tests.testkit.people import add_person, quick_passwords
 from tests.web.conftest import PAGE
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -7,11 +7,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.errors import SettingsError
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, PASSWORD, add_person, quick_passwords
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.people import ACTOR, PASSWORD, add_person, quick_passwords
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, events_of
 
 Make = Callable[..., Flask]

@@ -8,13 +8,13 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from rag_assistant.web.policy import POLICIES, without_policy
 from rag_assistant.web.security import HEADERS
-from rag_assistant.web.services import Services
-from testkit.loopback_only import ForeignConnection
-from testkit.routes import some_of
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.loopback_only import ForeignConnection
+from tests.testkit.routes import some_of
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
 STATIC = Path(__file__).resolve().parents[2] / "static"

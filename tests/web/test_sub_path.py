@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
-from testkit.people import add_person, client_of, quick_passwords
+from rag_assistant.web import create_app
+from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import PAGE, ask, upload
 
 JS = Path(__file__).resolve().parents[2] / "static" / "js"

@@ -8,11 +8,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import update
 
-from rag_assistant.factory import create_app
+from rag_assistant.services import Services
 from rag_assistant.storage.tables import model_tokens
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask
 
 USAGE = {"prompt_tokens": 300, "completion_tokens": 100}

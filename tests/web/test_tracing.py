@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.errors import SettingsError
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.otlp_collector import Collector
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.otlp_collector import Collector
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -r requirements-otel.txt")
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="pip install -e '.[otel]'")
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -94,7 +94,7 @@ def test_a_collector_that_is_away_changes_no_answer(
 
 def test_opentelemetry_is_not_loaded_while_it_is_off() -> None:
     code = (
-        "import sys; from rag_assistant.telemetry.observer import open_observer; open_observer(None); "
+        "import sys; from rag_assistant.runtime.telemetry.observer import open_observer; open_observer(None); "
         "print([name for name in sys.modules if 'opentelemetry' in name])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
@@ -104,7 +104,7 @@ def test_an_address_without_the_extra_is_refused_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    monkeypatch.delitem(sys.modules, "rag_assistant.telemetry.tracing", raising=False)
+    monkeypatch.delitem(sys.modules, "rag_assistant.runtime.telemetry.tracing", raising=False)
     files = {"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "none.json")}
-    with pytest.raises(SettingsError, match=r"otlp_endpoint needs the package opentelemetry.* requirements-otel.txt"):
+    with pytest.raises(SettingsError, match=r"otlp_endpoint needs the package opentelemetry.*\.\[otel\]"):
         create_app(files | {"OTLP_ENDPOINT": "http://x:4318"})

@@ -5,11 +5,11 @@ import threading
 import pytest
 from flask import Flask
 
-from rag_assistant.errors import StorageFailed
-from rag_assistant.factory import create_app
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from tests.web.conftest import until
 
 

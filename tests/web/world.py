@@ -9,10 +9,10 @@ from sqlalchemy import MetaData, select
 from werkzeug.test import TestResponse
 
 from rag_assistant.records import ABILITIES, ExternalIdentity
+from rag_assistant.services import Services
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, add_person, client_of, token_client
-from testkit.routes import send
+from tests.testkit.people import ACTOR, add_person, client_of, token_client
+from tests.testkit.routes import send
 from tests.web.conftest import ask, upload
 
 MISSING = 999_999

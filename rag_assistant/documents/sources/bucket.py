@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rag_assistant.documents.intake import SourceFile
-from rag_assistant.errors import FilesUnavailable, OriginUnavailable
+from rag_assistant.records.errors import FilesUnavailable, OriginUnavailable
 
 if TYPE_CHECKING:
     from rag_assistant.files.s3 import S3Files

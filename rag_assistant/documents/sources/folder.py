@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rag_assistant.documents.intake import SourceFile
-from rag_assistant.errors import InvalidRequest, OriginUnavailable
-from rag_assistant.validation import storable
+from rag_assistant.records.errors import InvalidRequest, OriginUnavailable
+from rag_assistant.records.validation import storable
 
 
 class Folder:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from rag_assistant.documents.intake import SourceFile
 from rag_assistant.documents.sources.folder import Folder
-from rag_assistant.errors import OriginUnavailable
+from rag_assistant.records.errors import OriginUnavailable
 from rag_assistant.runtime.supervised_process import plain_environment
 
 TIMEOUT_SECONDS = 600.0

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from rag_assistant.documents.intake import Intake, SourceFile
 from rag_assistant.documents.library import Library
-from rag_assistant.errors import AssistantError, FilesUnavailable, OriginUnavailable, StorageFailed
 from rag_assistant.records import SourceState
+from rag_assistant.records.errors import AssistantError, FilesUnavailable, OriginUnavailable, StorageFailed
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.sources import SourceStore
 

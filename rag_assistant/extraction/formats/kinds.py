@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from rag_assistant.errors import UnsupportedDocument
+from rag_assistant.records.errors import UnsupportedDocument
 
 PLAIN = "text/plain"
 MARKDOWN = "text/markdown"

@@ -11,8 +11,8 @@ from typing import Self
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import SUPPORTED, kind_of_package
+from rag_assistant.records.errors import ExtractionFailed
 
 MAX_INFLATED_BYTES = 100_000_000
 MAX_MEMBERS = 20_000

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assistant.errors import ExtractionFailed
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import heading, item, joined, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local
 from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.records.extracted import ExtractedText
 
 TITLES = ("title", "ctrTitle")
 FURNITURE = ("sldNum", "dt", "sldImg")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rag_assistant.errors import ExtractionFailed
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, cells_of, read_converted
 from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import item, joined
 from rag_assistant.extraction.formats.packages import Element, Package, local
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.records.extracted import ExtractedText
 
 SHEETS = "xl/worksheets/"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 
 

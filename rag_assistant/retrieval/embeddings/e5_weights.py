@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.encoder import Layer, Linear, Norm, encoder_model
 
 MAGIC = b"E5S1"

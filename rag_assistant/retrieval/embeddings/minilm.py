@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assistant.errors import EmbedderFailed, ModelFileMissing
+from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.minilm_weights import TokenTable, read_minilm
 from rag_assistant.runtime.courtesy import share_out

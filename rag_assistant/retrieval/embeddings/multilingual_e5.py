@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assistant.errors import EmbedderFailed, ModelFileMissing
+from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.e5_weights import E5Weights, e5_model, read_weights
 from rag_assistant.retrieval.embeddings.minilm import Vectors, open_session
 from rag_assistant.runtime.courtesy import share_out

@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from rag_assistant.errors import EmbedderFailed
 from rag_assistant.records import KnownEmbedder
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 

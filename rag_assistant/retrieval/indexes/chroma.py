@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_assistant.errors import IndexUnavailable
+from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore

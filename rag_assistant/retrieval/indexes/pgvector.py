@@ -11,8 +11,8 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from rag_assistant.errors import IndexUnavailable, StorageFailed
 from rag_assistant.records import KnownEmbedder
+from rag_assistant.records.errors import IndexUnavailable, StorageFailed
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from rag_assistant.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.records import KnownEmbedder
+from rag_assistant.records.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors

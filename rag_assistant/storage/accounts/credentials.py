@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import RowMapping, Select, Table, bindparam, delete, insert, or_, select, update
 
-from rag_assistant.errors import CredentialNotFound
 from rag_assistant.records import Ability, ApiToken, Person, Session
+from rag_assistant.records.errors import CredentialNotFound
 from rag_assistant.storage.accounts.people import person_of_row
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import api_tokens, now, password_links, people, sessions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import CredentialNotFound, IdentityTaken, LastWayIn
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person
+from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import linked_identities, now, people, sessions

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
-from rag_assistant.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.records import Access, LibraryRecord
+from rag_assistant.records.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import name_key
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.ownership import libraries_of

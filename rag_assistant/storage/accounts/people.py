@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
 from rag_assistant.records import ExternalIdentity, Person, Role
+from rag_assistant.records.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions

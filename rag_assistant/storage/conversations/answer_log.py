@@ -11,7 +11,7 @@ from itertools import chain
 from msgspec import Struct, field
 from sqlalchemy import select
 
-from rag_assistant.errors import AnswerTakenOver, AssistantError, StorageFailed
+from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageFailed
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import turns
 

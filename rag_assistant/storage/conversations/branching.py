@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, and_, bindparam, func, insert, literal, select
 
-from rag_assistant.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.records import Branch, Conversation, Question, Turn
+from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.storage.conversations.conversations import (
     Row,
     conversation_of,

@@ -21,7 +21,6 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.errors import ConversationBusy, ConversationDeleted, ConversationNotFound, NotInTrash, TooManyPinned
 from rag_assistant.records import (
     EVERYTHING,
     UNSET,
@@ -31,6 +30,13 @@ from rag_assistant.records import (
     Scope,
     Summary,
     Unset,
+)
+from rag_assistant.records.errors import (
+    ConversationBusy,
+    ConversationDeleted,
+    ConversationNotFound,
+    NotInTrash,
+    TooManyPinned,
 )
 from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, person_of

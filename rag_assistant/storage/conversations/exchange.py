@@ -9,9 +9,9 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import Message, Rating, Scope, Turn
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.storage.conversations.conversations import (
     MAX_PINNED,
     MAX_TITLE_CHARS,

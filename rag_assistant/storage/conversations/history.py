@@ -19,8 +19,15 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.errors import ConversationBusy, HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.records import MAX_INT32, Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records.errors import (
+    ConversationBusy,
+    HistoryChanged,
+    NoSummary,
+    NothingToUndo,
+    TurnErased,
+    TurnSummarised,
+)
 from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, Recount, covered_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, delete, insert, select
 
-from rag_assistant.errors import LinkNotFound
 from rag_assistant.records import ConversationLink
+from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.storage.accounts.credentials import hash_of
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.database import Database

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, exists, insert, select, update
 
-from rag_assistant.errors import TurnNotRatable
 from rag_assistant.records import Turn, Unset
+from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import load_turn_locked, load_version, version_of
 from rag_assistant.storage.database import Database

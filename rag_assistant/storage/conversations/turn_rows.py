@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from rag_assistant.errors import TurnNotFound
 from rag_assistant.history.references import key_of
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.conversations.pictures import IMAGES
 from rag_assistant.storage.database import person_of

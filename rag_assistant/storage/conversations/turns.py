@@ -13,12 +13,6 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.errors import (
-    AnswerTakenOver,
-    ConversationBusy,
-    IdempotencyKeyReused,
-    TurnNotRetryable,
-)
 from rag_assistant.records import (
     EVERYTHING,
     MAX_INT32,
@@ -31,6 +25,12 @@ from rag_assistant.records import (
     Turn,
     TurnStatus,
     Unset,
+)
+from rag_assistant.records.errors import (
+    AnswerTakenOver,
+    ConversationBusy,
+    IdempotencyKeyReused,
+    TurnNotRetryable,
 )
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 
-from rag_assistant.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.records import AnswerVersion, Turn
+from rag_assistant.records.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by

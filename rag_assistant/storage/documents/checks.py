@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select, text, update
 
-from rag_assistant.errors import StorageDamaged
 from rag_assistant.records import lead_of
+from rag_assistant.records.errors import StorageDamaged
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index, embedders, embeddings

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Integer, bindparam, delete, func, insert, select, tuple_, update
 
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk, Passage, Scope
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words

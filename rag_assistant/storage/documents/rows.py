@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, insert, select, update
 
-from rag_assistant.errors import DocumentNotFound, LibraryReadOnly
 from rag_assistant.records import Document, DocumentState
+from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.leases import is_working

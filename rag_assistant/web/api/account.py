@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rag_assistant.accounts.limits import MEGABYTE, PersonalLimits
-from rag_assistant.errors import NotAllowed
+from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
 from rag_assistant.web.services import services

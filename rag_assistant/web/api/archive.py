@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify
 
-from rag_assistant.exchange.importing import Outcome
+from rag_assistant.conversations.exchange.importing import Outcome
 from rag_assistant.web.archives import import_sent_file, send_archive
 from rag_assistant.web.request_parsing import flag_asked, takes
 

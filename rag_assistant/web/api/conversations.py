@@ -9,11 +9,11 @@ from flask import Blueprint, Response, jsonify, make_response, request
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.presenters.conversations import conversation_data
 from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
 from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
 from rag_assistant.records import EVERYTHING
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import (
     PAGE_PARAMS,

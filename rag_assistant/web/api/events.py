@@ -16,9 +16,9 @@ import orjson
 from flask import Response
 
 from rag_assistant.answering.stream import Send
-from rag_assistant.errors import Overloaded
 from rag_assistant.records import Event
-from rag_assistant.validation import spells_number
+from rag_assistant.records.errors import Overloaded
+from rag_assistant.records.validation import spells_number
 from rag_assistant.web.markdown.blocks import Blocks
 
 HEADERS = {

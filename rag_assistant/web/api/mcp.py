@@ -7,9 +7,9 @@ import json
 from flask import Blueprint, Response, render_template, request
 
 from rag_assistant import __version__
-from rag_assistant.mcp.protocol import reply_to
-from rag_assistant.mcp.tools import AssistantTools
 from rag_assistant.web.identity import identity
+from rag_assistant.web.mcp.protocol import reply_to
+from rag_assistant.web.mcp.tools import AssistantTools
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("mcp", __name__)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Response, jsonify, request
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.records import MAX_INT32
-from rag_assistant.validation import spells_number
+from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.validation import spells_number
 
 if TYPE_CHECKING:
     from rag_assistant.storage.conversations.conversations import Cursor

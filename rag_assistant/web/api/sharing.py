@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
 
-from rag_assistant.errors import LinkNotFound
 from rag_assistant.records import ConversationLink, Source, Turn
+from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.web.request_bodies import NewLinkBody
 from rag_assistant.web.request_parsing import read_optional_json, takes
 from rag_assistant.web.services import services

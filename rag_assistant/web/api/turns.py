@@ -15,8 +15,6 @@ from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import load_window, rules_for
-from rag_assistant.errors import InvalidRequest, NotSignedIn, PictureNotFound
-from rag_assistant.i18n.languages import ENGLISH
 from rag_assistant.presenters.turn_events import end_position
 from rag_assistant.presenters.turns import (
     corrections_data,
@@ -27,8 +25,10 @@ from rag_assistant.presenters.turns import (
     version_data,
 )
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
+from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.web.api.events import Readers, collect, event_stream, frame, last_event_id, straight
 from rag_assistant.web.errors import answer_with_error
+from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks

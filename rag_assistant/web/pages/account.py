@@ -5,11 +5,11 @@ from __future__ import annotations
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.passwords import MIN_CHARS
-from rag_assistant.errors import AssistantError, InvalidRequest, NotAllowed
-from rag_assistant.i18n.marking import N_
 from rag_assistant.records import ABILITIES, Person
-from rag_assistant.validation import spells_number
+from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllowed
+from rag_assistant.records.validation import spells_number
 from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.identity import NO_ACCOUNTS, actor, asked_from, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_address, to_page

@@ -11,12 +11,12 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
-from rag_assistant.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.presenters.turns import doubt_in_words, support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Source, Turn
+from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
+from rag_assistant.records.validation import spells_number
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
-from rag_assistant.validation import spells_number
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import said
 from rag_assistant.web.markdown.render import render_markdown

@@ -11,8 +11,8 @@ from msgspec.json import encode
 
 from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
-from rag_assistant.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
+from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.identity import identity

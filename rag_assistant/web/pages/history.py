@@ -13,7 +13,6 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.summary_lines import SummaryLine
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.i18n.marking import N_
 from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
 from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
 from rag_assistant.presenters.turns import (
@@ -25,6 +24,7 @@ from rag_assistant.presenters.turns import (
     view_in_words,
 )
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
+from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, render_template, request
 
-from rag_assistant.errors import AssistantError
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.pages.frame import frame

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
-from rag_assistant.errors import AssistantError, InvalidRequest
 from rag_assistant.records import ROLES, Person, Role
+from rag_assistant.records.errors import AssistantError, InvalidRequest
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame

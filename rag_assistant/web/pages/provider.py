@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
-from rag_assistant.errors import AssistantError, NoProvider, SignInFailed
+from rag_assistant.records.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, asked_from, cookie_path, identity, with_session
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in

@@ -8,8 +8,8 @@ from flask import Blueprint, Response, make_response, render_template
 from msgspec.structs import replace
 
 from rag_assistant.documents.page_images import PageView
-from rag_assistant.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.records import MAX_INT32, Document, Source, Turn, find_passage
+from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.web.markdown.marked import with_edges

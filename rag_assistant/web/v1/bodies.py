@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assistant.errors import InvalidRequest
 from rag_assistant.history import OverflowChoice
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.request_bodies import (
     DOCUMENT_IDS,
     HISTORY_LIMIT,

@@ -14,9 +14,9 @@ from msgspec.structs import asdict
 
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
-from rag_assistant.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records import MAX_INT32, UNSET, AnswerMode, AnswerOptions, Message, Question, Scope, with_pictures
-from rag_assistant.validation import spells_number
+from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
+from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.bodies import ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
 

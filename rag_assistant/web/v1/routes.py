@@ -7,8 +7,8 @@ from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
 
-from rag_assistant.errors import InvalidRequest, ModelNotFound
 from rag_assistant.history import estimate_tokens
+from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.services import services
 from rag_assistant.web.v1 import response_routes

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Playwright
 
-from testkit.server_fork import ServerFork
-from testkit.server_process import PROJECT, ServerProcess
-from testkit.stub_model import StubModel
 from tests.browser.conftest import CHROMIUM, FLAGS, MILLISECONDS_TO_WAIT
 from tests.browser.hostile.payloads import EVERY, PAYLOADS, Payload, joined
 from tests.browser.hostile.seeding import seed
 from tests.browser.hostile.watch import Elsewhere, Watch
+from tests.testkit.server_fork import ServerFork
+from tests.testkit.server_process import PROJECT, ServerProcess
+from tests.testkit.stub_model import StubModel
 
 
 @pytest.fixture(

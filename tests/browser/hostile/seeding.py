@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import Payload, joined
 from tests.browser.talk import call
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 # Where text is kept. The word that stands for it at first is "mark" with the place behind it.
 KEPT = (

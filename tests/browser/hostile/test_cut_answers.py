@@ -9,9 +9,9 @@ from playwright.sync_api import Page
 
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.markdown.render import SCHEMES, TAGS, render_markdown
-from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.watch import Watch
+from tests.testkit.server_process import ServerProcess
 
 AT_ONCE = 4_000
 LONG = 200

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import Payload
 from tests.browser.hostile.watch import INSPECT, Watch
+from tests.testkit.server_process import ServerProcess
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,10 @@
 import pytest
 from playwright.sync_api import Page
 
-from testkit.server_process import ServerProcess
 from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.seeding import seeded_sources
 from tests.browser.hostile.watch import INSPECT, Watch, shown
+from tests.testkit.server_process import ServerProcess
 
 # The pages that show what is kept, and the places whose texts are seen there in full.
 VIEWS = {

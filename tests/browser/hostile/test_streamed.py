@@ -6,11 +6,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from testkit.server_process import ServerProcess
-from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import Payload, joined
 from tests.browser.hostile.watch import INSPECT, Watch, shown
 from tests.browser.talk import say
+from tests.testkit.server_process import ServerProcess
+from tests.testkit.stub_model import Reply, StubModel
 
 AT_ONCE = 300
 # A request whose first line is longer is refused.

@@ -11,16 +11,16 @@ from markupsafe import Markup
 from playwright.sync_api import Page, expect
 from werkzeug.serving import make_server
 
-from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.web import create_app
 from rag_assistant.web.markdown.blocks import Blocks
 from rag_assistant.web.pages import conversation
-from testkit.embedders import WordHashEmbedder
-from testkit.stub_model import Reply, StubModel
 from tests.browser.hostile.payloads import PAYLOADS, Payload
 from tests.browser.hostile.test_policy_alone import GROUPED, TEMPT
 from tests.browser.hostile.watch import Watch
 from tests.browser.talk import say
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.stub_model import Reply, StubModel
 
 # Some texts take all that stands behind them into a script or a comment. Of those, each on a page of its own, some do.
 EVERY = 6

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import select
 
-from rag_assistant.errors import AssistantError
 from rag_assistant.records import Message, Question
+from rag_assistant.records.errors import AssistantError
 from rag_assistant.storage.conversations import counters
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.erasing import TurnEraser

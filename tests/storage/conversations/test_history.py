@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, text
 
-from rag_assistant.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.records import Conversation, Message, Question
+from rag_assistant.records.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.retrieval.tokenize import search_words
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations import history

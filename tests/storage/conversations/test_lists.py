@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import Engine, event, update
 
-from rag_assistant.errors import TooManyPinned
 from rag_assistant.records import ListedConversation, Question
+from rag_assistant.records.errors import TooManyPinned
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import conversations as module
 from rag_assistant.storage.conversations.conversations import ConversationManager

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rag_assistant.errors import TurnNotRatable
 from rag_assistant.records import UNSET
+from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import mark_cited
-from rag_assistant.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
+from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.storage.conversations import turn_endings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager

@@ -5,8 +5,8 @@ import threading
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.errors import ConversationBusy, TurnNotRegenerable, VersionFixed
 from rag_assistant.records import Question, Turn
+from rag_assistant.records.errors import ConversationBusy, TurnNotRegenerable, VersionFixed
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import func, insert, select
 
-from rag_assistant.errors import DocumentNotFound, SameContent
-from rag_assistant.extracted import ExtractedText
 from rag_assistant.records import Chunk, NewDocument, Scope
+from rag_assistant.records.errors import DocumentNotFound, SameContent
+from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
@@ -18,8 +18,8 @@ from rag_assistant.storage.tables import (
     documents_to_index,
     embeddings,
 )
-from testkit.shelf import KEY, Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import KEY, Shelf
 
 
 @pytest.fixture

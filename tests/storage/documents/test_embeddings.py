@@ -5,13 +5,13 @@ import pytest
 from numpy.typing import NDArray
 from sqlalchemy import func, select
 
-from rag_assistant.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import embeddings
-from testkit.embedders import WordHashEmbedder
-from testkit.shelf import KEY, Shelf, key_of
 from tests.conftest import both_engines
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.shelf import KEY, Shelf, key_of
 from tests.web.conftest import until
 
 

@@ -10,8 +10,8 @@ from rag_assistant.records import Scope
 from rag_assistant.storage import full_text, postgres_ranking
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.keywords import KeywordIndex
-from testkit.shelf import Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import Shelf
 
 TEXTS = [f"common word{number % 7} rare{number}" for number in range(60)]
 

@@ -5,8 +5,8 @@ from sqlalchemy import text
 
 from rag_assistant.records import DocumentSort, NewDocument
 from rag_assistant.storage.database import Database
-from testkit.shelf import Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import Shelf
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage import full_text, postgres_ranking
 from rag_assistant.storage.database import Database, sqlite_url
-from testkit.shelf import Shelf
+from tests.testkit.shelf import Shelf
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 MAX_PARAGRAPHS = 300

@@ -11,8 +11,8 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import NOWHERE
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.tables import chunks, documents, libraries
-from testkit.shelf import Shelf
 from tests.conftest import both_engines
+from tests.testkit.shelf import Shelf
 
 
 @pytest.fixture

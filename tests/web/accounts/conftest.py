@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from rag_assistant.records import Person
-from rag_assistant.web.services import Services
-from testkit.people import add_person, quick_passwords
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, quick_passwords
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pytest
 from flask import Flask
 
 from rag_assistant.records import Person
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, client_of, token_client
+from rag_assistant.services import Services
+from tests.testkit.people import ACTOR, client_of, token_client
 from tests.web.conftest import PAGE, ask, post
 
 

@@ -5,11 +5,11 @@ import re
 import pytest
 from flask import Flask
 
-from rag_assistant.errors import LastAdmin
-from rag_assistant.factory import create_app
 from rag_assistant.records import Person
-from rag_assistant.web.services import Services
-from testkit.people import ACTOR, PASSWORD, add_person, client_of
+from rag_assistant.records.errors import LastAdmin
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.people import ACTOR, PASSWORD, add_person, client_of
 from tests.web.conftest import PAGE, ask, post, upload
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from flask import Flask
 
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.people import add_person, client_of
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, events_of, upload
 
 

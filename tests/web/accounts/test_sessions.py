@@ -8,9 +8,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.records import Person
-from rag_assistant.web.services import Services
-from testkit.people import PASSWORD, client_of
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.people import PASSWORD, client_of
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, events_of, post
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Question, Turn
 from rag_assistant.storage.conversations.turns import TurnStore
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 
 FILLER = "It was said at some length, so that a summary of it has a chance to be shorter than what it stands for. " * 2
 

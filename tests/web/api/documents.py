@@ -9,9 +9,9 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Connection
 
-from rag_assistant.factory import create_app
+from rag_assistant.services import Services
 from rag_assistant.storage.database import Database
-from rag_assistant.web.services import Services
+from rag_assistant.web import create_app
 from tests.web.conftest import until
 
 FACT = "The lighthouse keeper feeds seventeen geese."

@@ -10,10 +10,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.exchange.files import read_export
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords, token_client
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.conversations.exchange.files import read_export
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of, quick_passwords, token_client
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, upload
 
 

@@ -3,8 +3,8 @@
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.stub_model import StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import ask, events_of, post, upload
 

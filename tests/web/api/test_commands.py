@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.commands import is_command
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import conversation_of, run, said, turn_ids, view
 from tests.web.conftest import ask
 

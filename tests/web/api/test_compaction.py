@@ -4,7 +4,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.compaction import EXTRACTED
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, contents, conversation_of, said, view
 from tests.web.conftest import ask, events_of, until
 

@@ -10,8 +10,8 @@ from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import LiveTurn
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call
 from tests.web.conftest import ask, environment_in, served_before, upload
 

@@ -11,11 +11,11 @@ import pytest
 from flask.testing import FlaskClient
 from fpdf import FPDF
 
-from rag_assistant.errors import ExtractionFailed
-from rag_assistant.exchange.exporting import archived_documents
+from rag_assistant.conversations.exchange.exporting import archived_documents
 from rag_assistant.extraction.extract import extract
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import FACT, found, replace_after_each_read
 from tests.web.conftest import ask, until, upload
 

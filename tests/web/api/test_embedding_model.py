@@ -6,11 +6,11 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.request import KEYWORDS_ALONE
-from rag_assistant.errors import SettingsError
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.shelf import KEY
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.shelf import KEY
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import FACT, found, path, running
 from tests.web.conftest import until, upload
 

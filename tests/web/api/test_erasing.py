@@ -6,10 +6,10 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from rag_assistant.errors import HistoryChanged
+from rag_assistant.records.errors import HistoryChanged
+from rag_assistant.services import Services
 from rag_assistant.storage.tables import metadata
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, view
 from tests.web.conftest import PAGE, ask, post, until, upload
 

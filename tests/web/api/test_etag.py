@@ -4,7 +4,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
 from tests.web.api.conversations import kept
 from tests.web.conftest import ask, until
 

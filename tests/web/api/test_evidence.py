@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."

@@ -3,7 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask
 
 HUGE = 99999999999999999999

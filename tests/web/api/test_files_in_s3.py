@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 
 from rag_assistant.documents import embedding
 from rag_assistant.files import s3 as module
-from rag_assistant.web.services import Services
-from testkit.s3_server import BUCKET, FaultyProxy, S3Server, breaking_off, hanging, refusal
+from rag_assistant.services import Services
+from tests.testkit.s3_server import BUCKET, FaultyProxy, S3Server, breaking_off, hanging, refusal
 from tests.web.conftest import until
 
 TEXT = b"Geese hiss at strangers."

@@ -7,9 +7,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.prompts import ASK_BACK
-from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import LEAD
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload
 
 LAMP = "The lighthouse lamp burns oil from whales."

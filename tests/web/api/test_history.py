@@ -5,7 +5,7 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.api.conversations import conversation_of, run, said, turn_ids, view
 from tests.web.conftest import PAGE, ask
 

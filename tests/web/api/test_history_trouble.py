@@ -9,8 +9,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.records import Question
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, contents, conversation_of, run, said, turn_ids, view
 from tests.web.conftest import ask, events_of, until, upload
 

@@ -9,10 +9,10 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.stub_model import StubModel
-from tests.exchange import samples
+from rag_assistant.services import Services
+from tests.conversations.exchange import samples
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask
 
 URL = "/api/conversations/import"

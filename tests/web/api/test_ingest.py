@@ -10,14 +10,14 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import insert, select
 
-from rag_assistant.errors import EmbedderFailed, ExtractionCancelled
+from rag_assistant.records.errors import EmbedderFailed, ExtractionCancelled
 from rag_assistant.runtime.data_dir import QUEUE_FILE
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, documents, documents_to_index
-from rag_assistant.web.services import Services
-from testkit.shelf import KEY
+from tests.testkit.shelf import KEY
 from tests.web.api.documents import FACT, as_file, found, path, running
 from tests.web.conftest import until, upload
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from tests.web.conftest import PAGE, ask, upload
 
 FOLDERS = Path(__file__).parents[1] / "folders"

@@ -5,10 +5,10 @@ import html
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
-from rag_assistant.web.services import Services
-from testkit.embedders import WordHashEmbedder
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.embedders import WordHashEmbedder
 from tests.web.conftest import PAGE, until, upload
 
 GERMAN = "Der Leuchtturmwärter füttert siebzehn Gänse."
@@ -28,7 +28,7 @@ def test_the_model_for_many_languages_is_proposed_where_documents_need_it(
     upload(client, OTHER.replace("Nebel", "dichter Nebel") + " Möwen auch.", "glocke.txt")
     page = html.unescape(client.get("/documents", headers=PAGE).text)
     assert "2 of your 3 newest documents are in languages that" in page
-    assert "pip install -r requirements-multilingual.txt" in page
+    assert ".[multilingual]" in page
 
 
 @pytest.mark.long  # Any other model takes over in test_embedding_model.py; tests/retrieval has this one for itself.

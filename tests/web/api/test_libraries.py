@@ -7,9 +7,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.stub_model import StubModel
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import PAGE, ask, post, upload
 
 

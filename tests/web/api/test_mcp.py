@@ -12,10 +12,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
-from rag_assistant.mcp.protocol import STATELESS
-from rag_assistant.web.services import Services
-from testkit.event_loop import run_apart
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web.mcp.protocol import STATELESS
+from tests.testkit.event_loop import run_apart
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import environment_in, served_before, until
 
 KEY = "io.modelcontextprotocol/"
@@ -184,7 +184,7 @@ def address(app: Flask) -> Iterator[str]:
 
 @pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.long)])
 def test_the_client_of_the_sdk_talks_to_us(client: FlaskClient, address: str, stub: StubModel, mode: str) -> None:
-    mcp = pytest.importorskip("mcp", reason="pip install -r requirements-mcp.txt")
+    mcp = pytest.importorskip("mcp", reason="pip install -e '.[mcp]'")
     stub.default = Reply("At seven [1].")
     seen: dict[str, Any] = {}
 

@@ -10,9 +10,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.factory import create_app
 from rag_assistant.llm import connection_check
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import served_before
 
 AppWith = Callable[..., Flask]

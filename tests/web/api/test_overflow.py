@@ -4,8 +4,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.overflow import CONTINUED_IN_PART
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, said, view
 from tests.web.conftest import ask
 
@@ -136,7 +136,7 @@ def test_everything_can_be_undone_also_after_a_restart(
     client.post(f"/api/conversations/{conversation}/reset")
     assert view(client, conversation)["turns_kept"] == 0
     services.close()
-    from rag_assistant.factory import create_app
+    from rag_assistant.web import create_app
 
     made = create_app(environment)
     again = made.test_client()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.errors import InvalidRequest
+from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import application, ask, served_before
 
 LISTS = {

@@ -10,9 +10,9 @@ from flask.testing import FlaskClient
 from sqlalchemy import func, select
 
 from rag_assistant.history import TOKENS_PER_ATTACHMENT
+from rag_assistant.services import Services
 from rag_assistant.storage.tables import sent_texts
-from rag_assistant.web.services import Services
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask
 
 PNG_BYTES = b"\x89PNG\r\n\x1a\n" + bytes(range(256))

@@ -6,8 +6,8 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import text
 
-from rag_assistant.web.services import Services
-from testkit.stub_model import StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import ask, until, upload
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.shared_data import shared_jsonl
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.shared_data import shared_jsonl
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, upload
 
 

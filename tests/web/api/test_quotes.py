@@ -11,12 +11,12 @@ from flask.testing import FlaskClient
 from bench.questions import QUESTIONS
 from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE, UNCLEAR
 from rag_assistant.conversations.compaction import EXTRACTED
-from rag_assistant.factory import create_app
 from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
 from tests.cli.shell import Shell
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, environment_in, events_of, served_before, upload
 
 NOTE = """# The lighthouse

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rag_assistant.conversations.prompts import REWRITE_INSTRUCTIONS
 from rag_assistant.history.erasing import receipt_without
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, Seen, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import FILLER
 from tests.web.conftest import ask, until, upload
 

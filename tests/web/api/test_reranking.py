@@ -8,10 +8,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.request import NOT_RERANKED
-from rag_assistant.factory import create_app
 from rag_assistant.retrieval import reranking
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before
 
 ONE = "The lighthouse keeper feeds geese at the lighthouse."

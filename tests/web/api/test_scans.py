@@ -13,11 +13,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.documents.scans import RECOGNITION_MISSING
-from rag_assistant.extracted import RecognisedPage, Word
 from rag_assistant.extraction.page_render import QUOTE_TINT, TINT
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.extracted import RecognisedPage, Word
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, until, upload
 
 FACT = "The lighthouse keeper feeds seventeen geese."
@@ -126,7 +126,7 @@ class Recogniser:
         for page in pages:
             while not self.go_on.acquire(timeout=0.02):
                 if options["cancelled"]():
-                    from rag_assistant.errors import ExtractionCancelled
+                    from rag_assistant.records.errors import ExtractionCancelled
 
                     raise ExtractionCancelled
             self.pages.append(page)
@@ -202,7 +202,7 @@ def test_without_the_extra_each_document_says_how_to_get_it_and_is_read_once_it_
         assert (image["state"], mixed["state"]) == ("failed", "ready")
         assert image["reason"] == f"Page 1 of 1 holds no text, but a scan or a picture. {RECOGNITION_MISSING}"
         assert mixed["reason"] == f"Page 2 of 2 holds no text, but a scan or a picture. {RECOGNITION_MISSING}"
-        assert "requirements-ocr.txt" in RECOGNITION_MISSING
+        assert "[ocr]" in RECOGNITION_MISSING
         app.extensions["assistant"].close()
     recogniser.go_on.release(2)
     again = create_app(environment)

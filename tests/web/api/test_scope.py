@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, environment_in, served_before
 
 GEESE = "The lighthouse keeper feeds seventeen geese."

@@ -7,9 +7,9 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords, token_client
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of, quick_passwords, token_client
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
 

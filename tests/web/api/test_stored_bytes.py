@@ -3,9 +3,9 @@
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.stub_model import StubModel
-from testkit.talk import Talk
+from rag_assistant.services import Services
+from tests.testkit.stub_model import StubModel
+from tests.testkit.talk import Talk
 from tests.web.conftest import upload
 
 MAX_BYTES = 3000

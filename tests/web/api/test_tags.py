@@ -2,7 +2,7 @@
 
 from flask.testing import FlaskClient
 
-from testkit.stub_model import StubModel
+from tests.testkit.stub_model import StubModel
 from tests.web.api.documents import FACT, as_file, found, path
 from tests.web.conftest import ask, until, upload
 

@@ -13,14 +13,14 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.remote_tools import MAX_ASKED_CHARS
-from rag_assistant.errors import SettingsError, ToolFailed
-from rag_assistant.factory import create_app
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import SettingsError, ToolFailed
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import application, ask, served_before, until
 
 # To load it takes a second, in each of the processes that tests run in.
-pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -r requirements-mcp.txt")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="pip install -e '.[mcp]'")
 PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -160,7 +160,7 @@ def test_a_server_that_dies_or_is_late_is_connected_again(
     stub.replies.extend([call("test__die"), call("test__add", a=1, b=1), Reply("Two.")])
     results = [step["result"] for step in ask(client)["steps"]]
     assert results == ["Error: The tool server test could not be reached, or broke off.", "The sum is 2."]
-    monkeypatch.setattr("rag_assistant.tool_servers.connection.CALL_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("rag_assistant.llm.tool_servers.connection.CALL_TIMEOUT_SECONDS", 0.5)
     stub.replies.extend([call("test__slow", seconds=5), Reply("Too late.")])
     results = [step["result"] for step in ask(client)["steps"]]
     assert results == ["Error: The tool server test did not answer within 0.5 seconds."]
@@ -170,7 +170,7 @@ def test_a_server_that_dies_or_is_late_is_connected_again(
 def address(kept: Path) -> Iterator[str]:
     import uvicorn
 
-    from testkit.tool_server import tool_server
+    from tests.testkit.tool_server import tool_server
 
     app = tool_server(kept).streamable_http_app()
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none"))
@@ -183,7 +183,7 @@ def address(kept: Path) -> Iterator[str]:
 
 
 def test_a_server_over_http_is_listed_and_called(address: str) -> None:
-    from rag_assistant.tool_servers.connection import ToolServer
+    from rag_assistant.llm.tool_servers.connection import ToolServer
 
     server = ToolServer("remote", address)
     tools = {tool.name: tool for tool in server.tools()}
@@ -196,7 +196,7 @@ def test_a_server_over_http_is_listed_and_called(address: str) -> None:
 
 @pytest.mark.parametrize("where", ["http://127.0.0.1:9/mcp", ["no-such-program"], [sys.executable, "-c", "pass"]])
 def test_a_server_that_is_not_there_is_named(where: Any) -> None:
-    from rag_assistant.tool_servers.connection import ToolServer
+    from rag_assistant.llm.tool_servers.connection import ToolServer
 
     with pytest.raises(ToolFailed, match=r"The tool server away could not be reached, or broke off\."):
         ToolServer("away", where).tools()
@@ -204,9 +204,9 @@ def test_a_server_that_is_not_there_is_named(where: Any) -> None:
 
 @pytest.mark.long  # The SDK waits ten seconds for the end of the program.
 def test_a_program_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rag_assistant.tool_servers.connection import ToolServer
+    from rag_assistant.llm.tool_servers.connection import ToolServer
 
-    monkeypatch.setattr("rag_assistant.tool_servers.connection.CONNECT_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("rag_assistant.llm.tool_servers.connection.CONNECT_TIMEOUT_SECONDS", 0.5)
     silent = ToolServer("silent", [sys.executable, "-c", "import time; time.sleep(100)"])
     with pytest.raises(ToolFailed, match="The tool server silent"):
         silent.tools()
@@ -222,6 +222,6 @@ def test_without_the_extra_the_start_says_what_to_install(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    monkeypatch.delitem(sys.modules, "rag_assistant.tool_servers.connection", raising=False)
-    with pytest.raises(SettingsError, match="pip install -r requirements-mcp.txt"):
+    monkeypatch.delitem(sys.modules, "rag_assistant.llm.tool_servers.connection", raising=False)
+    with pytest.raises(SettingsError, match=r"pip install -e '\.\[mcp\]'"):
         create_app(environment | {"MCP_SERVERS": '{"test": "http://127.0.0.1:9/mcp"}'})

@@ -12,7 +12,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import PAGE, ask
 

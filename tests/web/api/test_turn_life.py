@@ -10,11 +10,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.answering.runner import Runner
-from rag_assistant.factory import create_app
 from rag_assistant.records import Question
 from rag_assistant.runtime import courtesy
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
 

@@ -10,14 +10,14 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.request import FEWER_PASSAGES
 from rag_assistant.answering.stream import LiveTurn, LiveTurns
-from rag_assistant.errors import Overloaded, StorageDamaged, StorageFailed
-from rag_assistant.factory import create_app
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
+from rag_assistant.records.errors import Overloaded, StorageDamaged, StorageFailed
+from rag_assistant.services import Services
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.tables import now
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.web import create_app
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_turn_life import start
 from tests.web.conftest import ask, events_of, owned_by_the_dead, until, upload
 

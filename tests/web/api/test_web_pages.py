@@ -11,9 +11,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant.documents.web_pages import MAX_FETCHES
 from rag_assistant.runtime.public_http import PublicHttp
-from rag_assistant.web.services import Services
-from testkit.people import add_person, client_of, quick_passwords
-from testkit.site import Site, sends
+from rag_assistant.services import Services
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.site import Site, sends
 from tests.web.conftest import PAGE, post, until, upload
 
 pytestmark = pytest.mark.usefixtures("read_here")

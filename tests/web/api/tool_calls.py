@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 
 
 def call(name: str, call_id: str = "c1", **arguments: Any) -> dict[str, Any]:

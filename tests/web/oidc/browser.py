@@ -12,11 +12,11 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
 from tests.web.conftest import PAGE
 
 if TYPE_CHECKING:
-    from testkit.oidc_stub import StubProvider
+    from tests.testkit.oidc_stub import StubProvider
 
 Make = Callable[..., Flask]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from flask import Flask
 
-from rag_assistant.factory import create_app
-from testkit.people import add_person, quick_passwords
+from rag_assistant.web import create_app
+from tests.testkit.people import add_person, quick_passwords
 from tests.web.oidc.browser import Make
 
 if TYPE_CHECKING:
-    from testkit.oidc_stub import StubProvider
+    from tests.testkit.oidc_stub import StubProvider
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _quick() -> Iterator[None]:
 
 @pytest.fixture
 def provider() -> Iterator[StubProvider]:
-    from testkit.oidc_stub import StubProvider  # It needs what the extra oidc brings, which may be missing.
+    from tests.testkit.oidc_stub import StubProvider  # It needs what the extra oidc brings, which may be missing.
 
     made = StubProvider()
     yield made
@@ -47,7 +47,7 @@ def make(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Make]:
     """Makes a server that knows the provider, on which Ann is the administrator."""
-    from testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET
+    from tests.testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET
 
     monkeypatch.setattr("httpx2.create_ssl_context", lambda: certificates)
     made: list[Flask] = []

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
 from flask.testing import FlaskClient
 
-from rag_assistant.errors import SettingsError
-from rag_assistant.factory import create_app
 from rag_assistant.records import Person
-from rag_assistant.web.services import Services
-from testkit.oidc_stub import CLIENT_ID, StubProvider
-from testkit.people import ACTOR, add_person
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.services import Services
+from rag_assistant.web import create_app
+from tests.testkit.oidc_stub import CLIENT_ID, StubProvider
+from tests.testkit.people import ACTOR, add_person
 from tests.web.conftest import PAGE
 from tests.web.oidc.browser import Make, audit, names, sign_in
 
@@ -92,7 +92,7 @@ def test_settings_that_do_not_go_together_are_refused_at_the_start(
 def test_a_server_to_which_others_come_needs_an_account_first(
     environment: dict[str, str], stand_ins: None, provider: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assistant.web.services.in_container", lambda: False)
+    monkeypatch.setattr("rag_assistant.services.in_container", lambda: False)
     app = create_app(environment | {"OIDC_ISSUER": provider.issuer, "OIDC_CLIENT_ID": CLIENT_ID})
     with pytest.raises(SettingsError, match="oidc_issuer is set, so that others sign in, and there is no account yet"):
         app.extensions["assistant"].start()

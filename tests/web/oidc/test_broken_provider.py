@@ -2,10 +2,10 @@
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
-from testkit.oidc_stub import StubProvider
-from testkit.people import client_of
+from tests.testkit.oidc_stub import StubProvider
+from tests.testkit.people import client_of
 from tests.web.conftest import PAGE
 from tests.web.oidc.browser import Make, begin, come_back, sign_in
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
-from rag_assistant.web.services import Services
-from testkit import oidc_stub
-from testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET, Signer, StubProvider, key_named
-from testkit.people import client_of
+from rag_assistant.services import Services
+from tests.testkit import oidc_stub
+from tests.testkit.oidc_stub import CLIENT_ID, CLIENT_SECRET, Signer, StubProvider, key_named
+from tests.testkit.people import client_of
 from tests.web.conftest import PAGE
 from tests.web.oidc.browser import Make, begin, come_back, names, sign_in
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
-from rag_assistant.web.services import Services
-from testkit.oidc_stub import StubProvider
-from testkit.people import ACTOR, PASSWORD, add_person, client_of
+from rag_assistant.services import Services
+from tests.testkit.oidc_stub import StubProvider
+from tests.testkit.people import ACTOR, PASSWORD, add_person, client_of
 from tests.web.conftest import PAGE, post
 from tests.web.oidc.browser import Make, audit, come_back, href_of, link, names, sign_in
 

@@ -5,10 +5,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-pytest.importorskip("authlib", reason="pip install -r requirements-oidc.txt")
+pytest.importorskip("authlib", reason="pip install -e '.[oidc]'")
 
-from testkit.oidc_stub import CLIENT_ID, StubProvider
-from testkit.people import client_of
+from tests.testkit.oidc_stub import CLIENT_ID, StubProvider
+from tests.testkit.people import client_of
 from tests.web.conftest import PAGE, post
 from tests.web.oidc.browser import Make, audit, begin, come_back, names, sign_in
 

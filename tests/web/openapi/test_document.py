@@ -15,10 +15,10 @@ from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
 from rag_assistant.runtime.public_http import Fetched
+from rag_assistant.services import Services
 from rag_assistant.web.openapi.document import api_routes, missing, openapi_document, path_of
 from rag_assistant.web.openapi.operations import OPERATIONS
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "expected"

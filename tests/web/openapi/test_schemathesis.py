@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import insert
 
+from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
-from rag_assistant.web.services import Services
 
 ROW = re.compile(r'data-conversation="(\d+)"')
 OLDER = re.compile(r'class="older" href="([^"]+)"')

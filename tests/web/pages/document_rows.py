@@ -5,7 +5,7 @@ from typing import Any
 
 from rag_assistant.extraction.formats.kinds import PLAIN
 from rag_assistant.records import NewDocument
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 

@@ -5,9 +5,9 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.services import Services
 from rag_assistant.web.pages import conversation as conversation_pages
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask
 from tests.web.pages.conversation_rows import fill, rows
 

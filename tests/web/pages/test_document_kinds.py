@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document
+from rag_assistant.services import Services
 from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
-from rag_assistant.web.services import Services
 from tests.web.conftest import upload
 from tests.web.pages.document_rows import FACT
 

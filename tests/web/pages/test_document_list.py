@@ -9,8 +9,8 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event
 
+from rag_assistant.services import Services
 from rag_assistant.web.pages import documents
-from rag_assistant.web.services import Services
 from tests.web.conftest import PAGE, until, upload
 from tests.web.pages.document_rows import FACT, enter, names_on
 

@@ -11,11 +11,11 @@ from fpdf import FPDF
 
 from rag_assistant.documents import page_images
 from rag_assistant.documents.page_images import PageView
-from rag_assistant.errors import ExtractionFailed
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_render import Mark
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.records.errors import ExtractionFailed
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import replace_after_each_read
 from tests.web.conftest import PAGE, ask, upload
 from tests.web.pages.document_rows import FACT, enter

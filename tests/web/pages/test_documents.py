@@ -7,7 +7,7 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
 from tests.web.conftest import PAGE, ask, post, until, upload
 from tests.web.pages.document_rows import FACT, names_on
 

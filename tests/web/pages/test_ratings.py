@@ -4,8 +4,8 @@ import re
 
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, upload
 
 

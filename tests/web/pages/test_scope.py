@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rag_assistant.answering import search
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Source
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
 from tests.web.pages.document_rows import FACT, enter
 

@@ -10,9 +10,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant.llm import connection_check
 from rag_assistant.llm.local_servers import LocalServers
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings, is_live
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
 
 

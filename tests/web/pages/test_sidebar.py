@@ -10,11 +10,11 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import update
 
+from rag_assistant.services import Services
 from rag_assistant.storage import database
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post
 from tests.web.pages.conversation_rows import fill, older, rows
 

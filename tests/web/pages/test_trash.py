@@ -4,7 +4,7 @@ import re
 
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
+from rag_assistant.services import Services
 from tests.web.conftest import PAGE, post
 from tests.web.pages.conversation_rows import fill
 

@@ -11,8 +11,8 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.web.services import Services
-from testkit.stub_model import Reply, StubModel
+from rag_assistant.services import Services
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload
 
 CHAT = "/v1/chat/completions"

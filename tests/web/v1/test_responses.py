@@ -7,7 +7,7 @@ import openai
 import pytest
 from flask.testing import FlaskClient
 
-from testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import until, upload
 
 RESPONSES = "/v1/responses"

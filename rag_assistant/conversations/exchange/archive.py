@@ -1,0 +1,105 @@
+"""Our own archive: JSON Lines, a line for the format, then one for each document and each conversation. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+from msgspec import ValidationError, convert, to_builtins
+
+from rag_assistant.conversations.exchange.contradictions import contradictions
+from rag_assistant.conversations.exchange.open_parts import OpenParts
+from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation
+from rag_assistant.records.errors import InvalidRequest, MalformedBody
+from rag_assistant.records.validation import storable
+
+FORMAT, VERSION = "rag-assistant", 1
+MAX_INT64 = 2**63 - 1
+KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation}
+
+
+def head() -> str:
+    """Return the first line."""
+    return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+
+
+def line_of(record: ArchivedDocument | WholeConversation) -> str:
+    """Return the line of a record."""
+    kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
+    return json.dumps({kind: to_builtins(record)}, ensure_ascii=False) + "\n"
+
+
+def is_archive(text: str) -> bool:
+    """Tell whether a text begins as an archive does."""
+    try:
+        first = json.loads(text.partition("\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("format") == FORMAT
+
+
+def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
+    """Yield the records of an archive. Raises InvalidRequest, MalformedBody with the number of the line."""
+    lines = text.split("\n")
+    version = json.loads(lines[0]).get("version")
+    if version != VERSION:
+        raise InvalidRequest(f"The archive has version {version}; this program reads version {VERSION}. Upgrade it.")
+    for number, line in enumerate(lines[1:], 2):
+        if line.strip():
+            yield _record(number, line)
+
+
+def _record(number: int, line: str) -> Any:
+    try:
+        content = json.loads(line, parse_int=_int64, parse_float=_finite, parse_constant=_finite)
+        if storable(line) != line or "\\u0000" in line or "\\ud" in line.lower():
+            content = _storable(content)
+    except (ValueError, RecursionError) as error:
+        raise MalformedBody(f"Line {number} of the archive is not JSON ({error}).") from error
+    kind = next(iter(content), None) if isinstance(content, dict) and len(content) == 1 else None
+    if kind not in KINDS:
+        raise InvalidRequest(f"Line {number} of the archive must be an object with one of {', '.join(KINDS)} in it.")
+    try:
+        record = convert(content[kind], KINDS[kind], str_keys=True)
+        if isinstance(record, WholeConversation):
+            convert(content[kind], OpenParts, str_keys=True)
+    except ValidationError as error:
+        what, _, where = str(error).partition(" - at `$.")
+        raise _wrong(number, kind, where.rstrip("`") or "it", what) from error
+    if unknown := content[kind].get("overrides", {}).keys() - Overrides.__annotations__.keys():
+        raise InvalidRequest(f"Line {number} of the archive, {kind}: overrides.{min(unknown)} is not known.")
+    if isinstance(record, WholeConversation):
+        for where, what in contradictions(record):
+            raise _wrong(number, kind, where, what)
+    return record
+
+
+def _int64(digits: str) -> int:
+    """Return a whole number. Raises ValueError for one that is written to no stream."""
+    number = int(digits)
+    if abs(number) > MAX_INT64:
+        raise ValueError(f"the number {digits[:20]}... is too large")
+    return number
+
+
+def _finite(digits: str) -> float:
+    """Return a number. Raises ValueError for one that JSON does not have, and for one that is too large."""
+    number = float(digits)
+    if not isfinite(number):
+        raise ValueError(f"{digits[:20]} is no number")
+    return number
+
+
+def _wrong(number: int, kind: Any, wrong: str, what: str) -> InvalidRequest:
+    return InvalidRequest(f"Line {number} of the archive, {kind}: {wrong} is wrong ({what}).")
+
+
+def _storable(value: Any) -> Any:
+    """Return a value without characters that no database keeps."""
+    if isinstance(value, dict):
+        return {storable(name): _storable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_storable(one) for one in value]
+    return storable(value) if isinstance(value, str) else value

@@ -1,0 +1,141 @@
+"""Exported files: a text, or a zip archive with it; and our own archive, with the files of its documents."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copyfileobj
+from typing import IO
+
+from rag_assistant.conversations.exchange.archive import head, line_of
+from rag_assistant.conversations.exchange.shapes import ALLOWED, Export, read_texts
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, MalformedBody
+
+ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
+# What ChatGPT calls it, in one part or in many.
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
+ZIP = b"PK\x03\x04"
+BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+
+def read_export(file: IO[bytes], max_bytes: int) -> Export:
+    """Return what is in an exported file whose text has up to ``max_bytes``.
+
+    Raises BodyTooLarge, MalformedBody, InvalidRequest: nothing is kept of it then.
+    """
+    beginning = file.read(len(ZIP))
+    file.seek(0)
+    if beginning != ZIP:
+        return read_texts([_decoded(_bounded(file, max_bytes))])
+    try:
+        with zipfile.ZipFile(file) as packed:
+            return _read_zip(packed, max_bytes)
+    except (*BROKEN, OSError) as error:  # What bz2 cannot unpack, and a place before the file begins.
+        raise MalformedBody(f"The zip file cannot be read ({error}).") from error
+
+
+@contextmanager
+def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[bytes] | None]:
+    """Give the file of a document of an archive, ``None`` where it did not come along. Raises MalformedBody."""
+    try:
+        with zipfile.ZipFile(file) as packed:
+            try:
+                with packed.open(f"{DOCUMENTS}/{document.sha256}") as found:
+                    yield found
+            except KeyError:
+                yield None
+    except BROKEN as error:
+        raise MalformedBody(f"The archive cannot be read ({error}).") from error
+
+
+# A document with its open file, or without one.
+Archived = tuple[ArchivedDocument, IO[bytes] | None]
+
+
+def pack_archive(
+    file: IO[bytes], documents: Iterable[Archived], conversations: Iterable[WholeConversation]
+) -> tuple[int, int]:
+    """Pack an archive into an open file; return how many documents and conversations are in it."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        return _fill(packed, documents, conversations)
+
+
+def write_archive(
+    path: Path, documents: Iterable[Archived], conversations: Iterable[WholeConversation]
+) -> tuple[int, int]:
+    """Write an archive that nobody else may read; return how many documents and conversations are in it.
+
+    Each document comes with its file, as long as that is there. Raises InvalidRequest if the archive exists or cannot
+    be written; then none is left.
+    """
+    part = path.with_name(f"{path.name}.part")
+    try:
+        if path.exists():
+            raise InvalidRequest(f"{path} exists already. Name a file that does not.")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            counts = pack_archive(file, documents, conversations)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be written ({error.strerror}).") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return counts
+
+
+def _fill(
+    packed: zipfile.ZipFile,
+    documents: Iterable[Archived],
+    conversations: Iterable[WholeConversation],
+) -> tuple[int, int]:
+    # Two libraries may have the same content.
+    there, packed_already = [], set[str]()
+    for document, file in documents:
+        there.append(document)
+        if file is not None and document.sha256 not in packed_already:
+            packed_already.add(document.sha256)
+            with packed.open(f"{DOCUMENTS}/{document.sha256}", "w", force_zip64=True) as content:
+                copyfileobj(file, content)
+    with packed.open(ARCHIVE, "w", force_zip64=True) as lines:
+        lines.write(head().encode())
+        for document in there:
+            lines.write(line_of(document).encode())
+        written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
+    return len(there), len(written)
+
+
+def _read_zip(packed: zipfile.ZipFile, max_bytes: int) -> Export:
+    names = packed.namelist()
+    chosen = [ARCHIVE] if ARCHIVE in names else sorted(filter(CONVERSATIONS.fullmatch, names))
+    if not chosen:
+        found = ", ".join(names[:6]) or "nothing"
+        raise InvalidRequest(f"The zip file holds {found[:200]}, but no conversations. {ALLOWED}")
+    parts = []
+    for name in chosen:
+        with packed.open(name) as file:
+            content = _bounded(file, max_bytes)
+        max_bytes -= len(content)
+        parts.append(_decoded(content))
+    return read_texts(parts)
+
+
+def _bounded(file: IO[bytes], max_bytes: int) -> bytes:
+    content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise BodyTooLarge(f"The conversations in the file have more than {max_bytes / 1e6:.0f} MB, the most allowed.")
+    return content
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MalformedBody(f"The file is not UTF-8 text. {ALLOWED}") from error

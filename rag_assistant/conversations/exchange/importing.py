@@ -1,0 +1,94 @@
+"""Take exported conversations in: those that are here already are skipped, ids become those of this database."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rag_assistant.presenters.turns import turn_data
+from rag_assistant.records import MAX_INT32, Scope, Source
+from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.documents.documents import DocumentStore
+
+if TYPE_CHECKING:
+    from rag_assistant.conversations.exchange.shapes import Export
+
+# In the place of the id of a document that is not here: no document gets as far.
+NO_DOCUMENT = MAX_INT32
+
+
+class Outcome(Struct, frozen=True):
+    """What became of a conversation: it is ``conversation_id`` here, since now (``new``) or since before."""
+
+    conversation_id: int
+    title: str
+    turns: int
+    new: bool
+
+
+class ConversationImport:
+    """Imports conversations, one import after another."""
+
+    def __init__(self, store: ExchangeStore, documents: DocumentStore) -> None:
+        self._store = store
+        self._documents = documents
+        self._lock = threading.Lock()
+
+    def run(self, export: Export) -> list[Outcome]:
+        """Import what is not here yet, each conversation whole or not at all, and return what became of each.
+
+        Raises InvalidRequest for one that cannot be kept; those before it stay, and are skipped the next time.
+        """
+        with self._lock:
+            known = self._store.known()
+            document_ids = self._ids_here(export.documents)
+            ids: dict[int, int] = {}
+            outcomes = []
+            for one in export.conversations:
+                new = one.identity not in known
+                if new:
+                    known[one.identity] = self._store.insert(localised(one, ids, document_ids), turn_data)
+                ids[one.id] = known[one.identity]
+                outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
+            return outcomes
+
+    def _ids_here(self, documents: Iterable[ArchivedDocument]) -> dict[int, int]:
+        """Return the ids of documents here by those in an archive, for those with the same content."""
+        here = self._documents.ids_by_sha256()
+        return {one.id: here[one.sha256] for one in documents if one.sha256 in here}
+
+
+def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:
+    """Return a conversation with the ids of this database; it is no branch where its origin did not come along."""
+    origin = whole.branched_from
+    return replace(
+        whole,
+        branched_from=(ids[origin[0]], origin[1]) if origin and origin[0] in ids else None,
+        scope=Scope(_named(whole.scope.document_ids, document_ids), whole.scope.tags),
+        turns=tuple(_turn(one, document_ids) for one in whole.turns),
+    )
+
+
+def _turn(turn: WholeTurn, document_ids: Mapping[int, int]) -> WholeTurn:
+    request = dict(turn.request)
+    if "document_ids" in request:
+        request["document_ids"] = list(_named(request["document_ids"], document_ids))
+    others = {version: _answer(one, document_ids) for version, one in turn.others.items()}
+    return replace(turn, request=request, answer=_answer(turn.answer, document_ids), others=others)
+
+
+def _answer(answer: WholeAnswer, document_ids: Mapping[int, int]) -> WholeAnswer:
+    return replace(answer, sources=tuple(_source(one, document_ids) for one in answer.sources))
+
+
+def _source(source: Source, document_ids: Mapping[int, int]) -> Source:
+    return replace(source, document_id=document_ids.get(source.document_id, NO_DOCUMENT))
+
+
+def _named(named: Iterable[int], document_ids: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(document_ids.get(one, NO_DOCUMENT) for one in named))

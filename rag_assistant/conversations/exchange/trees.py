@@ -1,0 +1,180 @@
+"""Trees of messages, as chat products keep them, as conversations with branches. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from rag_assistant.records import UNTITLED
+from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.validation import storable
+
+# Each branch repeats what was said before it: what one conversation may become with all its branches.
+MAX_TURNS = 50_000
+MAX_CHARS = 50_000_000
+# What the products write, from seconds to nanoseconds, in seconds since 1970: up to the year 2286.
+MAX_SECONDS = 10**10
+SMALLER_UNITS = 3
+
+
+class TreeMessage(Struct, frozen=True):
+    """What a person or a model said; a ``hidden`` one is only a place in the tree."""
+
+    id: str
+    parent: str | None
+    role: Literal["user", "assistant", "hidden"]
+    text: str = ""
+    at: datetime | None = None
+    model: str | None = None
+
+
+class MessageTree(Struct, frozen=True):
+    """A conversation of another product; ``current`` is the message at the end of the branch that it shows."""
+
+    product: str
+    id: str
+    title: str
+    messages: Mapping[str, TreeMessage]
+    current: str | None
+    created_at: datetime | None
+    updated_at: datetime | None
+    pinned: bool = False
+
+
+def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation]:
+    """Return the conversation that a product shows, then one for each other end of its tree, as branches of it.
+
+    They have ids from ``first_id`` on; what has no answer is left out. Raises InvalidRequest if it is too much.
+    """
+    made: list[WholeConversation] = []
+    # In which conversation a turn that ends with a message was first: what was said before it is the same.
+    first_in: dict[str, WholeConversation] = {}
+    turns_left, chars_left = MAX_TURNS, MAX_CHARS
+    for path in _paths(tree):
+        said = [tree.messages[one] for one in path if tree.messages[one].role != "hidden"]
+        turns, ends = _turns(said, tree)
+        turns_left -= len(turns)
+        chars_left -= sum(len(one.text) for one in said)
+        if turns_left < 0 or chars_left < 0:
+            raise InvalidRequest(
+                f'The conversation "{tree.title}" has more than {MAX_TURNS} turns or {MAX_CHARS} characters in all its '
+                "branches together, the most that are imported."
+            )
+        shared = next((count for count in range(len(ends), 0, -1) if ends[count - 1] in first_in), 0)
+        if turns and shared < len(turns):
+            origin = first_in[ends[shared - 1]] if shared else made[0] if made else None
+            made.append(_conversation(tree, turns, ends[-1], first_id + len(made), origin, shared))
+            first_in |= dict.fromkeys(ends[shared:], made[-1])
+    return made
+
+
+def moment(value: Any) -> datetime | None:
+    """Return a moment that a product wrote, as a number since 1970 or in ISO's form, ``None`` if it is neither."""
+    try:
+        if isinstance(value, str):
+            read = datetime.fromisoformat(value)
+            return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = float(value)
+            for _ in range(SMALLER_UNITS):
+                seconds = seconds / 1000 if seconds > MAX_SECONDS else seconds
+            return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def text_in(value: Any) -> str:
+    """Return a text as it can be kept, an empty one for what is none."""
+    return storable(value) if isinstance(value, str) else ""
+
+
+def _paths(tree: MessageTree) -> Iterator[list[str]]:
+    """Yield the way from the root to each end of the tree: first the one that is shown."""
+    parents = {one.parent for one in tree.messages.values()}
+    ends = [one for one in tree.messages if one not in parents]
+    current = tree.current if tree.current in tree.messages else ends[-1] if ends else None
+    walked = 0
+    for end in dict.fromkeys([current, *ends] if current else ends):
+        path: dict[str, None] = {}
+        at: str | None = end
+        while at is not None and at in tree.messages and at not in path:
+            path[at] = None
+            at = tree.messages[at].parent
+        walked += len(path)
+        if walked > 4 * MAX_TURNS:
+            raise InvalidRequest(f'The conversation "{tree.title}" has more branches than can be imported.')
+        yield list(reversed(path))
+
+
+def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTurn], list[str]]:
+    """Return what was said as turns, a question and what the model said up to the next one, and how each ends."""
+    turns: list[WholeTurn] = []
+    ends: list[str] = []
+    at = 0
+    while at < len(said):
+        question, answer = [], []
+        while at < len(said) and said[at].role == "user":
+            question.append(said[at])
+            at += 1
+        while at < len(said) and said[at].role == "assistant":
+            answer.append(said[at])
+            at += 1
+        last = turns[-1].answer.finished_at if turns else None
+        turns.append(_turn(question, answer, tree, last or tree.created_at))
+        ends.append(said[at - 1].id)
+    return (turns, ends) if any(turn.answer.messages for turn in turns) else ([], [])
+
+
+def _turn(
+    question: Sequence[TreeMessage], answer: Sequence[TreeMessage], tree: MessageTree, before: datetime | None
+) -> WholeTurn:
+    asked_at = next((one.at for one in (*question, *answer) if one.at), before) or datetime.fromtimestamp(0, UTC)
+    finished_at = next((one.at for one in reversed(answer) if one.at), asked_at)
+    text = "\n\n".join(one.text for one in answer if one.text)
+    return WholeTurn(
+        question="\n\n".join(one.text for one in question if one.text),
+        answer=WholeAnswer(
+            messages=({"role": "assistant", "content": text},) if text else (),
+            status="completed" if text else "failed",
+            finished_at=finished_at,
+            model=next((one.model for one in reversed(answer) if one.model), None),
+            notes=(f"Imported from {tree.product}.",),
+            error_type=None if text else "AnswerInterrupted",
+            error_message=None if text else f"There is no answer in the file that {tree.product} exported.",
+        ),
+        created_at=asked_at,
+    )
+
+
+def _conversation(
+    tree: MessageTree,
+    turns: Sequence[WholeTurn],
+    end: str,
+    own_id: int,
+    origin: WholeConversation | None,
+    shared: int,
+) -> WholeConversation:
+    """Return the record of a path, a branch that goes off its ``origin`` behind the turns that they share."""
+    created_at = tree.created_at or turns[0].created_at
+    updated_at = turns[-1].answer.finished_at or created_at
+    return WholeConversation(
+        id=own_id,
+        title=" ".join(tree.title.split()) or " ".join(turns[0].question.split())[:80] or UNTITLED,
+        created_at=created_at,
+        updated_at=updated_at if origin else max(updated_at, tree.updated_at or updated_at),
+        turns=tuple(turns),
+        key=_key(tree, end),
+        branched_from=(origin.id, shared + 1) if origin else None,
+        pinned=tree.pinned and origin is None,
+    )
+
+
+def _key(tree: MessageTree, end: str) -> str:
+    told = "\0".join((tree.product, tree.id, end))
+    return f"import:{hashlib.sha256(told.encode()).hexdigest()}"

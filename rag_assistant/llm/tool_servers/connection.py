@@ -1,0 +1,155 @@
+"""One server of tools, from threads: the SDK's client, in an event loop of its own. Loaded only if a server is set.
+
+The connection is kept. One that breaks, or a server that does not answer in time, is given up, and the next call
+connects again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import mcp
+from anyio import fail_after
+from anyio.from_thread import start_blocking_portal
+from msgspec import Struct
+
+from rag_assistant.records.errors import ToolFailed
+
+if TYPE_CHECKING:
+    from anyio.from_thread import BlockingPortal
+
+log = logging.getLogger(__name__)
+Given = TypeVar("Given")
+
+# A command may have to fetch itself at its first start.
+CONNECT_TIMEOUT_SECONDS = 60.0
+CALL_TIMEOUT_SECONDS = 60.0
+CLOSE_TIMEOUT_SECONDS = 2.0
+MAX_TOOLS = 100
+MAX_RESULT_CHARS = 8000
+# The SDK tells in the same way what a server refuses, and that it is gone.
+CONNECTION_ENDED = (mcp.types.CONNECTION_CLOSED, mcp.types.REQUEST_TIMEOUT)
+NOTHING = "The tool returned nothing."
+
+
+class RemoteTool(Struct, frozen=True):
+    """A tool as its server describes it. One that is not ``read_only`` needs a person's word."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    read_only: bool
+
+
+class ToolServer:
+    """Lists and calls the tools of one server: a URL, or a command with its words."""
+
+    def __init__(self, name: str, where: str | Sequence[str]) -> None:
+        self.name = name
+        self._where = where if isinstance(where, str) else _command(where)
+        self._lock = threading.Lock()
+        self._stack = ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._client: mcp.Client | None = None
+
+    def tools(self) -> list[RemoteTool]:
+        """Return its tools. Raises ToolFailed."""
+
+        async def listed(client: mcp.Client) -> list[RemoteTool]:
+            found: list[RemoteTool] = []
+            cursor: str | None = None
+            while len(found) < MAX_TOOLS:
+                page = await client.list_tools(cursor=cursor)
+                found += [_as_remote(tool) for tool in page.tools]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            return found[:MAX_TOOLS]
+
+        return self._within(CONNECT_TIMEOUT_SECONDS, listed)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> str:
+        """Return the text that a tool gave. Raises ToolFailed, also with what the tool itself says went wrong."""
+
+        async def called(client: mcp.Client) -> mcp.types.CallToolResult:
+            return await client.call_tool(name, arguments)
+
+        result = self._within(CALL_TIMEOUT_SECONDS, called)
+        text = "\n".join(map(_as_text, result.content)) or str(result.structured_content or NOTHING)
+        if result.is_error:
+            raise ToolFailed(_shortened(text))
+        return _shortened(text)
+
+    def close(self) -> None:
+        """End the connection, and with it the command that was started."""
+        if self._lock.acquire(timeout=CLOSE_TIMEOUT_SECONDS):
+            try:
+                self._disconnect()
+            finally:
+                self._lock.release()
+
+    def _within(self, seconds: float, ask: Callable[[mcp.Client], Awaitable[Given]]) -> Given:
+        """Return what is asked of the connected client, or give the connection up. Raises ToolFailed."""
+
+        async def bounded(client: mcp.Client) -> Given:
+            with fail_after(seconds):
+                return await ask(client)
+
+        with self._lock:
+            client, portal = self._connected()
+        try:
+            return portal.call(bounded, client)
+        except Exception as error:
+            if isinstance(error, mcp.MCPError) and error.code not in CONNECTION_ENDED:
+                raise ToolFailed(f"The tool server {self.name} refused: {error.message}") from error
+            self.close()
+            raise self._failed(error, f"did not answer within {seconds:g} seconds") from error
+
+    def _connected(self) -> tuple[mcp.Client, BlockingPortal]:
+        """Return the client; the lock is held. Raises ToolFailed."""
+        if self._client is None or self._portal is None:
+            try:
+                self._portal = self._stack.enter_context(start_blocking_portal())
+                client = mcp.Client(self._where, read_timeout_seconds=CONNECT_TIMEOUT_SECONDS, cache=None)
+                self._client = self._stack.enter_context(self._portal.wrap_async_context_manager(client))
+            except Exception as error:
+                self._disconnect()
+                raise self._failed(error, "did not begin in time") from error
+        return self._client, self._portal
+
+    def _disconnect(self) -> None:
+        stack, self._stack, self._client, self._portal = self._stack, ExitStack(), None, None
+        with suppress(Exception):
+            stack.close()
+
+    def _failed(self, error: Exception, if_late: str) -> ToolFailed:
+        log.info("The tool server %s failed: %r", self.name, error)
+        if isinstance(error, TimeoutError):
+            return ToolFailed(f"The tool server {self.name} {if_late}.")
+        return ToolFailed(f"The tool server {self.name} could not be reached, or broke off.")
+
+
+def _command(words: Sequence[str]) -> mcp.StdioServerParameters:
+    return mcp.StdioServerParameters(command=words[0], args=[*words[1:]])
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= MAX_RESULT_CHARS:
+        return text
+    return f"{text[:MAX_RESULT_CHARS]}\n[Cut: these are {MAX_RESULT_CHARS} of {len(text)} characters.]"
+
+
+def _as_remote(tool: mcp.types.Tool) -> RemoteTool:
+    read_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+    return RemoteTool(tool.name, tool.description or tool.title or "", dict(tool.input_schema), read_only)
+
+
+def _as_text(block: Any) -> str:
+    """Return what a model can read of a piece of a result."""
+    resource = getattr(block, "resource", None)
+    text = getattr(block, "text", None) or getattr(resource, "text", None)
+    return str(text) if text is not None else f"[{block.type}]"

@@ -1,0 +1,107 @@
+"""Who may not come in, or not do this."""
+
+from rag_assistant.records.errors.base import AssistantError
+
+
+class NotSignedIn(AssistantError):
+    """Not signed in, or the session or token has ended."""
+
+    def __init__(
+        self, message: str = "Sign in first: open /login, or send an API token as Authorization: Bearer."
+    ) -> None:
+        super().__init__(message)
+
+
+class SignInFailed(AssistantError):
+    """The name or the password is wrong; which of them is not said."""
+
+    def __init__(self, message: str = "The name or the password is wrong.") -> None:
+        super().__init__(message)
+
+
+class NotAllowed(AssistantError):
+    """Somebody asks for something that they are not allowed to do; the message says what is needed."""
+
+
+class AccountNotFound(AssistantError):
+    """There is no such account."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is no account "{name}".')
+
+
+class NameTaken(AssistantError):
+    """Another account has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'There is an account "{name}" already. Choose another name.')
+
+
+class AccountsExist(AssistantError):
+    """The first account already exists."""
+
+    def __init__(self) -> None:
+        super().__init__("There is an account already. Sign in.")
+
+
+class LastAdmin(AssistantError):
+    """Without this account, nobody could manage the others."""
+
+    def __init__(self) -> None:
+        super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
+
+
+class StillOwns(AssistantError):
+    """An account cannot be deleted while something belongs to it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
+
+
+class CredentialNotFound(AssistantError):
+    """There is no such session or token, or it is somebody else's."""
+
+    def __init__(self, what: str, number: int) -> None:
+        super().__init__(f"There is no {what} {number}.")
+
+
+class LinkNotFound(AssistantError):
+    """The link to a conversation was revoked, or never existed."""
+
+    def __init__(self) -> None:
+        super().__init__("There is nothing behind this link; it may have been revoked.")
+
+
+class LinkOver(AssistantError):
+    """The one-time link was used, has expired, or never existed."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used or is too old. Ask an administrator for a new one.")
+
+
+class ProviderUnreachable(AssistantError):
+    """The provider that signs people in does not answer."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(f"{label} could not be reached. Try again in a moment, or sign in with a password.")
+
+
+class NoProvider(AssistantError):
+    """No provider to sign in with is set."""
+
+    def __init__(self) -> None:
+        super().__init__("No provider is set with which one could sign in (oidc_issuer).")
+
+
+class IdentityTaken(AssistantError):
+    """The provider's account is linked to another account here."""
+
+    def __init__(self) -> None:
+        super().__init__("That account is linked to somebody here already. Unlink it there first.")
+
+
+class LastWayIn(AssistantError):
+    """Without this linked account, its person could not sign in."""
+
+    def __init__(self) -> None:
+        super().__init__("Nothing else lets you in. Have an administrator send you a password link first.")

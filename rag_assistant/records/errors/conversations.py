@@ -1,0 +1,194 @@
+"""What a conversation, a turn or its history does not allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rag_assistant.records.errors.base import AssistantError
+
+
+class ConversationNotFound(AssistantError):
+    """There is no such conversation."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is no conversation {conversation_id}.")
+
+
+class ConversationDeleted(ConversationNotFound):
+    """The conversation is in the trash."""
+
+    def __init__(self, conversation_id: int) -> None:
+        AssistantError.__init__(self, f"Conversation {conversation_id} is in the trash. Restore it to go on with it.")
+        self.details = {"conversation_id": conversation_id}
+
+
+class ConversationBusy(AssistantError):
+    """The conversation is answering another question."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(
+            f"Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
+        )
+
+
+class TooManyPinned(AssistantError):
+    """No more conversations can be pinned."""
+
+    def __init__(self, max_pinned: int) -> None:
+        super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
+
+
+class NotInTrash(AssistantError):
+    """The conversation was restored meanwhile, so it is not erased."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
+
+
+class TurnNotFound(AssistantError):
+    """There is no such turn."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"There is no turn {turn_id}.")
+
+
+class TurnErased(AssistantError):
+    """The turn was erased: nothing can be done with it any more."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
+
+
+class TurnNotRetryable(AssistantError):
+    """The turn cannot be retried in its current state."""
+
+
+class TurnNotRegenerable(AssistantError):
+    """The turn's question cannot be answered again in its current state."""
+
+
+class TurnNotRatable(AssistantError):
+    """The turn has no answer that could be rated."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is about a confirmation.")
+
+
+class TurnSummarised(AssistantError):
+    """The turn is part of the summary, so it cannot be left out alone."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(
+            f"Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
+        )
+
+
+class VersionNotFound(AssistantError):
+    """The turn has no such answer."""
+
+    def __init__(self, turn_id: int, version: int, versions: int) -> None:
+        super().__init__(f"Turn {turn_id} has no answer {version}; it has {versions}.")
+
+
+class VersionFixed(AssistantError):
+    """The turn cannot be switched to another of its answers now."""
+
+
+class ReceiptNotFound(AssistantError):
+    """The turn has no receipt: nothing was sent to a model yet."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased.")
+
+
+class ResponseNotFound(AssistantError):
+    """There is no stored response with this id."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'There is no stored response "{name}". Those with turns sent along, or with store false, are not stored.'
+        )
+
+
+class PictureNotFound(AssistantError):
+    """The question has no picture with this number."""
+
+    def __init__(self, turn_id: int, count: int, number: int) -> None:
+        super().__init__(f"The question of turn {turn_id} has {count} pictures; there is no number {number}.")
+
+
+class SourceNotFound(AssistantError):
+    """The answer has no source with this number."""
+
+    def __init__(self, turn: int, n: int) -> None:
+        super().__init__(f"Turn {turn} has no source {n}.")
+
+
+class NothingWaits(AssistantError):
+    """The turn has no question that waits for a yes or no."""
+
+    def __init__(self, turn_id: int) -> None:
+        super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
+
+
+class NothingToUndo(AssistantError):
+    """No change of the conversation's history is left that could be undone."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"There is nothing to undo in conversation {conversation_id}.")
+
+
+class NothingToSummarise(AssistantError):
+    """There are no turns to summarise, or too few."""
+
+
+class NoSummary(AssistantError):
+    """The conversation has no summary at present."""
+
+    def __init__(self, conversation_id: int) -> None:
+        super().__init__(f"Conversation {conversation_id} has no summary at present.")
+
+
+class SummaryRejected(AssistantError):
+    """A summary that cannot stand for the turns it was made of."""
+
+
+class HistoryChanged(AssistantError):
+    """The model's view changed while a summary was being written; the summary was thrown away."""
+
+    def __init__(self) -> None:
+        super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
+
+
+class OverflowDecisionNeeded(AssistantError):
+    """The request would leave turns out, and somebody has to decide what happens to them.
+
+    ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
+    """
+
+    details: dict[str, Any]
+
+    def __init__(self, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class InvalidHistoryLimit(AssistantError, ValueError):
+    """A limit of the history is not a whole number of 0 or more, and not ``None``."""
+
+    def __init__(self, value: object, name: str = "max_history_turns") -> None:
+        super().__init__(f"{name} is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
+
+
+class QuestionDoesNotFit(AssistantError):
+    """The system message and the question alone exceed the model's limit; see ``tokens`` and ``budget``."""
+
+    def __init__(self, tokens: int, budget: int, system_tokens: int) -> None:
+        blame = "Shorten the instructions in settings.json" if system_tokens > budget else "Ask a shorter question"
+        super().__init__(
+            f"The question with its instructions has about {tokens} tokens, {system_tokens} of them instructions; "
+            f"{budget} are allowed. {blame}, or connect a model that takes more."
+        )
+        self.tokens = tokens
+        self.budget = budget
+        self.system_tokens = system_tokens

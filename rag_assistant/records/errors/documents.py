@@ -1,0 +1,118 @@
+"""What a document, a library or the search in them does not allow."""
+
+from rag_assistant.records.errors.base import AssistantError
+
+
+class DocumentNotFound(AssistantError):
+    """There is no such document."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(f"There is no document {document_id}; it may have been deleted.")
+
+
+class FileMissing(AssistantError):
+    """The document's file is missing from the uploaded files; the text that was read from it is kept."""
+
+    def __init__(self, document_id: int, where: str) -> None:
+        super().__init__(
+            f"The file of document {document_id} is gone from {where}. "
+            "What was read of it is still found; add the file again to have it back."
+        )
+
+
+class FileDamaged(AssistantError):
+    """The file is no longer the one that was uploaded."""
+
+    def __init__(self, file: str, where: str) -> None:
+        super().__init__(f"The file {file} in {where} is not the one that was uploaded. Add the document again.")
+
+
+class SameContent(AssistantError):
+    """The new version of a document has the same content as another document."""
+
+    def __init__(self, document_id: int, replaces: int) -> None:
+        super().__init__(
+            f"Document {document_id} has this content already, so it cannot become document {replaces} as well. "
+            f"Delete document {replaces} instead."
+        )
+        self.document_id = document_id
+
+
+class UnsupportedDocument(AssistantError):
+    """No text can be read from files of this type."""
+
+
+class ExtractionFailed(AssistantError):
+    """The file's text could not be read; the message says what was found."""
+
+
+class ExtractionCancelled(AssistantError):
+    """Reading the file was given up because its text is no longer wanted."""
+
+    def __init__(self) -> None:
+        super().__init__("Reading this file was given up: it was deleted, or the server is closing.")
+
+
+class PageNotDrawn(AssistantError):
+    """There is no picture of this page; the message says why, and the text is there."""
+
+
+class LibraryNotFound(AssistantError):
+    """There is no such library, or not for this person."""
+
+    def __init__(self, library_id: int) -> None:
+        super().__init__(f"There is no library {library_id}.")
+
+
+class LibraryReadOnly(AssistantError):
+    """The document can be read but not changed: its library is shared read-only, or the token does not allow it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f'"{name}" may be read, but not changed: its library is somebody else\'s, or your token is for less.'
+        )
+
+
+class NotLibraryOwner(AssistantError):
+    """Only the owner of a library may decide who uses it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
+
+
+class LibraryInUse(AssistantError):
+    """A library cannot be deleted: it has documents, or it is a person's last one."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f'The library "{name}" has documents, or it is your last one, so it cannot be deleted.')
+
+
+class EmbedderFailed(AssistantError):
+    """The embedding model could not be loaded or run."""
+
+
+class RerankerFailed(AssistantError):
+    """The reranking model gave no order."""
+
+
+class IndexUnavailable(AssistantError):
+    """The vector index does not answer; the one in memory does."""
+
+
+class AddressRefused(AssistantError):
+    """The web page is not fetched: its address is not allowed, or fetching is off."""
+
+
+class PageNotFetched(AssistantError):
+    """A web page could not be fetched; the message says what its server does."""
+
+
+class OriginUnavailable(AssistantError):
+    """A source of documents cannot be read at the moment; what came from there stays."""
+
+
+class NoWebPage(AssistantError):
+    """The document did not come from the web, so it cannot be fetched again."""
+
+    def __init__(self, document_id: int) -> None:
+        super().__init__(f"Document {document_id} was not added by a web address, so it cannot be fetched again.")

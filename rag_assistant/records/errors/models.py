@@ -1,0 +1,106 @@
+"""Why a model did not answer, and what ended an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rag_assistant.records.errors.base import AssistantError
+
+# The end of a sentence that says why a model did not answer.
+QUESTION_KEPT = " Your question was saved; try again."
+TEXT_SAVED = " The text so far was saved."
+
+
+def cause_alone(message: str) -> str:
+    """Return why a model did not answer, without what was kept, where nothing is."""
+    return message.removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
+
+
+class ModelError(AssistantError):
+    """The model did not answer. Its question is kept and can be asked again.
+
+    ``retry_after_seconds`` is how long the endpoint asked us to wait.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelNotFound(AssistantError):
+    """There is no model with this name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        super().__init__(f'There is no model "{name}". There are: {", ".join(known)}.')
+        self.param = "model"
+
+
+class NoEndpoint(AssistantError):
+    """No endpoint is set that could be tested."""
+
+    def __init__(self) -> None:
+        super().__init__("No endpoint is set. Set openai_base_url, openai_api_key or both first.")
+
+
+class ModelUnreachable(ModelError):
+    """The endpoint cannot be reached."""
+
+
+class ModelRefused(ModelError):
+    """The endpoint refused the request: the key, the model's name or the request itself."""
+
+
+class ContextTooLong(ModelRefused):
+    """The request is longer than the model accepts; the figures are the endpoint's, ``None`` where it gives none."""
+
+    def __init__(self, message: str, limit: int | None = None, prompt_tokens: int | None = None) -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.prompt_tokens = prompt_tokens
+
+
+class ToolsRefused(ModelRefused):
+    """The endpoint does not support tools."""
+
+
+class ModelBusy(ModelError):
+    """The endpoint is busy and asked to wait."""
+
+
+class ModelFailed(ModelError):
+    """The endpoint had an error, or sent something that is not an answer."""
+
+
+class AnswerTooLong(ModelFailed):
+    """The endpoint sent more than any answer may have, so it was stopped; it is not retried automatically."""
+
+
+class ModelTimedOut(ModelError):
+    """The endpoint was silent for too long."""
+
+
+class AnswerInterrupted(ModelError):
+    """The stream broke off in the middle of the answer."""
+
+
+class AnswerTakenOver(AssistantError):
+    """This process was taken for dead while it answered, and another one has ended the turn."""
+
+    def __init__(self) -> None:
+        super().__init__("The server was not heard of for too long; the answer was ended with what is kept of it.")
+
+
+class AnswerStopped(AssistantError):
+    """A person stopped the answer."""
+
+
+class ToolFailed(AssistantError):
+    """A tool could not do what the model asked for; the message goes to the model."""
+
+
+class ModelFileMissing(AssistantError):
+    """A model's file is not installed, or it is not the one that we know."""
+
+
+class DownloadFailed(AssistantError):
+    """A file could not be fetched, or it is not the one that was meant."""

@@ -1,0 +1,111 @@
+"""What is wrong with a request, or too much of it, before anything is done."""
+
+from math import ceil
+
+from rag_assistant.records.errors.base import AssistantError
+
+
+class InvalidRequest(AssistantError):
+    """The request is well-formed, but a value in it is invalid; ``param`` names the field, where it is one."""
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class MalformedBody(AssistantError):
+    """The body could not be read at all."""
+
+
+class UnsupportedContentType(AssistantError):
+    """This route does not accept a body of this type."""
+
+
+class BodyTooLarge(AssistantError):
+    """The body is larger than this route accepts."""
+
+
+class RequestRefused(AssistantError):
+    """The request came from where none are accepted: another site's page or an unknown host name."""
+
+
+class ServedByWebs(AssistantError):
+    """This process is a worker, and only web servers answer this request."""
+
+    def __init__(self) -> None:
+        super().__init__("This process is a worker: it answers /healthz, /readyz and /metrics.")
+
+
+class UnknownCommand(AssistantError):
+    """The text looks like a command, but there is no such command."""
+
+
+class IdempotencyKeyReused(AssistantError):
+    """The key was used before, for another question."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
+        )
+
+
+class Overloaded(AssistantError):
+    """Too many answers are running on this server; try again after ``retry_after_seconds``."""
+
+    retry_after_seconds = 5
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The server is answering {limit} questions, as many as it takes at once. "
+            f"Nothing was stored; try again in {self.retry_after_seconds} seconds."
+        )
+
+
+class TooManyFetches(AssistantError):
+    """Too many web pages are being fetched."""
+
+    retry_after_seconds = 5
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The server is fetching {limit} pages, as many as it does at once. Try again in "
+            f"{self.retry_after_seconds} seconds."
+        )
+
+
+class TooManyAttempts(AssistantError):
+    """Passwords are being tried too quickly."""
+
+    def __init__(self, retry_after_seconds: float) -> None:
+        super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class LimitReached(AssistantError):
+    """A person exceeds one of their limits."""
+
+    def __init__(self, what: str, retry_after_seconds: float) -> None:
+        super().__init__(f"{what}. Try again in {_in_words(retry_after_seconds)}.")
+        self.retry_after_seconds = retry_after_seconds
+
+
+class SharedLimitReached(LimitReached):
+    """A limit for everybody together is reached."""
+
+
+class StorageLimitReached(BodyTooLarge):
+    """The person's files would exceed their storage limit."""
+
+    def __init__(self, size_mb: float, limit_mb: int) -> None:
+        super().__init__(
+            f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
+            "Delete some first."
+        )
+
+
+def _in_words(seconds: float) -> str:
+    """Return how long that is, as a person says it; rather too long than too short."""
+    for size, name in ((3600, "hours"), (60, "minutes")):
+        if seconds > 2 * size:
+            return f"{ceil(seconds / size)} {name}"
+    return f"{max(1, round(seconds))} seconds"

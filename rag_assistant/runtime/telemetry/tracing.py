@@ -1,0 +1,70 @@
+"""Traces of answers, sent with OpenTelemetry. Loaded only where ``otlp_endpoint`` is set.
+
+The provider is the application's own: what else in the process uses OpenTelemetry has nothing to do with it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from rag_assistant import __version__
+from rag_assistant.runtime.telemetry.gen_ai import AGENT, attributes, is_call_to_others, span_name
+from rag_assistant.runtime.telemetry.steps import Step
+
+HEADERS = TraceContextTextMapPropagator()
+# How long the end of a process waits for the collector.
+CLOSE_TIMEOUT_SECONDS = 2.0
+
+
+class Tracing:
+    """Makes a span of each step. A turn goes on with the trace that its caller named."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        resource = Resource.create({"service.name": AGENT, "service.version": __version__})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._tracer = self._provider.get_tracer("rag_assistant", __version__)
+
+    @contextmanager
+    def span(self, step: Step) -> Iterator[None]:
+        """Trace a step, under what is known of it at its end; ``step.traceparent`` becomes that of its span."""
+        below = trace.get_current_span().get_span_context().is_valid
+        parent = None if below else HEADERS.extract({"traceparent": step.traceparent or ""})
+        kind = trace.SpanKind.CLIENT if is_call_to_others(step) else trace.SpanKind.INTERNAL
+        span = self._tracer.start_span(span_name(step), context=parent, kind=kind)
+        told: dict[str, str] = {}
+        HEADERS.inject(told, trace.set_span_in_context(span))
+        step.traceparent = told.get("traceparent")
+        try:
+            with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                yield
+        except Exception as error:
+            step.facts.setdefault("error", type(error).__name__)  # Its message may quote somebody.
+            raise
+        finally:
+            span.update_name(span_name(step))
+            span.set_attributes(attributes(step))
+            if step.facts.get("error"):
+                span.set_status(trace.StatusCode.ERROR)
+            span.end()
+
+    def close(self) -> None:
+        """Send what waits, as far as the collector takes it soon."""
+        # The provider itself would wait for half a minute.
+        sending = threading.Thread(target=self._provider.shutdown, name="last traces", daemon=True)
+        sending.start()
+        sending.join(CLOSE_TIMEOUT_SECONDS)
+
+
+def otlp_exporter(endpoint: str) -> SpanExporter:
+    """Return what sends spans to an OTLP address over HTTP."""
+    return OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=5)

@@ -1,0 +1,103 @@
+"""What is said in English below ``web``, in the language of whoever reads it: recognised by its shape.
+
+An error is raised, logged and stored in English, and a note may be years old when it is read. On its way to a page it
+is compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from msgspec import Struct
+
+from rag_assistant.web.i18n.catalogs import catalog, translations
+from rag_assistant.web.i18n.languages import ENGLISH
+
+# Where what is said stands.
+CODE = "rag_assistant/"
+PLACE = re.compile(r"\{(\w+)\}")
+NUMBER = r"\d[\d,]*"
+NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
+# What can stand in some places alone, so that a sentence is not taken for another.
+PLACES = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
+END = re.compile(r"(?<=[.!?:]) ")
+# What stands between the parts of a list, by its place.
+LISTS = {"why": "; ", "places": "; ", "parts": ", "}
+BETWEEN = re.compile(" (and|to) ")
+BULLET = "- "
+# Longer than anything that we say; what a model or a person wrote is not looked through.
+MAX_CHARS = 2_000
+
+
+class Shape(Struct, frozen=True):
+    """A sentence with places for what differs, and what it is in a language."""
+
+    pattern: re.Pattern[str]
+    translation: str
+
+
+def translate(code: str, text: str) -> str:
+    """Return what was said in a language; what is not known stays as it is."""
+    if code == ENGLISH.code or len(text) > MAX_CHARS:
+        return text
+    if "\n" in text:
+        return "\n".join(translate(code, line) for line in text.split("\n"))
+    if text.startswith(BULLET):
+        return BULLET + translate(code, text.removeprefix(BULLET))
+    return _known(code, text) or _in_parts(code, text)
+
+
+def _in_parts(code: str, text: str) -> str:
+    """Return a text of several sentences, each in a language; the longest part that is known goes first."""
+    for end in reversed([match.start() for match in END.finditer(text)]):
+        first = _known(code, text[:end])
+        if first:
+            return f"{first} {translate(code, text[end + 1 :])}"
+    return text
+
+
+def _known(code: str, text: str) -> str | None:
+    found = translations(code).gettext(text) if text else text
+    if found != text:
+        return found
+    for shape in _shapes(code):
+        if match := shape.pattern.fullmatch(text):
+            return shape.translation.format(
+                **{name: _filling(code, name, said) for name, said in match.groupdict().items()}
+            )
+    return None
+
+
+def _filling(code: str, name: str, said: str) -> str:
+    """Return what stands in a place: of "turns 2, 4 and 6 to 9" the words between the numbers, of a list each part."""
+    if name == "numbers":
+        return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", said)
+    mark = LISTS.get(name)
+    return mark.join(translate(code, part) for part in said.split(mark)) if mark else translate(code, said)
+
+
+@cache
+def _shapes(code: str) -> tuple[Shape, ...]:
+    """Return the sentences with places that a language has, those first that leave least to their places."""
+    known = [
+        (str(message.id), str(message.string))
+        for message in catalog(code)
+        if isinstance(message.id, str)
+        and message.string
+        and PLACE.search(message.id)
+        and any(path.startswith(CODE) for path, _ in message.locations)
+    ]
+    known.sort(key=lambda pair: len(PLACE.sub("", pair[0])), reverse=True)
+    return tuple(Shape(pattern_of(source), translation) for source, translation in known)
+
+
+def pattern_of(source: str) -> re.Pattern[str]:
+    """Return what recognises a sentence whatever stands in its places."""
+    pieces = PLACE.split(source)
+    named = [_place(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
+    return re.compile("".join(named), re.DOTALL)
+
+
+def _place(name: str) -> str:
+    return f"(?P<{name}>{PLACES.get(name, '.*?')})"

@@ -1,0 +1,204 @@
+"""The tools that the assistant offers to other programs, each by the same functions as the API."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from rag_assistant.answering.tool_arguments import (
+    Arguments,
+    ListDocuments,
+    ReadDocument,
+    SearchDocuments,
+    argument,
+    read_arguments,
+    schema_of,
+)
+from rag_assistant.answering.tools import said_yes
+from rag_assistant.conversations.prompts import number_sources, passages_text
+from rag_assistant.history import OVERFLOW_CHOICES
+from rag_assistant.presenters.conversations import conversation_data
+from rag_assistant.presenters.turns import receipt_data, source_data, turn_data
+from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, UNSET, Ability, Question, Scope
+from rag_assistant.records.errors import AssistantError, ToolFailed
+from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError
+
+if TYPE_CHECKING:
+    from rag_assistant.records import Turn
+    from rag_assistant.services import Services
+
+log = logging.getLogger(__name__)
+
+MAX_LISTED = 100
+ID = "a whole number, 1 or more"
+
+
+class Ask(Arguments):
+    """Ask the assistant a question about the user's documents, and get its answer with sources."""
+
+    question: str = argument(..., "text with at least one visible character", "The question.")
+    conversation_id: int | None = argument(
+        None, f"{ID}, or null", "The conversation to continue; without it, a new one begins.", ge=1, le=MAX_INT32
+    )
+    max_history_turns: int | None = argument(
+        None, "a whole number, 0 or more, or null", "How many earlier turns the model sees; null for all.", ge=0
+    )
+    on_overflow: str | None = argument(
+        None,
+        f"one of {', '.join(OVERFLOW_CHOICES)}, or null",
+        "What happens if turns would be left out.",
+        pattern=f"^({'|'.join(OVERFLOW_CHOICES)})$",
+    )
+    document_ids: list[int] | None = argument(
+        None, "a list of document ids, or null", "Only these documents.", min_length=1, max_length=1000
+    )
+    tags: list[str] | None = argument(
+        None, "a list of tags, or null", "Only documents with one of these tags.", min_length=1, max_length=50
+    )
+
+    def as_question(self) -> Question:
+        """Return the question that is asked."""
+        about = self.model_fields_set & {"document_ids", "tags"}
+        return Question(
+            text=self.question,
+            conversation_id=self.conversation_id,
+            max_history_turns=self.max_history_turns if "max_history_turns" in self.model_fields_set else UNSET,
+            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
+            on_overflow=self.on_overflow,
+        )
+
+
+class ListConversations(Arguments):
+    """List conversations, the latest used first."""
+
+    query: str = argument("", "text", "Only conversations with these words.", max_length=2000)
+    limit: int = argument(20, f"a whole number from 1 to {MAX_LISTED}", "How many at most.", ge=1, le=MAX_LISTED)
+
+
+class ReadConversation(Arguments):
+    """Read the newest turns of a conversation, with their ids."""
+
+    conversation_id: int = argument(..., ID, "The conversation's id.", ge=1, le=MAX_INT32)
+    limit: int = argument(10, f"a whole number from 1 to {MAX_LISTED}", "How many at most.", ge=1, le=MAX_LISTED)
+
+
+class GetReceipt(Arguments):
+    """Show exactly what the model was sent for a turn, and every turn that was left out, with the reason."""
+
+    turn_id: int = argument(..., ID, "The turn's id, as ask and read_conversation give it.", ge=1, le=MAX_INT32)
+
+
+class AssistantTools:
+    """Lists and calls the tools that somebody with some ``abilities`` may use: to ask takes one of its own.
+
+    What cannot be done is a result that says so.
+    """
+
+    def __init__(self, services: Services, abilities: Collection[Ability] = ALL_ABILITIES) -> None:
+        self._services = services
+        tools: dict[str, tuple[type[Arguments], Callable[[Any], dict[str, Any]]]] = {
+            "ask": (Ask, self._ask),
+            "search_documents": (SearchDocuments, partial(self._of_the_model, "search_documents")),
+            "read_document": (ReadDocument, partial(self._of_the_model, "read_document")),
+            "list_documents": (ListDocuments, partial(self._of_the_model, "list_documents")),
+            "list_conversations": (ListConversations, self._list_conversations),
+            "read_conversation": (ReadConversation, self._read_conversation),
+            "get_receipt": (GetReceipt, self._receipt),
+        }
+        self._tools = {name: tool for name, tool in tools.items() if name != "ask" or "ask" in abilities}
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the tools as MCP describes them."""
+        return [_described(name, kind) for name, (kind, _) in self._tools.items()]
+
+    def call(self, name: str, arguments: Any) -> dict[str, Any]:
+        """Return the result of a call. Raises RpcError for an unknown tool."""
+        if name not in self._tools:
+            raise RpcError(INVALID_PARAMS, f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
+        kind, run = self._tools[name]
+        try:
+            return run(read_arguments(kind, json.dumps({} if arguments is None else arguments)))
+        except AssistantError as error:
+            return _result(str(error), failed=True)
+        except Exception:
+            log.exception("The tool %s failed", name)
+            return _result("The tool failed; the server's log says why.", failed=True)
+
+    def _ask(self, arguments: Ask) -> dict[str, Any]:
+        assistant = self._services.assistant
+        self._refuse_confirmation(arguments)
+        turn = assistant.wait(assistant.ask(arguments.as_question()).id)
+        return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
+
+    def _refuse_confirmation(self, arguments: Ask) -> None:
+        """Refuse a yes to what a person was asked: the other program may have no person. Raises ToolFailed."""
+        if arguments.conversation_id is not None and said_yes(arguments.question) is not None:
+            last = self._services.turns.page(arguments.conversation_id, 1)
+            if last and last[0].waiting is not None:
+                raise ToolFailed(f"Turn {last[0].number} asks a person, who can answer on the page or over the API.")
+
+    def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:
+        """Call what the model may call, too."""
+        found = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
+        passages = number_sources(found.passages)
+        text = "\n".join(part for part in (found.text, passages_text(passages) if passages else "") if part)
+        return _result(text, {"passages": [source_data(one) for one in found.passages]} if passages else None)
+
+    def _list_conversations(self, arguments: ListConversations) -> dict[str, Any]:
+        manager = self._services.conversations
+        if arguments.query.strip():
+            found = [hit.conversation for hit in manager.find(query_words(arguments.query), arguments.limit)]
+        else:
+            found = manager.page(arguments.limit, None)
+        lines = [f"{one.id}: {one.title} ({one.turns} turns)" for one in found]
+        return _result("\n".join(lines) or "There are none.", {"conversations": list(map(conversation_data, found))})
+
+    def _read_conversation(self, arguments: ReadConversation) -> dict[str, Any]:
+        self._services.conversations.get(arguments.conversation_id)
+        turns = self._services.turns.page(arguments.conversation_id, arguments.limit)
+        text = "\n\n".join(f"Turn {turn.number} (id {turn.id})\nQ: {turn.question}\nA: {turn.answer}" for turn in turns)
+        return _result(text or "It has no turns.", {"turns": [turn_data(turn) for turn in turns]})
+
+    def _receipt(self, arguments: GetReceipt) -> dict[str, Any]:
+        turn = self._services.turns.get(arguments.turn_id)
+        data = receipt_data(turn, self._services.turns.receipt(turn.id))
+        return _result(json.dumps(data, ensure_ascii=False), data)
+
+
+def _answer_text(turn: Turn) -> str:
+    """Return an answer with the sources that it cites, and what of the conversation was left out."""
+    sources = [
+        f"[{source.n}] {source.document}" + (f", page {source.page}" if source.page else "")
+        for source in turn.sources
+        if source.cited
+    ]
+    history = turn.history or {}
+    parts = [
+        turn.answer,
+        turn.error_message or "",
+        "\n".join(["Sources:", *sources]) if sources else "",
+        str(history.get("notice") or ""),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _result(text: str, data: dict[str, Any] | None = None, *, failed: bool = False) -> dict[str, Any]:
+    result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": failed}
+    return result if data is None else result | {"structuredContent": data}
+
+
+def _described(name: str, kind: type[BaseModel]) -> dict[str, Any]:
+    function = schema_of(name, kind)["function"]
+    return {
+        "name": name,
+        "description": function["description"],
+        "inputSchema": function["parameters"],
+        # Only asking leaves something behind, and it takes nothing away.
+        "annotations": {"readOnlyHint": name != "ask", "destructiveHint": False, "openWorldHint": False},
+    }

@@ -1,0 +1,66 @@
+"""What Prometheus reads: every figure is named in one place, and the dashboard asks for nothing else."""
+
+import json
+import re
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from rag_assistant.runtime.telemetry.metrics import Levels, Metrics
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def samples(metrics: Metrics, levels: Levels | None = None) -> dict[str, dict[tuple[str, ...], float]]:
+    """Return the values of every sample, by the values of its labels."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(metrics.exposition(levels or Levels()).decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+def used(metrics: Metrics) -> None:
+    """Use every figure, so that it is shown."""
+    metrics.turns.labels("completed", "").inc()
+    metrics.trims.labels("turn_limit").inc()
+    metrics.tokens.labels("in").inc(7)
+    metrics.steps.labels("search").observe(0.1)
+    metrics.refusals.labels("NotFound").inc()
+
+
+LEVELS = Levels(2, 500, {"model": "ready"}, {"now": 1}, {"ready": 9}, 40)
+
+
+def test_two_applications_count_apart() -> None:
+    one, other = Metrics(), Metrics()
+    one.refusals.labels("NotFound").inc()
+    assert samples(one)["rag_assistant_refusals_total"] == {("NotFound",): 1}
+    assert "rag_assistant_refusals_total" not in samples(other)
+
+
+def test_how_things_stand_is_shown_beside_what_was_counted() -> None:
+    found = samples(Metrics(), LEVELS)
+    assert found["rag_assistant_running_answers"] == {(): 2}
+    assert found["rag_assistant_part"] == {("model", "ready"): 1}
+    assert found["rag_assistant_documents"] == {("ready",): 9}
+
+
+def test_the_dashboard_and_the_docs_name_every_figure_and_no_other() -> None:
+    metrics = Metrics()
+    used(metrics)
+    shown = {name for name in samples(metrics, LEVELS) if not name.endswith("_created")}
+    dashboard = json.loads((DOCS / "grafana-dashboard.json").read_text())
+    queries = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    asked = set(re.findall(r"\b(?:rag_assistant|process)_\w+", queries))
+    assert asked <= shown
+    families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown if name.startswith("rag_assistant_")}
+    assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked} >= families
+    told = set(re.findall(r"^\| `(rag_assistant_\w+)", (DOCS / "operating.md").read_text(), re.MULTILINE))
+    assert told == families
+
+
+def test_every_panel_has_a_place_and_a_source() -> None:
+    dashboard = json.loads((DOCS / "grafana-dashboard.json").read_text())
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+    assert all(panel["datasource"]["uid"] == "${source}" and panel["gridPos"] for panel in dashboard["panels"])

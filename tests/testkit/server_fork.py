@@ -1,0 +1,284 @@
+"""Servers that start at once: a process that has loaded everything, and becomes a server whenever a test asks.
+
+Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
+the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
+one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
+LEASE_SECONDS others are taken for dead sooner than for people, with REQUEST_SECONDS a request has to be whole sooner,
+and with MAX_DESCRIPTORS it may open fewer files. As a program this module is the process that forks, one for all
+processes in which tests run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import re
+import resource
+import runpy
+import select
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.runtime.memory import MAX_ARENAS
+from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.services import Services
+from rag_assistant.storage import leases
+from rag_assistant.web import assets, create_app
+from tests.testkit.compiled_once import compile_once
+from tests.testkit.embedders import WordHashEmbedder
+from tests.testkit.kill_at import kill_at
+from tests.testkit.loopback_only import loopback_only
+from tests.testkit.server_process import PROJECT, Launched
+from tests.testkit.stub_model import StubModel
+
+# Loaded by the program itself; what an application loads, the warm-up shows.
+LOADED_BY_THE_PROGRAM = ("rag_assistant.server.worker", "psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
+
+# Where the process that forks is found.
+SOCKET = "socket"
+
+
+class ForkedServer:
+    """A server that was forked, watched from the process of the tests, whose child it is not."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._handle = os.pidfd_open(pid)
+        self._ended = False
+
+    def poll(self) -> int | None:
+        """Return a number once the process has ended; which one, only its parent would know."""
+        if not self._ended and select.select([self._handle], [], [], 0)[0]:
+            self._end()
+        return 1 if self._ended else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the process. Raises TimeoutExpired if it does not come."""
+        if not self._ended:
+            if not select.select([self._handle], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("a forked server", timeout or 0.0)
+            self._end()
+        return 1
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if the process is still there."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def _end(self) -> None:
+        os.close(self._handle)
+        self._ended = True
+
+
+class ServerFork:
+    """Connects to the process that forks, and keeps a folder that a server has filled, to begin others with.
+
+    The first one to come with a folder starts the process, and it ends when the last one has closed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self._filled: Path | None = None
+        self._forker: subprocess.Popen[bytes] | None = None
+        connection = socket.socket(socket.AF_UNIX)
+        with alone(folder):
+            try:
+                connection.connect(str(folder / SOCKET))
+            except OSError:
+                self._forker = start_forker(folder)
+                connection.connect(str(folder / SOCKET))
+        with connection:
+            self._orders, self._answers = connection.makefile("wb"), connection.makefile("rb")
+
+    def launch(self, environment: dict[str, str], log: Path) -> Launched:
+        """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
+        if self._filled is None and (warm := self._answers.readline()):
+            self._filled = Path(os.fsdecode(warm.rstrip(b"\n")))
+        data_dir = Path(environment["DATA_DIR"])
+        if self._filled is not None and not data_dir.exists() and "DATABASE_URL" not in environment:
+            shutil.copytree(self._filled, data_dir)
+        self._orders.write(json.dumps({"environment": environment, "log": str(log)}).encode() + b"\n")
+        self._orders.flush()
+        return ForkedServer(int(self._answers.readline()))
+
+    def close(self) -> None:
+        """Need no more servers; whoever started them ends them. Who started the process waits for its end."""
+        self._orders.close()
+        self._answers.close()
+        if self._forker is not None:
+            self._forker.wait()
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let nobody else begin or end the process that forks."""
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def start_forker(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the process that forks; it listens already, and answers once it has loaded everything."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / SOCKET))
+        listener.listen()
+        return subprocess.Popen(
+            [sys.executable, "-m", __spec__.name, str(folder), str(listener.fileno())],
+            cwd=PROJECT,
+            # glibc settles the number once; by the time a forked server asks for few, the warm-up has settled on many.
+            env=os.environ | {"MALLOC_ARENA_MAX": str(MAX_ARENAS)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[listener.fileno()],
+        )
+
+
+def main(folder: Path, listener: socket.socket) -> None:
+    """Load everything and fill a folder, then serve."""
+    for name in LOADED_BY_THE_PROGRAM:
+        import_module(name)
+    gc.disable()
+    minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
+    compressed = assets.Compressed()
+    assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
+    loopback_only()
+    own = Path(tempfile.mkdtemp(dir=folder))
+    compile_once(own)
+    filled = warm_up(own)
+    gc.collect()
+    gc.enable()
+    gc.freeze()  # A collection that looked at all of it would copy it into each server.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
+    serve(listener, folder, os.fsencode(filled) + b"\n")
+
+
+def serve(listener: socket.socket, folder: Path, greeting: bytes) -> None:
+    """Fork a server for each line of a connection and answer with its number, until the last connection is closed."""
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(listener, selectors.EVENT_READ)
+        needed = True
+        while needed:
+            for key, _ in waiting.select():
+                if key.fileobj is listener:
+                    connection, _ = listener.accept()
+                    connection.sendall(greeting)
+                    waiting.register(connection, selectors.EVENT_READ, connection)
+                elif not take_order(key.data, waiting):
+                    waiting.unregister(key.data)
+                    key.data.close()
+                    needed = is_needed(waiting, folder)
+
+
+def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bool:
+    """Fork a server as the next line says; return False if there is none, since the connection was closed."""
+    with connection.makefile("rb") as lines:
+        line = lines.readline()
+    if line:
+        order = json.loads(line)
+        if os.fork() == 0:
+            os.setsid()  # Whoever knows its number may kill it at once, with all that it starts.
+            connection.sendall(b"%d\n" % os.getpid())
+            for key in list(waiting.get_map().values()):
+                os.close(key.fd)
+            become_server(order["environment"], order["log"])
+    return bool(line)
+
+
+def is_needed(waiting: selectors.BaseSelector, folder: Path) -> bool:
+    """Tell whether somebody is connected or about to be; if not, nobody will be any more."""
+    with alone(folder):
+        found = len(waiting.get_map()) > 1 or bool(waiting.select(0))
+        if not found:
+            (folder / SOCKET).unlink()
+    return found
+
+
+def warm_up(folder: Path) -> Path:
+    """Do once what every server does for its first page and its first question; return a folder with the guide."""
+    with run_app(folder / "first") as app:
+        services: Services = app.extensions["assistant"]
+        services.start()
+        while services.library.busy:
+            time.sleep(0.02)
+    shutil.copytree(folder / "first", folder / "used")
+    with run_app(folder / "used") as app:
+        client = app.test_client()
+        for question in ("What is a window?", "And then?"):
+            client.post("/api/query/stream?html=1", json={"question": question}).get_data()
+        for path in ("/", "/conversations/1", "/documents", "/settings"):
+            client.get(path, headers={"Accept": "text/html"})
+        addresses = set(re.findall(r'/static/v-[^"]+', client.get("/conversations/1").text))
+        for address in addresses:
+            client.get(address, headers={"Accept-Encoding": "gzip, deflate, br, zstd"})
+    return folder / "first"
+
+
+@contextlib.contextmanager
+def run_app(data: Path) -> Iterator[Flask]:
+    """Run an application in this process, with a model, and leave none of its threads behind."""
+    stub = StubModel()
+    own = {"DATA_DIR": str(data), "SETTINGS_FILE": str(data.with_suffix(".json"))}
+    app = create_app(own | {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model"})
+    yield app
+    app.extensions["assistant"].close()
+    stub.close()
+
+
+def become_server(environment: dict[str, str], log: str) -> None:
+    """Go on as ``python app.py`` would in this environment, and end with it."""
+    end_with_parent()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (written, 1), (written, 2)):
+        os.dup2(source, target)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["app.py"]
+    if step := os.environ.pop("KILL_AT", None):
+        kill_at(step)
+    if seconds := os.environ.pop("LEASE_SECONDS", None):
+        leases.LEASE_SECONDS = float(seconds)
+    if seconds := os.environ.pop("REQUEST_SECONDS", None):
+        worker: Any = import_module("rag_assistant.server.worker")
+        worker.MAX_WAIT_SECONDS = float(seconds)
+    if limit := os.environ.pop("MAX_DESCRIPTORS", None):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), int(limit)))
+    status = 1
+    try:
+        runpy.run_path("app.py", run_name="__main__")
+        status = 0
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(ended.code + "\n")
+        status = ended.code if isinstance(ended.code, int) else status
+    except BaseException:  # noqa: BLE001 - it is told, as the interpreter would, and ends the process
+        sys.excepthook(*sys.exc_info())
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), socket.socket(fileno=int(sys.argv[2])))

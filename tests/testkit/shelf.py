@@ -1,0 +1,116 @@
+"""A library of short documents for tests: kept, embedded by the words they have, and searched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from rag_assistant.records import EVERYTHING, Chunk, Document, KnownEmbedder, NewDocument, Scope
+from rag_assistant.records.errors import IndexUnavailable
+from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
+from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+from rag_assistant.retrieval.search import Retriever
+from rag_assistant.retrieval.terms import index_terms
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scope import ChunksInScope
+from tests.testkit.embedders import WordHashEmbedder
+
+
+def key_of(model: Any) -> str:
+    """Return the key under which a model's vectors are kept."""
+    probe = Embedder(model).probe
+    return f"{model.name}#{hashlib.sha256(probe.tobytes()).hexdigest()[:8]}"
+
+
+# The key of the quick embedder.
+KEY = key_of(WordHashEmbedder())
+
+
+class Shelf:
+    """The stores of a library, and short ways to fill it and to search it."""
+
+    def __init__(self, database: Database, make_embedder: Callable[[Any], Any] = lambda _: WordHashEmbedder()) -> None:
+        self.database = database
+        self.documents = DocumentStore(database, "here", "this process")
+        self.chunks = ChunkStore(database)
+        self.embeddings = EmbeddingStore(database)
+        self.keywords = KeywordIndex(database)
+        self.embedders = Embedders(self.embeddings, {"embedder": "test"}, make_embedder)
+        self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)
+        self.retriever = Retriever(self.chunks, self.keywords, self.vectors)
+
+    def add(self, content: str = "one", **more: Any) -> Document:
+        """Keep a new document that is queued."""
+        document, new = self.documents.add(
+            NewDocument(f"{content}.txt", "text/plain", len(content), f"sha of {content}", f"file of {content}", **more)
+        )
+        assert new
+        return document
+
+    def read(self, document: Document, *texts: str) -> bool:
+        """Keep the texts as the chunks of a document."""
+        self.documents.take(document.id)
+        whole, pieces = "\n".join(texts), []
+        for place, text in enumerate(texts):
+            start = whole.index(text)
+            pieces.append(Chunk(place, start, start + len(text), text))
+        return self.chunks.keep_text(document.id, ExtractedText(whole, "text/plain"), *index_terms("", pieces))
+
+    def embed(self, document: Document) -> bool:
+        """Embed what is not embedded."""
+        key, embedder = self.embedders.configured().key, self.embedders.configured().embedder
+        missing = self.embeddings.without_embedding(document.id, key)
+        rows = embedder.embed([one.text for one in missing])
+        pairs = [(one.chunk_id, row.tobytes()) for one, row in zip(missing, rows, strict=True)]
+        return self.embeddings.keep_embeddings(document.id, key, pairs)
+
+    def shelve(self, *texts: str, **more: Any) -> Document:
+        """Keep a document of one chunk for each text, ready to be found."""
+        document = self.add(texts[0], **more)
+        self.read(document, *texts)
+        self.embed(document)
+        self.documents.finish(document.id, self.embedders.configured().key)
+        return document
+
+    def found(self, query: str, limit: int = 5, scope: Scope = EVERYTHING) -> list[str]:
+        """Return the texts that a search finds."""
+        return [passage.text for passage in self.retriever.search(query, limit, scope)]
+
+    def nearest(self, text: str, within: ChunksInScope | None = None) -> list[int]:
+        """Return the ids of the chunks whose vectors are nearest to that of a text."""
+        vectors = self.vectors.now()
+        assert vectors is not None
+        return [number for number, _ in vectors.search(vectors.of_questions([text])[0], 5, within)]
+
+
+class NoIndex:
+    """An index that is always away."""
+
+    name, state, notice, from_chunks = "none", "behind", None, 0
+
+    def __init__(self, _known: KnownEmbedder) -> None:
+        pass
+
+    def start(self) -> None:
+        """Nothing starts."""
+
+    def close(self) -> None:
+        """Nothing ends."""
+
+    def search(self, *_: object) -> list[tuple[int, float]]:
+        """Refuse."""
+        raise IndexUnavailable("away")
+
+    def differences(self) -> tuple[int, int]:
+        """Refuse."""
+        raise IndexUnavailable("away")
+
+    def mend(self) -> None:
+        """Refuse."""
+        raise IndexUnavailable("away")

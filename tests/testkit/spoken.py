@@ -1,0 +1,257 @@
+"""What the code says to people below ``web``: its sentences, read from the code itself.
+
+A sentence is a text that begins like one and ends like one. What a value makes of it becomes a place, ``{name}``; where
+it reads one way or the other, both are sentences.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
+# Rooms and modules whose sentences come to a page. What only a terminal, a log, a program or a model reads is not here.
+SPEAKING = (
+    *("records/errors", "presenters", "documents", "extraction"),
+    *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
+    *("accounts/setup", "accounts/single_sign_on"),
+    *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
+    *("answering/runner", "answering/search", "answering/writer"),
+    *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
+    *("conversations/scope", "files/folder", "files/s3", "history/overflow"),
+    *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
+    *("llm/refusals", "llm/sse", "llm/tool_calls"),
+    *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
+    *("web/api/paging", "web/errors", "web/identity", "web/pages"),
+)
+# Of those, what is meant for others.
+SILENT = ("records/errors/installation", "presenters/export", "documents/doctor", "web/pages/installable")
+# What goes to a model or a program, what no one sees, and questions for the guide, which is in English.
+NOT_FOR_PEOPLE = frozenset(
+    {
+        "I have read the summary. I take it as a record of what was said.",
+        "{turns} of this conversation is not shown.",
+        "{turns} of this conversation are not shown.",
+        "Is it ready?",
+        "It is ready.",
+        "The geese are asleep.",
+        "A compaction leaves a summary.",
+        "How many earlier turns does the model see?",
+        "Which kinds of documents can I add?",
+        "How large may a document be?",
+        '"cursor" and "before" mean the same; send one of them.',
+    }
+)
+# Parts of sentences, and what is too short to be told from code.
+PHRASES = {
+    "presenters/history.py": (
+        *("{n1} of {n2} earlier turn", "{n1} of {n2} earlier turns"),
+        *("{n1} of {n2} earlier turn ({why})", "{n1} of {n2} earlier turns ({why})"),
+        *("{n} over the turn limit", "{n} over the token limit", "{n} left out by the smart strategy", "{n} excluded"),
+        *("{n} in a completed confirmation", "{n} cleared", "{n} summarised", "{n} without an answer", "{n} erased"),
+        *("over the turn limit", "over the token limit", "left out by the smart strategy", "excluded", "summarised"),
+        *("in a completed confirmation", "cleared", "without an answer", "erased", "left out"),
+        *("turn {numbers}", "turns {numbers}", "{n} of turns {n1} to {n2}", "none of the earlier turns", "to"),
+    ),
+    "presenters/token_usage.py": (
+        *("instructions", "tools", "summary", "earlier turns", "passages", "question", "free"),
+        *("instructions {n}", "tools {n}", "summary {n}", "earlier turns {n}", "passages {n}", "question {n}"),
+        *("free {n}",),
+    ),
+    "presenters/receipts.py": (
+        *("Instructions", "Notice about left-out turns", "Summary of older turns", "Earlier turn", "Turn {n}"),
+        *("Recalled from left-out turns", "Passages from your documents", "Question", "Tool calls for this answer"),
+    ),
+    "presenters/settings.py": (
+        *("Memory", "Model", "Model timeouts", "Search", "Documents", "Server", "Sign-in", "Advanced", "default"),
+        *("environment",),
+    ),
+    "presenters/evaluation.py": (
+        *("yes", "no", "the passages that it needs are no longer found", "it no longer cites them"),
+        *("more citations are doubtful", "it has less of the right answer"),
+        *("The passages that it needs are no longer found", "It no longer cites them"),
+        *("More citations are doubtful", "It has less of the right answer"),
+    ),
+    "presenters/turns.py": ("source {n}", "source {n} of turn {turn}"),
+    "conversations/commands.py": (
+        *("{name}: {does}", "{n} turn, {n2} messages ({roles}).", "{n} turns, {n2} messages ({roles})."),
+        "Next question: {seen}, about {tokens} tokens without the question.",
+        "Next question: {seen} + summary, about {tokens} tokens without the question.",
+        "The model now sees a summary of {turns}. Type /undo to remove it.",
+        *("/undo will bring back what was cleared.", "/undo will bring back what was reset."),
+        *("/undo will remove the summary.", "/undo will restore the summary as it was before the edit."),
+        *("/undo will undo the last change to a pin.", "/undo will undo the last change to an exclusion."),
+    ),
+    "conversations/prompts.py": (
+        *("{brackets} names no source of this answer.", "{brackets} name no source of this answer."),
+    ),
+    "conversations/compaction.py": ("Summarising {turns}.", "Summarising {turns}, part {n1} of {n2}."),
+    "accounts/limits.py": (
+        *("{n} of your answers are being written already", "You have asked {n} questions within a minute"),
+        *("Models have taken {n} tokens for you within a day",),
+        *("Models have taken {n} tokens within a day, as many as this server gives",),
+    ),
+    "accounts/accounts.py": (
+        *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
+        *("made an account ({role})", "made a password link", "chose a password by a link", "enabled"),
+        *("changed the role to {role}", "admin", "member"),
+    ),
+    "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
+    "web/sharing.py": ("made link {n}", "revoked link {n}"),
+    "web/pages/libraries.py": ("made a library", "deleted a library", "changed a library ({fields})"),
+    "retrieval/indexes/chroma.py": (
+        "The vector index is being built{how_much}. Until it is ready, each search looks at all vectors.",
+    ),
+    "llm/failures.py": ("The local model", "The model at {address}"),
+    "llm/refusals.py": ("it takes {n} tokens", "it does not say how many tokens it takes"),
+}
+SENTENCE = re.compile(r"[A-Z“\"{].* .*[.:?!…]", re.DOTALL)
+# Two places side by side, which nothing tells apart, and braces that are none.
+VAGUE = re.compile(r"\}\{|\{(?!\w+\})|(?<!\w)\}")
+# What has fewer letters of its own could be anything.
+MIN_LETTERS = 6
+# A longer text under a name is one that many sentences end with.
+MAX_CONSTANT_CHARS = 100
+LOUD = re.compile(r"log(?:ger|ging)?")
+
+
+def sentences() -> Iterator[tuple[Path, str]]:
+    """Yield the sentences and their parts, each with the file in which it stands."""
+    yield from ((PACKAGE / name, phrase) for name, phrases in PHRASES.items() for phrase in phrases)
+    yield from every_sentence(_speaks_to_people)
+
+
+def every_sentence(is_read: Callable[[Path], bool] = lambda _path: True) -> Iterator[tuple[Path, str]]:
+    """Yield the sentences of the files that are to be read, whomever they are for, each with its file."""
+    for path in filter(is_read, sorted(PACKAGE.rglob("*.py"))):
+        yield from ((path, text) for text in _spoken(ast.parse(path.read_text())))
+
+
+def _speaks_to_people(path: Path) -> bool:
+    name = path.relative_to(PACKAGE).with_suffix("").as_posix()
+    return _is_in(name, SPEAKING) and not _is_in(name, SILENT)
+
+
+def _is_in(name: str, places: tuple[str, ...]) -> bool:
+    return any(name == place or name.startswith(f"{place}/") for place in places)
+
+
+def _spoken(tree: ast.AST) -> Iterator[str]:
+    for node in _texts(tree):
+        for text in readings(node):
+            if (
+                SENTENCE.fullmatch(text)
+                and not VAGUE.search(text)
+                and _says_enough(text)
+                and text not in NOT_FOR_PEOPLE
+            ):
+                yield text
+
+
+def _says_enough(text: str) -> bool:
+    return len(re.findall("[A-Za-z]", re.sub(r"\{\w+\}", "", text))) >= MIN_LETTERS
+
+
+def _texts(node: ast.AST) -> Iterator[ast.expr]:
+    """Yield the outermost texts below a node, without docstrings and without what is logged."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+            continue
+        if isinstance(child, ast.Call) and _is_log(child.func):
+            continue
+        if isinstance(child, ast.JoinedStr | ast.BinOp) or (
+            isinstance(child, ast.Constant) and isinstance(child.value, str)
+        ):
+            yield child
+        else:
+            yield from _texts(child)
+
+
+def _is_log(function: ast.expr) -> bool:
+    return (
+        isinstance(function, ast.Attribute)
+        and isinstance(function.value, ast.Name)
+        and bool(LOUD.fullmatch(function.value.id))
+    )
+
+
+def readings(node: ast.expr) -> list[str]:
+    """Return every way in which a text reads, with places for what values make of it."""
+    made = []
+    for pieces in itertools.product(*_pieces(node)):
+        seen: dict[str, int] = {}
+        text = ""
+        for piece in pieces:
+            if isinstance(piece, str):
+                text += piece
+            else:
+                seen[piece.name] = seen.get(piece.name, 0) + 1
+                text += f"{{{piece.name}{seen[piece.name] if seen[piece.name] > 1 else ''}}}"
+        made.append(text)
+    return made
+
+
+class Place:
+    """A place of a sentence, named after what stands there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _pieces(node: ast.expr) -> list[list[str | Place]]:
+    """Return the pieces of a text, each with what it may be."""
+    if isinstance(node, ast.Constant):
+        return [[str(node.value).replace("{}", "{value}")]]
+    if isinstance(node, ast.JoinedStr):
+        return [piece for value in node.values for piece in _pieces(value)]
+    if isinstance(node, ast.FormattedValue):
+        return _pieces(node.value)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _pieces(node.left) + _pieces(node.right)
+    if isinstance(node, ast.IfExp):
+        ways = readings_with_places(node.body) + readings_with_places(node.orelse)
+        return [ways]
+    if isinstance(node, ast.Name) and node.id.isupper() and isinstance(constants().get(node.id), str):
+        return [[constants()[node.id].replace("{}", "{value}")]]
+    return [[Place(_name_of(node))]]
+
+
+def readings_with_places(node: ast.expr) -> list[str | Place]:
+    """Return the ways in which a part of a text reads; one that is a value alone is a place."""
+    pieces = _pieces(node)
+    return list(pieces[0]) if len(pieces) == 1 else list(readings(node))
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return what a value is called: what is counted, joined or put into words, not the function that does it."""
+    if isinstance(node, ast.Call):
+        method = node.func.value if isinstance(node.func, ast.Attribute) else node
+        return _name_of(node.args[0] if node.args else method) if node.args or method is not node else "value"
+    if isinstance(node, ast.Attribute):
+        return node.attr.lower().strip("_")
+    if isinstance(node, ast.Name):
+        return node.id.lower().strip("_")
+    inner = next((child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)), None)
+    return _name_of(inner) if inner is not None else "value"
+
+
+@cache
+def constants() -> dict[str, str]:
+    """Return the texts that one module alone keeps under a name."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, set()).add(node.value.value)
+    alone = {name: texts.pop() for name, texts in found.items() if len(texts) == 1}
+    return {name: text for name, text in alone.items() if len(text) <= MAX_CONSTANT_CHARS}

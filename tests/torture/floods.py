@@ -1,0 +1,147 @@
+"""Floods: silent connections, half requests and streams by the thousand; light requests are answered meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import multiprocessing
+import resource
+import socket
+import threading
+import time
+import urllib.request
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+
+from tests.testkit.server_process import ServerProcess
+from tests.torture.processes import held_by
+from tests.torture.stage import Outcome, Stage, check_database, until
+
+HEAD = b"POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HALVES = {
+    "silent": b"",
+    "half a head": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+    "half a body": HEAD + b"Content-Length: 900000\r\n\r\n{",
+    "half a part": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+}
+LIGHT_SECONDS = 1.0
+LIGHT_REQUESTS = 10
+# How long a flood of questions is watched: until it is answered or refused, on a machine that is not busy with others.
+FLOOD_SECONDS = 8.0
+SECONDS_BETWEEN_LIGHT = 0.02
+SECONDS_BETWEEN_WORDS = 0.2
+DESCRIPTORS_NEEDED = 10_000
+# What readers of the database keep open: eight connections with three files each; a client too many would be thousands.
+SPARE_DESCRIPTORS = 30
+
+
+def half_requests(stage: Stage) -> Outcome:
+    """Hold thousands of connections that never finish what they say."""
+    outcome, stub = Outcome(), stage.echo()
+    server = _server(stage, stub.url)
+    before = held_by(server)
+    slowest, other = 0.0, stage.enter(_other_process())
+    for half in HALVES.values():
+        with ExitStack() as stack:
+            for _ in range(stage.count(150, 2000)):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20))
+                with contextlib.suppress(OSError):  # The oldest ones are sent away.
+                    connection.sendall(half)
+                outcome.tried += 1
+            slowest = max(slowest, _light(server, outcome, other))
+            status, answer = server.call("POST", "/api/query", {"question": f"Question {outcome.tried}"})
+            if (status, answer["status"]) != (200, "completed"):
+                outcome.wrong.append(f"a question was {status} {answer['status']}")
+    _told(stage, slowest, outcome)
+    if not until(lambda: held_by(server)["descriptors"] <= before["descriptors"] + SPARE_DESCRIPTORS, 30):
+        outcome.wrong.append(f"held {before} before and {held_by(server)} afterwards")
+    return outcome
+
+
+def streams(stage: Stage) -> Outcome:
+    """Open two thousand streams: as many as the server carries are written, the others are told to come back."""
+    outcome, stub = Outcome(), stage.echo(SECONDS_BETWEEN_WORDS)
+    server = _server(stage, stub.url)
+    many, carried = stage.count(60, 2000), stage.count(30, 500)
+    statuses: list[int] = []
+    ended: list[str] = []
+
+    def ask(number: int) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            body = json.dumps({"question": f"Question {number}"})
+            connection.request("POST", "/api/query/stream", body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            statuses.append(response.status)
+            text = response.read().decode()
+            if response.status == 200:
+                ended.append("end" if "event: end" in text else text[-300:])
+            elif response.status != 503 or not response.getheader("Retry-After"):
+                outcome.wrong.append(f"a stream was {response.status}: {text[:200]}")
+        connection.close()
+
+    other = stage.enter(_other_process())
+    server.kill()
+    server.environment["MAX_RUNNING_ANSWERS"] = str(carried)
+    server.start("/readyz")
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(many)]
+    for thread in threads:
+        thread.start()
+    slowest = _light(server, outcome, other, FLOOD_SECONDS if stage.is_full else 0.0)
+    for thread in threads:
+        thread.join()
+    outcome.tried = many
+    if len(statuses) != many or statuses.count(200) < carried:
+        outcome.wrong.append(f"{len(statuses)} of {many} streams got an answer, {statuses.count(200)} a stream")
+    outcome.lost += [f"a stream ended with {one!r}" for one in ended if one != "end"]
+    _told(stage, slowest, outcome)
+    outcome.note += f", {statuses.count(200)} streams written, {statuses.count(503)} refused"
+    check_database(server, outcome)
+    return outcome
+
+
+def _server(stage: Stage, url: str) -> ServerProcess:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, DESCRIPTORS_NEEDED)), hard))
+    server = stage.server(url)
+    server.start("/readyz")
+    return server
+
+
+def _light(server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor, seconds: float = 0.0) -> float:
+    """Make light requests from another process, for so long, and return how long the slowest took."""
+    slowest, wrong = other.submit(light_requests, server.url, seconds).result()
+    outcome.wrong += wrong
+    return slowest
+
+
+def light_requests(url: str, seconds: float) -> tuple[float, list[str]]:
+    """Return how many seconds the slowest light request took, and those that were not answered 200."""
+    slowest, wrong, end = 0.0, [], time.monotonic() + seconds
+    rounds = 0
+    while rounds < LIGHT_REQUESTS or time.monotonic() < end:
+        rounds += 1
+        for path in ("/healthz", "/api/conversations"):
+            began = time.monotonic()
+            try:
+                with urllib.request.urlopen(url + path, timeout=30) as response:
+                    response.read()
+            except OSError as error:
+                wrong.append(f"{path}: {error}")
+            slowest = max(slowest, time.monotonic() - began)
+        time.sleep(SECONDS_BETWEEN_LIGHT)
+    return slowest, wrong
+
+
+def _other_process() -> ProcessPoolExecutor:
+    """Start a process for light requests: this one is busy with the flood."""
+    other = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+    other.submit(time.sleep, 0).result()
+    return other
+
+
+def _told(stage: Stage, slowest: float, outcome: Outcome) -> None:
+    outcome.note = f"the slowest light request took {slowest:.2f} s"
+    if stage.is_full and slowest > LIGHT_SECONDS:
+        outcome.wrong.append(outcome.note)

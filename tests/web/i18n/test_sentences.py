@@ -1,0 +1,64 @@
+"""What is said below the page is recognised by its shape, whatever stands in its places."""
+
+import pytest
+
+from rag_assistant.presenters.history import numbers_in_words, seen
+from rag_assistant.presenters.turns import view_sentence
+from rag_assistant.web.i18n.catalogs import catalog
+from rag_assistant.web.i18n.languages import TRANSLATED, Language
+from rag_assistant.web.i18n.sentences import CODE, PLACE, PLACES, pattern_of, translate
+
+LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
+
+
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("There is no conversation 7.", "Es gibt keine Unterhaltung 7."),
+        ("The summary has 3 characters; the limit is 2.", "Die Zusammenfassung hat 3 Zeichen; erlaubt sind 2."),
+        ("The answer was stopped.", "Die Antwort wurde angehalten."),
+        ("The answer was stopped. Nothing was done.", "Die Antwort wurde angehalten. Es wurde nichts getan."),
+        ("- turns 2, 4 and 6 to 9: cleared", "- Runden 2, 4 und 6 bis 9: geleert"),
+        ("The file is empty.\nWe like geese.", "Die Datei ist leer.\nWe like geese."),
+    ],
+)
+def test_what_was_said_is_found(english: str, german: str) -> None:
+    assert translate("de", english) == german
+
+
+def test_what_is_in_a_sentence_is_translated_where_it_is_ours() -> None:
+    said = view_sentence(seen(5, {"turn_limit": 18, "excluded": 1}), "gpt")
+    assert said == "The model saw 5 of 24 earlier turns (18 over the turn limit; 1 excluded)."
+    german = "Das Modell hat 5 von 24 früheren Runden (18 über der Rundengrenze; 1 ausgeschlossen) gesehen."
+    assert translate("de", said) == german
+
+
+def test_a_list_of_turns_is_one_in_every_language() -> None:
+    said = f"Summarising {numbers_in_words([2, 4, 6, 7, 8])}, part 1 of 3."
+    assert translate("de", said) == "Zusammengefasst wird: Runden 2, 4 und 6 bis 8, Teil 1 von 3."
+
+
+def test_what_somebody_wrote_stays_as_it_is() -> None:
+    written = "Salt and pepper, 2 to 4 spoons; cleared."
+    assert translate("de", written) == written
+    assert translate("de", f'There is no account "{written}".') == f"Es gibt kein Konto „{written}“."
+    assert translate("en", "The file is empty.") == "The file is empty."
+    assert translate("de", "The file is empty." + " " * 5000) == "The file is empty." + " " * 5000
+
+
+@LANGUAGE
+def test_every_sentence_of_the_code_is_found_with_its_places_filled(language: Language) -> None:
+    lost = []
+    for message in catalog(language.code):
+        is_ours = any(path.startswith(CODE) for path, _ in message.locations)
+        if is_ours and isinstance(message.id, str) and PLACE.search(message.id):
+            if message.string == message.id:  # "{name}: {does}"
+                continue
+            said = PLACE.sub(lambda place: "12" if place[1] in PLACES else f"Xy{place[1]}", message.id)
+            if translate(language.code, said) == said or "{" in translate(language.code, said):
+                lost.append(message.id)
+    assert lost == []
+
+
+def test_a_place_may_be_empty() -> None:
+    assert pattern_of("{where} is away{why}.").fullmatch("The server is away.")
