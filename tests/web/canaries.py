@@ -21,7 +21,7 @@ BODY = b'{"error": {"message": "Incorrect API key provided: %s."}}'
 
 def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[str, str]:
     """Return settings that use every secret, as variables."""
-    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('testkit.tool_server', "
+    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('tests.testkit.tool_server', "
     words = [sys.executable, "-c", f"{code}run_name='__main__', alter_sys=True)", "stdio"]
     values: dict[str, Any] = {
         "openai_api_key": CANARIES["openai_api_key"],

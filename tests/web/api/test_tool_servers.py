@@ -25,7 +25,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 
 
 def command(file: Path) -> list[str]:
-    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('testkit.tool_server', "
+    code = f"import runpy, sys; sys.path.insert(0, {str(PROJECT)!r}); runpy.run_module('tests.testkit.tool_server', "
     return [sys.executable, "-c", code + "run_name='__main__', alter_sys=True)", "stdio", str(file)]
 
 
