@@ -41,7 +41,12 @@ CLIENT: dict[str, Any] = {
 @contextmanager
 def provider_with(client: dict[str, Any]) -> Iterator[str]:
     """Run a provider that knows one client, and give its issuer."""
-    command = [str(NODE), str(PROJECT / "tests" / "testkit" / "oidc_provider.mjs"), str(MODULES), json.dumps(CLIENT | client)]
+    command = [
+        str(NODE),
+        str(PROJECT / "tests" / "testkit" / "oidc_provider.mjs"),
+        str(MODULES),
+        json.dumps(CLIENT | client),
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
