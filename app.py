@@ -1,4 +1,4 @@
-"""The entry of a checkout: ``python app.py`` is the program ``rag-assistant``; ``flask --app app`` has its commands."""
+"""The entry of a checkout: ``python app.py`` is the program ``rag-assistant``; WSGI servers find ``app``."""
 
 import shlex
 import sys
@@ -12,11 +12,9 @@ if __name__ == "__main__":
 else:
     load_environment()
 
-    from rag_assistant import cli
     from rag_assistant.web import create_app
 
     try:
         app = create_app()
     except AssistantError as error:
         raise SystemExit(str(error)) from None
-    cli.init_app(app, app.extensions["assistant"])

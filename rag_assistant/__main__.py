@@ -11,75 +11,25 @@ import os
 
 import click
 
-from rag_assistant import __version__
-from rag_assistant.records.errors import AssistantError
-
-# What --help says of the commands; a test compares it with what they say of themselves.
-COMMANDS = {
-    "ask": "Ask a question and print the answer as it is written.",
-    "chat": "Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits.",
-    "documents": "Manage the library.",
-    "files": "Manage where uploaded files are kept.",
-    "accounts": "Manage who may sign in.",
-    "history": "Conversations, and what the model was sent.",
-    "mcp": "Serve a program that starts this command: the Model Context Protocol on standard input and output.",
-    "eval": "Ask every rated question again and show what got better or worse.",
-    "model": "Fetch a language model, or test the connected one.",
-    "reindex": "Embed everything with the configured embedding model, and switch search to it.",
-    "backup": "Back up to FILE; the server can keep running.",
-    "restore": "Restore a backup where nothing is yet: a data folder, PostgreSQL, S3.",
-    "export": 'Export all conversations and documents to FILE, a zip archive that "import" reads.',
-    "import": "Import conversations from FILE.",
-    "status": "Show version, folders, sizes, counts and pending work.",
-    "doctor": "Check that the database, the uploaded files and the index of the vectors agree.",
-    "db": "Manage the database schema.",
-}
-
-# Those that a server elsewhere can carry out.
-ELSEWHERE = {"ask", "chat", "documents", "history"}
+from rag_assistant import __version__, cli
 
 
 class Commands(click.Group):
-    """The commands of the application, whose services are made when one of them is named."""
+    """The commands, each loaded when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the name is click's
         """Return the names, in the order in which they are listed."""
-        return [*SERVING, *COMMANDS]
+        return [*SERVING, *cli.COMMANDS]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, with the services that it works with; ``None`` if there is none of that name."""
-        if cmd_name in SERVING:
-            return SERVING[cmd_name]
-        if cmd_name not in COMMANDS:
-            return None
-        from rag_assistant import cli
-
-        if ctx.resilient_parsing:  # A shell asks how it goes on: nothing is made, and no setting is read.
-            return cli.command(cmd_name, None)
-        from rag_assistant.factory import open_services
-
-        try:
-            return cli.command(cmd_name, open_services())
-        except AssistantError as error:
-            raise click.ClickException(str(error)) from error
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return what to run; a server elsewhere is asked without an application of this machine."""
-        if args[:1] and args[0] in ELSEWHERE:
-            from rag_assistant import cli
-            from rag_assistant.cli.elsewhere import names_server
-
-            if names_server(args[1:]):
-                return args[0], cli.command(args[0], None), args[1:]
-        return super().resolve_command(ctx, args)
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a command; ``None`` if there is none of that name."""
+        return cli.command(cmd_name) if cmd_name in cli.COMMANDS else SERVING.get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """List the commands without making the application."""
+        """List the commands without loading them."""
         with formatter.section("Commands"):
             serving = [(name, command.help or "") for name, command in SERVING.items()]
-            formatter.write_dl([*serving, *COMMANDS.items()])
+            formatter.write_dl([*serving, *((name, entry.help) for name, entry in cli.COMMANDS.items())])
 
 
 @click.group(cls=Commands, invoke_without_command=True)

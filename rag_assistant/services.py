@@ -143,6 +143,14 @@ class Services:
                 with path.open("rb") as file:
                     self.library.accept(file, path.name)
 
+    def start_command(self, *, answers: bool) -> None:
+        """Prepare a command, whose requests start nothing more."""
+        if answers:
+            self.prepare_to_answer()
+        else:
+            self.prepare()
+        self._started = True
+
     def prepare_to_answer(self) -> None:
         """Prepare a command that answers questions: a server that starts meanwhile leaves its answers alone."""
         self.prepare()

@@ -104,8 +104,8 @@ def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.M
     """The command line over data of its own, with the stub model and a quick embedder."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
-    for often in ("maintenance.POLL_INTERVAL_SECONDS", "document_backends.LocalDocuments.poll_interval_seconds"):
-        monkeypatch.setattr(f"rag_assistant.cli.{often}", 0.05)
+    for module in ("maintenance", "documents"):
+        monkeypatch.setattr(f"rag_assistant.cli.{module}.POLL_INTERVAL_SECONDS", 0.05)
     shutil.copytree(migrated, tmp_path / "data")
     return Shell(
         {

@@ -173,7 +173,7 @@ def test_the_api_page_explains_every_field_of_an_answer() -> None:
 
 
 def test_the_api_page_has_every_command() -> None:
-    assert set(first_cells(API, "## Command line")) == set(names_of(cli.commands(None)))
+    assert set(first_cells(API, "## Command line")) == set(names_of(map(cli.command, cli.COMMANDS)))
 
 
 def names_of(commands: Iterable[click.Command], before: str = "") -> Iterator[str]:
@@ -246,7 +246,7 @@ def test_the_guide_names_only_settings_that_exist() -> None:
 
 
 def test_the_guide_names_only_commands_that_exist() -> None:
-    known = set(names_of(cli.commands(None)))
+    known = set(names_of(map(cli.command, cli.COMMANDS)))
     for page in (DOCS / "guide").glob("*.md"):
         named = re.findall(r"(?:rag-assistant|app\.py) ((?:[a-z]+ ?)+)", page.read_text())
         assert {name.strip() for name in named} <= known, page.name

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.accounts.accounts import COMMAND_LINE, Actor
-from rag_assistant.cli.errors import prepared
-from rag_assistant.cli.params import YES, confirm
+from rag_assistant.cli.commands import YES, confirm, with_services
 from rag_assistant.records import ABILITIES, ROLES, Role
 
 if TYPE_CHECKING:
@@ -18,111 +17,119 @@ ACTOR = Actor(COMMAND_LINE)
 NAME = click.argument("name")
 
 
-def accounts_commands(services: Services) -> click.Group:
-    group = click.Group("accounts", help="Manage who may sign in.")
-    on_accounts = prepared(services)
+@click.group
+def accounts() -> None:
+    """Manage who may sign in."""
 
-    @group.command("add")
-    @NAME
-    @click.option("--admin", is_flag=True, help="An administrator manages accounts and sees the settings.")
-    @click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
-    @on_accounts
-    def add(name: str, admin: bool, link: bool) -> None:
-        """Create an account. The first one is an administrator and gets everything that exists."""
-        password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
-        made = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
-        click.echo(f"{made.name} can sign in ({made.role}).")
-        if link:
-            print_link(services, made.name)
 
-    @group.command("list")
-    @on_accounts
-    def list_accounts() -> None:
-        """List accounts."""
-        for one in services.accounts.all():
-            click.echo(f"{one.name}  {one.role}{'  disabled' * (one.disabled_at is not None)}")
+@accounts.command
+@NAME
+@click.option("--admin", is_flag=True, help="An administrator manages accounts and sees the settings.")
+@click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
+@with_services()
+def add(services: Services, name: str, admin: bool, link: bool) -> None:
+    """Create an account. The first one is an administrator and gets everything that exists."""
+    password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    person = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
+    click.echo(f"{person.name} can sign in ({person.role}).")
+    if link:
+        print_link(services, person.name)
 
-    @group.command("link")
-    @NAME
-    @on_accounts
-    def link(name: str) -> None:
-        """Print a one-time link with which somebody chooses a password."""
-        print_link(services, name)
 
-    @group.command("identity")
-    @NAME
-    @click.argument("subject")
-    @on_accounts
-    def identity(name: str, subject: str) -> None:
-        """Let somebody sign in with the provider that knows them as SUBJECT (the claim "sub")."""
-        person = services.accounts.named(name)
-        services.single_sign_on.link_subject(person, subject, ACTOR)
-        click.echo(f"{person.name} can sign in with the provider.")
+@accounts.command("list")
+@with_services()
+def list_accounts(services: Services) -> None:
+    """List accounts."""
+    for one in services.accounts.all():
+        click.echo(f"{one.name}  {one.role}{'  disabled' * (one.disabled_at is not None)}")
 
-    @group.command("role")
-    @NAME
-    @click.argument("role", type=click.Choice(ROLES))
-    @on_accounts
-    def role(name: str, role: Role) -> None:
-        """Make somebody an administrator or a member."""
-        person = services.accounts.named(name)
-        services.accounts.set_role(person, role, ACTOR)
-        click.echo(f"{person.name} is now {'an administrator' if role == 'admin' else 'a member'}.")
 
-    @group.command("disable")
-    @NAME
-    @on_accounts
-    def disable(name: str) -> None:
-        """Block somebody, but keep their data."""
-        person = services.accounts.named(name)
-        services.accounts.set_disabled(person, True, ACTOR)
-        click.echo(f"{person.name} can no longer sign in.")
+@accounts.command
+@NAME
+@with_services()
+def link(services: Services, name: str) -> None:
+    """Print a one-time link with which somebody chooses a password."""
+    print_link(services, name)
 
-    @group.command("enable")
-    @NAME
-    @on_accounts
-    def enable(name: str) -> None:
-        """Let somebody in again."""
-        person = services.accounts.named(name)
-        services.accounts.set_disabled(person, False, ACTOR)
-        click.echo(f"{person.name} can sign in again.")
 
-    @group.command("delete")
-    @NAME
-    @click.option("--give-to", help="Who gets their conversations and documents. Without it they are erased.")
-    @YES
-    @on_accounts
-    def delete(name: str, give_to: str | None, yes: bool) -> None:
-        """Delete an account."""
-        person = services.accounts.named(name)
-        heir = services.accounts.named(give_to) if give_to else None
-        what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
-        confirm(f"Delete the account {person.name}? This {what}.", yes)
-        services.delete_account(person, ACTOR, heir)
-        click.echo(f"The account {person.name} was deleted.")
+@accounts.command
+@NAME
+@click.argument("subject")
+@with_services()
+def identity(services: Services, name: str, subject: str) -> None:
+    """Let somebody sign in with the provider that knows them as SUBJECT (the claim "sub")."""
+    person = services.accounts.named(name)
+    services.single_sign_on.link_subject(person, subject, ACTOR)
+    click.echo(f"{person.name} can sign in with the provider.")
 
-    @group.command("token")
-    @NAME
-    @click.option("--name", "token_name", required=True, help="What the token is for.")
-    @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(ABILITIES))
-    @click.option("--days", type=int, help="Valid for so many days. Without it: no expiry.")
-    @on_accounts
-    def token(name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
-        """Print a new API token for somebody's programs. It is not shown again."""
-        person = services.accounts.named(name)
-        secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
-        click.echo(secret)
 
-    @group.command("log")
-    @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-    @on_accounts
-    def log(limit: int) -> None:
-        """Show what was done to accounts, newest first."""
-        for one in services.accounts.audit(limit):
-            where = f" from {one.address}" if one.address else ""
-            click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.actor}{where}: {one.action}: {one.subject}")
+@accounts.command
+@NAME
+@click.argument("role", type=click.Choice(ROLES))
+@with_services()
+def role(services: Services, name: str, role: Role) -> None:
+    """Make somebody an administrator or a member."""
+    person = services.accounts.named(name)
+    services.accounts.set_role(person, role, ACTOR)
+    click.echo(f"{person.name} is now {'an administrator' if role == 'admin' else 'a member'}.")
 
-    return group
+
+@accounts.command
+@NAME
+@with_services()
+def disable(services: Services, name: str) -> None:
+    """Block somebody, but keep their data."""
+    person = services.accounts.named(name)
+    services.accounts.set_disabled(person, True, ACTOR)
+    click.echo(f"{person.name} can no longer sign in.")
+
+
+@accounts.command
+@NAME
+@with_services()
+def enable(services: Services, name: str) -> None:
+    """Let somebody in again."""
+    person = services.accounts.named(name)
+    services.accounts.set_disabled(person, False, ACTOR)
+    click.echo(f"{person.name} can sign in again.")
+
+
+@accounts.command
+@NAME
+@click.option("--give-to", help="Who gets their conversations and documents. Without it they are erased.")
+@YES
+@with_services()
+def delete(services: Services, name: str, give_to: str | None, yes: bool) -> None:
+    """Delete an account."""
+    person = services.accounts.named(name)
+    heir = services.accounts.named(give_to) if give_to else None
+    what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
+    confirm(f"Delete the account {person.name}? This {what}.", yes)
+    services.delete_account(person, ACTOR, heir)
+    click.echo(f"The account {person.name} was deleted.")
+
+
+@accounts.command
+@NAME
+@click.option("--name", "token_name", required=True, help="What the token is for.")
+@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(ABILITIES))
+@click.option("--days", type=int, help="Valid for so many days. Without it: no expiry.")
+@with_services()
+def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
+    """Print a new API token for somebody's programs. It is not shown again."""
+    person = services.accounts.named(name)
+    secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
+    click.echo(secret)
+
+
+@accounts.command
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@with_services()
+def log(services: Services, limit: int) -> None:
+    """Show what was done to accounts, newest first."""
+    for one in services.accounts.audit(limit):
+        where = f" from {one.address}" if one.address else ""
+        click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.actor}{where}: {one.action}: {one.subject}")
 
 
 def print_link(services: Services, name: str) -> None:

@@ -7,25 +7,28 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
-from rag_assistant.cli.chat_backends import ChatBackend, LocalChat, RemoteChat
-from rag_assistant.cli.elsewhere import works_on
-from rag_assistant.cli.params import ID
-from rag_assistant.cli.remote import RemoteFailed
+from rag_assistant.cli.commands import ID, ApiError
+from rag_assistant.cli.documents import process_pending
+from rag_assistant.cli.server_option import with_api
 from rag_assistant.conversations.commands import commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
 from rag_assistant.presenters.token_usage import tokens_sentence
 from rag_assistant.presenters.turns import view_sentence
-from rag_assistant.records import UNSET, Event, Question, Unset
-from rag_assistant.records.errors import AssistantError, OverflowDecisionNeeded
+from rag_assistant.records import Event
+from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    from rag_assistant.cli.api import Api
+
+# A question waits for no more than so many documents, and so long for their embeddings: words find them before.
+MAX_READ_FIRST = 20
+MAX_EMBEDDING_WAIT_SECONDS = 30.0
 
 Show = Callable[[Event], None]
+Question = dict[str, Any]
 
 CONVERSATION = click.option("--conversation", type=ID, help="Continue this conversation.")
 LIMIT = click.option("--max-history-turns", help='How many earlier turns the model sees, or "all".')
@@ -34,66 +37,62 @@ OVERFLOW = click.option(
 )
 
 
-def ask_command(services: Services | None) -> click.Command:
-    """Return the command that asks one question; without ``services`` it asks servers elsewhere alone."""
-
-    @click.command("ask")
-    @click.argument("question")
-    @CONVERSATION
-    @LIMIT
-    @OVERFLOW
-    @works_on(services, LocalChat, RemoteChat)
-    @click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API gives it.")
-    def ask(
-        chat: ChatBackend,
-        question: str,
-        conversation: int | None,
-        max_history_turns: str | None,
-        on_overflow: str | None,
-        as_json: bool,
-    ) -> None:
-        """Ask a question and print the answer as it is written."""
-        asked = Question(
-            question, conversation, _history_limit(max_history_turns), on_overflow=on_overflow, interactive=True
-        )
-        with chat.opened():
-            try:
-                last = _follow(chat, asked, _print_nothing if as_json else _print_event)
-            except KeyboardInterrupt:
-                raise click.Abort from None
-        if as_json:
-            click.echo(json.dumps(last, ensure_ascii=False))
-        else:
-            click.echo()
-            _print_rest(last)
-            if "conversation_id" in last:
-                click.secho(f"Continue with: --conversation {last['conversation_id']}", dim=True, err=True)
-        if "error" in last:
-            raise click.ClickException(last["error"]["message"])
-
-    return ask
+@click.command
+@click.argument("question")
+@CONVERSATION
+@LIMIT
+@OVERFLOW
+@click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API gives it.")
+@with_api(answers=True)
+def ask(
+    api: Api,
+    question: str,
+    conversation: int | None,
+    max_history_turns: str | None,
+    on_overflow: str | None,
+    as_json: bool,
+) -> None:
+    """Ask a question and print the answer as it is written."""
+    body = _question(question, conversation, _history_limit(max_history_turns))
+    if on_overflow is not None:
+        body["on_overflow"] = on_overflow
+    try:
+        _read_pending(api)
+        last = _follow(api, body, _print_nothing if as_json else _print_event)
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    if as_json:
+        click.echo(json.dumps(last, ensure_ascii=False))
+    else:
+        click.echo()
+        _print_rest(last)
+        if "conversation_id" in last:
+            click.secho(f"Continue with: --conversation {last['conversation_id']}", dim=True, err=True)
+    if "error" in last:
+        raise click.ClickException(last["error"]["message"])
 
 
-def chat_command(services: Services | None) -> click.Command:
-    """Return the command that asks question after question; without ``services`` it asks servers elsewhere alone."""
-
-    @click.command("chat")
-    @CONVERSATION
-    @LIMIT
-    @works_on(services, LocalChat, RemoteChat)
-    def chat(backend: ChatBackend, conversation: int | None, max_history_turns: str | None) -> None:
-        """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
-        limit = _history_limit(max_history_turns)
-        with backend.opened():
-            title = backend.begin(conversation)
-            if title is not None:
-                click.secho(title, bold=True)
-            _converse(backend, conversation, limit)
-
-    return chat
+@click.command
+@CONVERSATION
+@LIMIT
+@with_api(answers=True)
+def chat(api: Api, conversation: int | None, max_history_turns: str | None) -> None:
+    """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
+    limit = _history_limit(max_history_turns)
+    _read_pending(api)
+    if conversation is None:
+        api.call("GET", "/api/conversations", limit="1")  # Whether one is let in.
+    else:
+        click.secho(api.call("GET", f"/api/conversations/{conversation}")["title"], bold=True)
+    _converse(api, conversation, limit)
 
 
-def _converse(chat: ChatBackend, conversation: int | None, limit: int | Unset | None) -> None:
+def _read_pending(api: Api) -> None:
+    if api.services is not None:
+        process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
+
+
+def _converse(api: Api, conversation: int | None, limit: dict[str, int | None]) -> None:
     """Read questions and commands until the input ends; errors are printed, and the chat goes on."""
     while True:
         try:
@@ -105,36 +104,36 @@ def _converse(chat: ChatBackend, conversation: int | None, limit: int | Unset | 
             continue
         try:
             if is_command(text):
-                _command(chat, conversation, text)
+                _command(api, conversation, text)
                 continue
-            last = _ask_or_decide(chat, Question(text, conversation, limit, interactive=True))
+            last = _ask_or_decide(api, _question(text, conversation, limit))
             conversation = last.get("conversation_id", conversation)
-        except AssistantError as error:
-            click.secho(str(error), fg="red", err=True)
-        except RemoteFailed as error:
+        except ApiError as error:
             click.secho(error.message, fg="red", err=True)
         except KeyboardInterrupt:
             click.secho("Stopped.", err=True)
 
 
-def _command(chat: ChatBackend, conversation: int | None, text: str) -> None:
+def _command(api: Api, conversation: int | None, text: str) -> None:
     if text == "/help":
         click.echo(commands_in_words())
     elif conversation is None:
         click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
     else:
-        result = chat.run_command(conversation, text)
-        if result.fold:
+        result = api.call("POST", f"/api/conversations/{conversation}/commands", {"command": text})
+        if result["fold"]:
             click.clear()
-        click.echo(result.text)
+        click.echo(result["text"])
 
 
-def _ask_or_decide(chat: ChatBackend, question: Question) -> dict[str, Any]:
+def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
     """Ask a question; if it needs a decision about older turns, ask for that first."""
     try:
-        last = _follow(chat, question, _print_event)
-    except OverflowDecisionNeeded as needed:
-        click.secho(str(needed), fg="yellow")
+        last = _follow(api, question, _print_event)
+    except ApiError as needed:
+        if needed.type != OverflowDecisionNeeded.__name__:
+            raise
+        click.secho(needed.message, fg="yellow")
         for name, does in needed.details["options"].items():
             click.echo(f"  {name}: {does}")
         names = [*needed.details["options"], "cancel"]
@@ -145,9 +144,9 @@ def _ask_or_decide(chat: ChatBackend, question: Question) -> dict[str, Any]:
         if decision == "cancel":
             click.secho("Cancelled. The question was not sent.", dim=True)
             return {}
-        if question.conversation_id is not None and click.confirm("Remember this choice for this conversation?"):
-            chat.remember(question.conversation_id, decision)
-        last = _follow(chat, replace(question, on_overflow=decision), _print_event)
+        if "conversation_id" in question and click.confirm("Remember this choice for this conversation?"):
+            api.call("PATCH", f"/api/conversations/{question['conversation_id']}", {"on_overflow": decision})
+        last = _follow(api, question | {"on_overflow": decision}, _print_event)
     click.echo()
     _print_rest(last)
     if "error" in last:
@@ -155,10 +154,10 @@ def _ask_or_decide(chat: ChatBackend, question: Question) -> dict[str, Any]:
     return last
 
 
-def _follow(chat: ChatBackend, question: Question, show: Show) -> dict[str, Any]:
+def _follow(api: Api, question: Question, show: Show) -> dict[str, Any]:
     """Ask, show the answer as it is written, and return the data of its last event. Ctrl-C stops it."""
     last: dict[str, Any] = {}
-    with chat.answering(question) as events:
+    with api.answering(question) as events:
         for event in events:
             show(event)
             last = event.data
@@ -197,11 +196,17 @@ def _print_rest(answer: dict[str, Any]) -> None:
         click.secho(note, fg="yellow", err=True)
 
 
-def _history_limit(said: str | None) -> int | Unset | None:
-    if said is None:
-        return UNSET
-    if said.lower() in ("all", "null", "none"):
-        return None
-    if not (spells_number(said)):
-        raise click.BadParameter(f'"{said}"; it must be a whole number, 0 or more, or "all" for no limit.')
-    return int(said)
+def _question(text: str, conversation: int | None, limit: dict[str, int | None]) -> Question:
+    """Return the body of /api/query."""
+    return {"question": text, **({"conversation_id": conversation} if conversation is not None else {}), **limit}
+
+
+def _history_limit(option: str | None) -> dict[str, int | None]:
+    """Return the field of /api/query that an option sets, if it was given. Raises click.BadParameter."""
+    if option is None:
+        return {}
+    if option.lower() in ("all", "null", "none"):
+        return {"max_history_turns": None}
+    if not spells_number(option):
+        raise click.BadParameter(f'"{option}"; it must be a whole number, 0 or more, or "all" for no limit.')
+    return {"max_history_turns": int(option)}

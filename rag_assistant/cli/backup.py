@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.errors import named_errors, prepared
-from rag_assistant.cli.progress import progress
+from rag_assistant.cli.commands import progress, with_services
 from rag_assistant.records.errors import BackupFailed
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 
@@ -19,42 +18,38 @@ if TYPE_CHECKING:
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 
 
-def backup_command(services: Services) -> click.Command:
-    @click.command("backup")
-    @FILE
-    def backup(file: Path) -> None:
-        """Back up to FILE; the server can keep running."""
-        from rag_assistant.storage.backup import write_backup
+@click.command
+@FILE
+@with_services()
+def backup(services: Services, file: Path) -> None:
+    """Back up to FILE; the server can keep running."""
+    from rag_assistant.storage.backup import write_backup
 
-        with prepared(services), progress("backup") as told:
-            made = write_backup(_kept(services), file, told)
-        count = f"{made.documents} {'document' if made.documents == 1 else 'documents'}"
-        click.echo(f"{file}: {count}, {made.size_bytes / 1e6:.1f} MB. It holds no keys.")
-        if made.missing:
-            click.echo(f"{made.missing} without its original file: it is gone.", err=True)
-
-    return backup
+    with progress("backup") as tell:
+        written = write_backup(_kept(services), file, tell)
+    count = f"{written.documents} {'document' if written.documents == 1 else 'documents'}"
+    click.echo(f"{file}: {count}, {written.size_bytes / 1e6:.1f} MB. It holds no keys.")
+    if written.missing:
+        click.echo(f"{written.missing} without its original file: it is gone.", err=True)
 
 
-def restore_command(services: Services) -> click.Command:
-    @click.command("restore")
-    @FILE
-    def restore(file: Path) -> None:
-        """Restore a backup where nothing is yet: a data folder, PostgreSQL, S3."""
-        from rag_assistant.storage.backup import restore_backup
+@click.command
+@FILE
+@with_services(start=False)
+def restore(services: Services, file: Path) -> None:
+    """Restore a backup where nothing is yet: a data folder, PostgreSQL, S3."""
+    from rag_assistant.storage.backup import restore_backup
 
-        with named_errors(), lock_data_dir(services.data_dir):
-            try:
-                with progress("restore") as told:
-                    made = restore_backup(file, _kept(services), told)
-            except BackupFailed:
-                if services.database.is_sqlite:
-                    drop_unused(services.data_dir)
-                raise
-        click.echo(f"Restored into {_where(services)}: the state of {made['created_at'][:19]} UTC.")
-        click.echo(f"Its settings, without keys: {made['settings']}")
-
-    return restore
+    with lock_data_dir(services.data_dir):
+        try:
+            with progress("restore") as tell:
+                about = restore_backup(file, _kept(services), tell)
+        except BackupFailed:
+            if services.database.is_sqlite:
+                drop_unused(services.data_dir)
+            raise
+    click.echo(f"Restored into {_where(services)}: the state of {about['created_at'][:19]} UTC.")
+    click.echo(f"Its settings, without keys: {about['settings']}")
 
 
 def _kept(services: Services) -> Kept:

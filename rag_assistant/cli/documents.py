@@ -5,188 +5,298 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.document_backends import DocumentsBackend, LocalDocuments, RemoteDocuments
-from rag_assistant.cli.elsewhere import works_on
-from rag_assistant.cli.params import AS_JSON, ID, YES, confirm
-from rag_assistant.cli.progress import progress
-from rag_assistant.cli.remote import RefusedThere
+from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
+from rag_assistant.cli.server_option import with_api
 from rag_assistant.presenters.documents import document_data
-from rag_assistant.records import Document
-from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.errors import AssistantError, DocumentNotFound, SettingsError
 from rag_assistant.records.validation import storable
+from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
+    from rag_assistant.cli.api import Api
     from rag_assistant.services import Services
 
+# A document as the API lists it.
+DocumentData = dict[str, Any]
+
 WORKED_ON = ("queued", "reading", "recognising", "embedding")
+POLL_INTERVAL_SECONDS = 0.2
+REMOTE_POLL_INTERVAL_SECONDS = 1.0
 DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=ID)
+TAGS = click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
 
 
-def documents_commands(services: Services | None) -> click.Group:
-    """Return the commands about documents; without ``services`` they work on servers elsewhere alone."""
-    group = click.Group("documents", help="Manage the library.")
-    on_library = works_on(services, LocalDocuments, RemoteDocuments)
-
-    @group.command("add")
-    @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-    @click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
-    @click.option("--remove-missing", is_flag=True, help="Delete documents whose files are gone from the folders.")
-    @on_library
-    def add(library: DocumentsBackend, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
-        """Add files and folders, and wait until they are ready.
-
-        Unchanged files are skipped; a changed one replaces its older version once it is ready. A server elsewhere
-        knows files by their content alone: there, a changed one is another document.
-        """
-        local = library if isinstance(library, LocalDocuments) else None
-        if remove_missing and local is None:
-            raise click.UsageError("--remove-missing works on this machine's library only, without --server.")
-        added, refused = _take_in(library, paths, tags)
-        if remove_missing and local is not None:
-            for document in local.remove_missing(paths):
-                click.echo(f"{document.origin}: gone, document {document.id} deleted")
-        failed = work_with_progress(library, added)
-        if failed or refused:
-            raise click.exceptions.Exit(1)
-
-    @group.command("add-page")
-    @click.argument("urls", nargs=-1, required=True)
-    @click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
-    @on_library
-    def add_page(library: DocumentsBackend, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
-        """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
-        added, refused = [], 0
-        for url in urls:
-            try:
-                document, outcome = library.add_page(url, tags)
-            except (AssistantError, RefusedThere) as error:
-                click.secho(f"{storable(url)}: {error}", fg="red", err=True)
-                refused += 1
-                continue
-            click.echo(f"{storable(url)}: {outcome}, document {document.id}")
-            if document.state in WORKED_ON:
-                added.append(document)
-        failed = work_with_progress(library, added)
-        if failed or refused:
-            raise click.exceptions.Exit(1)
-
-    @group.command("list")
-    @click.option("--tag", help="Only documents with this tag.")
-    @AS_JSON
-    @on_library
-    def list_documents(library: DocumentsBackend, tag: str | None, as_json: bool) -> None:
-        """List documents, newest first."""
-        for one in library.every(tag):
-            click.echo(json.dumps(document_data(one), ensure_ascii=False) if as_json else _line(one))
-
-    @group.command("tag")
-    @click.argument("document_id", type=ID)
-    @click.argument("tags", nargs=-1)
-    @click.option("--clear", is_flag=True, help="Remove all tags.")
-    @on_library
-    def tag(library: DocumentsBackend, document_id: int, tags: tuple[str, ...], clear: bool) -> None:
-        """Replace the tags of a document."""
-        if clear == bool(tags):
-            raise click.UsageError("Name the new tags, or use --clear to remove all of them.")
-        click.echo(_line(library.tag(document_id, tags)))
-
-    @group.command("cancel")
-    @DOCUMENT_IDS
-    @on_library
-    def cancel(library: DocumentsBackend, document_ids: tuple[int, ...]) -> None:
-        """Cancel processing. The files stay; "retry" processes them again."""
-        for document_id in document_ids:
-            click.echo(_line(library.cancel(document_id)))
-
-    @group.command("retry")
-    @DOCUMENT_IDS
-    @on_library
-    def retry(library: DocumentsBackend, document_ids: tuple[int, ...]) -> None:
-        """Process documents again, whether they failed, were cancelled, or are ready."""
-        if work_with_progress(library, [library.retry(number) for number in document_ids]):
-            raise click.exceptions.Exit(1)
-
-    @group.command("delete")
-    @DOCUMENT_IDS
-    @YES
-    @on_library
-    def delete(library: DocumentsBackend, document_ids: tuple[int, ...], yes: bool) -> None:
-        """Delete documents permanently."""
-        names = [library.get(document_id).name for document_id in dict.fromkeys(document_ids)]
-        confirm(f"Delete {', '.join(names)} permanently?", yes)
-        for document_id in dict.fromkeys(document_ids):
-            library.delete(document_id)
-            click.echo(f"Document {document_id} deleted.")
-
-    return group
+@click.group
+def documents() -> None:
+    """Manage the library."""
 
 
-def _take_in(library: DocumentsBackend, paths: tuple[Path, ...], tags: tuple[str, ...]) -> tuple[list[Document], int]:
+@documents.command
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@TAGS
+@click.option("--remove-missing", is_flag=True, help="Delete documents whose files are gone from the folders.")
+@with_api()
+def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
+    """Add files and folders, and wait until they are ready.
+
+    Unchanged files are skipped; a changed one replaces its older version once it is ready. A server elsewhere
+    knows files by their content alone: there, a changed one is another document.
+    """
+    if remove_missing and api.services is None:
+        raise click.UsageError("--remove-missing works on this machine's library only, without --server.")
+    added, rejected = _add_files(api, paths, tags)
+    if remove_missing and api.services is not None:
+        _remove_missing(api.services, paths)
+    if work_with_progress(api, added) or rejected:
+        raise click.exceptions.Exit(1)
+
+
+@documents.command
+@click.argument("urls", nargs=-1, required=True)
+@TAGS
+@with_api()
+def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
+    added, rejected = [], 0
+    for url in urls:
+        try:
+            document = api.call("POST", "/api/documents/web-page", {"url": url, "tags": list(tags)})
+        except ApiError as error:
+            rejected += _reject(storable(url), error)
+            continue
+        outcome = "new" if document["new"] else "unchanged"
+        click.echo(f"{storable(url)}: {outcome}, document {document['document_id']}")
+        added.append(document)
+    if work_with_progress(api, added) or rejected:
+        raise click.exceptions.Exit(1)
+
+
+@documents.command("list")
+@click.option("--tag", help="Only documents with this tag.")
+@AS_JSON
+@with_api()
+def list_documents(api: Api, tag: str | None, as_json: bool) -> None:
+    """List documents, newest first."""
+    for one in api.pages("/api/documents", **({"tag": tag} if tag is not None else {})):
+        click.echo(json.dumps(one, ensure_ascii=False) if as_json else _line(one))
+
+
+@documents.command
+@click.argument("document_id", type=ID)
+@click.argument("tags", nargs=-1)
+@click.option("--clear", is_flag=True, help="Remove all tags.")
+@with_api()
+def tag(api: Api, document_id: int, tags: tuple[str, ...], clear: bool) -> None:
+    """Replace the tags of a document."""
+    if clear == bool(tags):
+        raise click.UsageError("Name the new tags, or use --clear to remove all of them.")
+    click.echo(_line(api.call("PATCH", f"/api/documents/{document_id}", {"tags": list(tags)})))
+
+
+@documents.command
+@DOCUMENT_IDS
+@with_api()
+def cancel(api: Api, document_ids: tuple[int, ...]) -> None:
+    """Cancel processing. The files stay; "retry" processes them again."""
+    for document_id in document_ids:
+        click.echo(_line(api.call("POST", f"/api/documents/{document_id}/cancel", {})))
+
+
+@documents.command
+@DOCUMENT_IDS
+@with_api()
+def retry(api: Api, document_ids: tuple[int, ...]) -> None:
+    """Process documents again, whether they failed, were cancelled, or are ready."""
+    if work_with_progress(api, [_retry(api, document_id) for document_id in document_ids]):
+        raise click.exceptions.Exit(1)
+
+
+@documents.command
+@DOCUMENT_IDS
+@YES
+@with_api()
+def delete(api: Api, document_ids: tuple[int, ...], yes: bool) -> None:
+    """Delete documents permanently."""
+    ids = list(dict.fromkeys(document_ids))
+    names = [api.call("GET", f"/api/documents/{document_id}")["name"] for document_id in ids]
+    confirm(f"Delete {', '.join(names)} permanently?", yes)
+    for document_id in ids:
+        api.call("DELETE", f"/api/documents/{document_id}")
+        click.echo(f"Document {document_id} deleted.")
+
+
+def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[list[DocumentData], int]:
     """Return the documents to be processed, and how many files were rejected."""
-    from rag_assistant.documents.sources.folder import files_below, refuse_strange
+    from rag_assistant.documents.intake import Intake
+    from rag_assistant.documents.sources.folder import file_at, files_below, is_file, refuse_strange
 
-    added, refused, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
+    # What is known by its path is only known where the path is.
+    intake = None if api.services is None else Intake(api.services.library, api.services.documents)
+    added, rejected, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
     for path in files_below(paths):
         named = storable(str(path))
         try:
             refuse_strange(path, paths)
-            document, outcome = library.take_in(path, tags)
-        except (AssistantError, RefusedThere, OSError) as error:
-            click.secho(f"{named}: {error}", fg="red", err=True)
-            refused += 1
+            if intake is not None:
+                record, outcome = intake.take_in(file_at(path), is_file, tags)
+                document = document_data(record)
+            else:
+                document = api.upload("/api/documents", path, {"tags": ",".join(tags)})
+                outcome = "new" if document["new"] else "known"
+        except (AssistantError, ApiError, OSError) as error:
+            rejected += _reject(named, error)
             continue
         counts[outcome] += 1
         if outcome != "unchanged":
             same = " (same content)" if outcome == "known" else ""
-            click.echo(f"{named}: {outcome}, document {document.id}{same}")
-        if document.state in WORKED_ON:
-            added.append(document)
-    said = [f"{count} {outcome}" for outcome, count in counts.items() if count]
-    click.echo(", ".join([*said, f"{refused} rejected"] if refused else said) or "No files found.")
-    return added, refused
+            click.echo(f"{named}: {outcome}, document {document['document_id']}{same}")
+        added.append(document)
+    summary = [f"{count} {outcome}" for outcome, count in counts.items() if count]
+    click.echo(", ".join([*summary, f"{rejected} rejected"] if rejected else summary) or "No files found.")
+    return added, rejected
 
 
-def _line(one: Document) -> str:
-    tags = f"  [{', '.join(one.tags)}]" if one.tags else ""
-    newer = f"  new version of {one.replaces}" if one.replaces else ""
-    reason = f"  {one.reason}" if one.reason else ""
-    return f"{one.id:6}  {one.state:9}  {one.embedded:5} of {one.chunks:5}  {one.name}{tags}{newer}{reason}"
+def _reject(name: str, error: Exception) -> int:
+    """Print why something was not added, and return 1; what the next one would meet, too, ends the command."""
+    if isinstance(error, ApiError) and error.exit_code != 1:
+        raise error
+    click.secho(f"{name}: {error}", fg="red", err=True)
+    return 1
 
 
-def work_with_progress(library: DocumentsBackend, documents: list[Document]) -> int:
+def _remove_missing(services: Services, paths: Sequence[Path]) -> None:
+    from rag_assistant.documents.intake import Intake
+    from rag_assistant.documents.sources.folder import Folder, is_file
+
+    folders = [Folder(path) for path in paths]
+    intake = Intake(services.library, services.documents)
+    for document in intake.gone(lambda origin: any(folder.holds(origin) for folder in folders), is_file):
+        services.library.remove(document.id)
+        click.echo(f"{document.origin}: gone, document {document.id} deleted")
+
+
+def _retry(api: Api, document_id: int) -> DocumentData:
+    document: DocumentData = api.call("POST", f"/api/documents/{document_id}/retry", {})
+    return document
+
+
+def _line(one: DocumentData) -> str:
+    tags = f"  [{', '.join(one['tags'])}]" if one["tags"] else ""
+    newer = f"  new version of {one['replaces']}" if one["replaces"] else ""
+    reason = f"  {one['reason']}" if one["reason"] else ""
+    embedded = f"{one['embedded']:5} of {one['chunks']:5}"
+    return f"{one['document_id']:6}  {one['state']:9}  {embedded}  {one['name']}{tags}{newer}{reason}"
+
+
+# --- processing
+
+
+def work_with_progress(api: Api, documents: Sequence[DocumentData]) -> int:
     """Wait until the documents are processed; return how many failed."""
+    documents = [document for document in documents if document["state"] in WORKED_ON]
     if not documents:
         return 0
     logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # What fails is printed here, once.
     failed = 0
-    with library.working():
+    with processing(api.services) if api.services is not None else nullcontext():
         for document in documents:
-            ended = _show_progress(library, document)
-            if ended is not None and ended.state == "failed":
-                failed += 1
-            if ended is not None and ended.reason:
-                click.secho(
-                    f"{ended.name}: {ended.reason}", fg="red" if ended.state == "failed" else "yellow", err=True
-                )
+            ended = _show_progress(api, document)
+            if ended is not None and ended["reason"]:
+                color = "red" if ended["state"] == "failed" else "yellow"
+                click.secho(f"{ended['name']}: {ended['reason']}", fg=color, err=True)
+            failed += ended is not None and ended["state"] == "failed"
     return failed
 
 
-def _show_progress(library: DocumentsBackend, document: Document) -> Document | None:
+@contextmanager
+def processing(services: Services) -> Iterator[None]:
+    """Process the library in the background: in the running server, or else in this process."""
+    try:
+        lock = lock_data_dir(services.data_dir)
+    except SettingsError:
+        click.echo("The running server processes them.")
+        yield
+        return
+    services.start_library()
+    try:
+        yield
+    finally:
+        services.library.close()
+        lock.close()
+
+
+def _show_progress(api: Api, document: DocumentData) -> DocumentData | None:
     """Draw a bar until a document is processed, and return it; a new version becomes the document it replaces."""
-    with progress(document.name[:40].ljust(40)) as tell:
-        while (now := _present(library, document)) is not None and now.state in WORKED_ON:
-            tell(now.embedded, now.chunks)
-            time.sleep(library.poll_interval_seconds)
+    pause = POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
+    with progress(document["name"][:40].ljust(40)) as tell:
+        while (now := _current(api, document)) is not None and now["state"] in WORKED_ON:
+            tell(now["embedded"], now["chunks"])
+            time.sleep(pause)
         tell(1, 1)
     return now
 
 
-def _present(library: DocumentsBackend, document: Document) -> Document | None:
+def _current(api: Api, document: DocumentData) -> DocumentData | None:
     """Return the current state of a document, or of the one it replaced; ``None`` if it was deleted."""
-    now = library.present(document.id)
-    return library.present(document.replaces) if now is None and document.replaces is not None else now
+    for document_id in filter(None, (document["document_id"], document["replaces"])):
+        try:
+            current: DocumentData = api.call("GET", f"/api/documents/{document_id}")
+        except ApiError as error:
+            if error.type != DocumentNotFound.__name__:
+                raise
+        else:
+            return current
+    return None
+
+
+# --- before a question
+
+
+def count_unread(services: Services) -> int:
+    """Return how many documents no question finds yet: nobody has read them."""
+    pages = (services.documents.page(1000, None, None, "", state) for state in ("queued", "reading"))
+    return sum(map(len, pages))
+
+
+def process_pending(services: Services, max_documents: float, max_embedding_seconds: float) -> None:
+    """Read what nobody has read, where no server does it: a question would not find it. Progress is on stderr.
+
+    More than ``max_documents``, or what belongs to the workers of PostgreSQL, are only counted.
+    """
+    unread = count_unread(services)
+    if not unread:
+        return
+    if unread > max_documents or not services.database.is_sqlite:
+        click.secho(f"{unread_in_words(unread)} Start the server or a worker to read them.", fg="yellow", err=True)
+        return
+    with opened_services() as worker:  # Its end stops the work; what answers is another one.
+        try:
+            lock = lock_data_dir(worker.data_dir)
+        except SettingsError:
+            return  # A server reads them.
+        with lock:
+            worker.start_library()
+            click.secho(f"Reading {unread} {'document' if unread == 1 else 'documents'} first.", dim=True, err=True)
+            _wait_until_read(worker, unread)
+            end = time.monotonic() + max_embedding_seconds
+            while worker.library.busy and time.monotonic() < end:
+                time.sleep(POLL_INTERVAL_SECONDS)
+
+
+def unread_in_words(count: int) -> str:
+    """Return how many documents nobody has read, as a sentence."""
+    return f"{'1 document has' if count == 1 else f'{count} documents have'} not been read yet."
+
+
+def _wait_until_read(services: Services, unread: int) -> None:
+    with progress("reading") as tell:
+        while left := count_unread(services):
+            tell(max(0, unread - left), unread)
+            time.sleep(POLL_INTERVAL_SECONDS)

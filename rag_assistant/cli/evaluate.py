@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.params import ID
+from rag_assistant.cli.commands import ID, with_services
 from rag_assistant.presenters.evaluation import count_verdicts, counts_in_words, figures_in_words, what_is_worse
 from rag_assistant.presenters.turns import rated_data
 from rag_assistant.records.errors import AssistantError
@@ -35,40 +35,34 @@ class NotEvaluated(click.ClickException):
     exit_code = 2
 
 
-def eval_command(services: Services) -> click.Command:
-    """Return the command that asks rated questions again."""
+@click.command("eval")
+@click.option("--conversation", type=ID, help="Only the questions of this conversation.")
+@click.option("--limit", type=ID, help="Only so many, the newest.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@with_services(start=False)
+def evaluate(services: Services, conversation: int | None, limit: int | None, as_json: bool) -> None:
+    """Ask every rated question again and show what got better or worse.
 
-    @click.command("eval")
-    @click.option("--conversation", type=ID, help="Only the questions of this conversation.")
-    @click.option("--limit", type=ID, help="Only so many, the newest.")
-    @click.option("--json", "as_json", is_flag=True, help="For programs.")
-    def evaluate(conversation: int | None, limit: int | None, as_json: bool) -> None:
-        """Ask every rated question again and show what got better or worse.
-
-        Conversations stay unchanged. Exit code: 0 if nothing is worse, 1 if something is worse or failed, 2 if nothing
-        could be asked.
-        """
-        done: list[Evaluated] = []
-        interrupted = False
-        try:
-            chosen = _chosen(services, conversation, limit)
-            for number, turn in enumerate(chosen, 1):
-                click.secho(f"{number}/{len(chosen)}  {' '.join(turn.question.split())[:70]}", dim=True, err=True)
-                done.append(services.evaluation.ask_again(turn))
-        except AssistantError as error:
-            raise NotEvaluated(str(error)) from error
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            services.close()
-        if as_json:
-            click.echo(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
-        else:
-            _print(done)
-        worse = any(one.verdict in ("worse", "failed") for one in done)
-        raise click.exceptions.Exit(INTERRUPTED if interrupted else int(worse))
-
-    return evaluate
+    Conversations stay unchanged. Exit code: 0 if nothing is worse, 1 if something is worse or failed, 2 if nothing
+    could be asked.
+    """
+    done: list[Evaluated] = []
+    interrupted = False
+    try:
+        chosen = _chosen(services, conversation, limit)
+        for number, turn in enumerate(chosen, 1):
+            click.secho(f"{number}/{len(chosen)}  {' '.join(turn.question.split())[:70]}", dim=True, err=True)
+            done.append(services.evaluation.ask_again(turn))
+    except AssistantError as error:
+        raise NotEvaluated(str(error)) from error
+    except KeyboardInterrupt:
+        interrupted = True
+    if as_json:
+        click.echo(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
+    else:
+        _print(done)
+    worse = any(one.verdict in ("worse", "failed") for one in done)
+    raise click.exceptions.Exit(INTERRUPTED if interrupted else int(worse))
 
 
 def _chosen(services: Services, conversation: int | None, limit: int | None) -> list[Turn]:

@@ -7,12 +7,12 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.document_backends import LocalDocuments
-from rag_assistant.cli.documents import WORKED_ON, work_with_progress
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.api import api_here
+from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.documents import DocumentData, work_with_progress
 from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
 from rag_assistant.conversations.exchange.files import document_file, read_export, write_archive
-from rag_assistant.records import Document
+from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError
 
@@ -23,57 +23,47 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 2_000_000_000
 
 
-def export_command(services: Services) -> click.Command:
-    @click.command("export")
-    @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-    @click.option("--person", metavar="NAME", help="Only what this account has; without it, everything.")
-    def export(file: Path, person: str | None) -> None:
-        """Export all conversations and documents to FILE, a zip archive that "import" reads."""
-        with named_errors():
-            services.prepare()
-            own = _services_of(services, person)
-            documents, written = write_archive(
-                file,
-                archived_documents(own.documents, own.library.open_file),
-                archived_conversations(own.exchange),
-            )
-        click.echo(f"{file}: {_counted(written, 'conversation')}, {_counted(documents, 'document')}.")
-
-    return export
+@click.command
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--person", metavar="NAME", help="Only what this account has; without it, everything.")
+@with_services()
+def export(services: Services, file: Path, person: str | None) -> None:
+    """Export all conversations and documents to FILE, a zip archive that "import" reads."""
+    services = _services_of(services, person)
+    documents, conversations = write_archive(
+        file,
+        archived_documents(services.documents, services.library.open_file),
+        archived_conversations(services.exchange),
+    )
+    click.echo(f"{file}: {_counted(conversations, 'conversation')}, {_counted(documents, 'document')}.")
 
 
-def import_command(services: Services) -> click.Command:
-    @click.command("import")
-    @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-    @click.option("--person", metavar="NAME", help="For this account; without it, for the first administrator.")
-    def import_(file: Path, person: str | None) -> None:
-        """Import conversations from FILE.
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--person", metavar="NAME", help="For this account; without it, for the first administrator.")
+@with_services()
+def import_(services: Services, file: Path, person: str | None) -> None:
+    """Import conversations from FILE.
 
-        FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat, or an
-        archive made by "export", whose documents are added, too. What is here already is skipped.
-        """
-        with named_errors(), file.open("rb") as opened:
-            services.prepare()
-            own = _services_of(services, person)
-            found = read_export(opened, MAX_TEXT_BYTES)
-            added, refused = _add_documents(own, opened, found.documents)
-            outcomes = own.conversation_import.run(found)
-            for one in outcomes:
-                if one.new:
-                    click.echo(
-                        f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}"
-                    )
-            new = sum(one.new for one in outcomes)
-            skipped = f", {len(outcomes) - new} skipped: already here" if new < len(outcomes) else ""
-            click.echo(f"{_counted(new, 'conversation')} imported{skipped}.")
-            if found.unreadable:
-                entries = "entry is" if found.unreadable == 1 else "entries are"
-                click.echo(f"{found.unreadable} {entries} not a conversation and left out.", err=True)
-            failed = work_with_progress(LocalDocuments(services), added)
-        if failed or refused:
-            raise click.exceptions.Exit(1)
-
-    return import_
+    FILE is conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat, or an
+    archive made by "export", whose documents are added, too. What is here already is skipped.
+    """
+    with file.open("rb") as opened:
+        importer = _services_of(services, person)
+        archive = read_export(opened, MAX_TEXT_BYTES)
+        added, refused = _add_documents(importer, opened, archive.documents)
+        outcomes = importer.conversation_import.run(archive)
+    for one in outcomes:
+        if one.new:
+            click.echo(f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}")
+    new = sum(one.new for one in outcomes)
+    skipped = f", {len(outcomes) - new} skipped: already here" if new < len(outcomes) else ""
+    click.echo(f"{_counted(new, 'conversation')} imported{skipped}.")
+    if archive.unreadable:
+        entries = "entry is" if archive.unreadable == 1 else "entries are"
+        click.echo(f"{archive.unreadable} {entries} not a conversation and left out.", err=True)
+    if work_with_progress(api_here(services), added) or refused:
+        raise click.exceptions.Exit(1)
 
 
 def _services_of(services: Services, person: str | None) -> Services:
@@ -83,7 +73,7 @@ def _services_of(services: Services, person: str | None) -> Services:
 
 def _add_documents(
     services: Services, file: IO[bytes], documents: tuple[ArchivedDocument, ...]
-) -> tuple[list[Document], int]:
+) -> tuple[list[DocumentData], int]:
     """Return the documents that are to be processed, and how many were refused."""
     added, refused = [], 0
     for one in sorted(documents, key=lambda document: document.id):
@@ -98,8 +88,7 @@ def _add_documents(
             refused += 1
             continue
         click.echo(f"{one.name}: {'added' if new else 'here already'}, document {document.id}")
-        if document.state in WORKED_ON:
-            added.append(document)
+        added.append(document_data(document))
     return added, refused
 
 

@@ -1,4 +1,4 @@
-"""``rag-assistant reindex`` and ``rag-assistant doctor``: re-embed, check and repair."""
+"""``rag-assistant reindex``, ``doctor``, ``files`` and ``db``: re-embed, check, repair, move and upgrade."""
 
 from __future__ import annotations
 
@@ -8,69 +8,108 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.document_backends import LocalDocuments, somebody_works
-from rag_assistant.cli.documents import work_with_progress
-from rag_assistant.cli.errors import prepared
-from rag_assistant.cli.progress import progress
+from rag_assistant.cli.api import api_here
+from rag_assistant.cli.commands import progress, with_services
+from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, processing, work_with_progress
+from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.runtime.data_dir import lock_data_dir
+from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 
 if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
     from rag_assistant.services import Services
 
-POLL_INTERVAL_SECONDS = 0.2
 LOOKS_UNTIL_QUIET = 10
 
 
-def reindex_command(services: Services) -> click.Command:
-    @click.command("reindex")
-    @click.option(
-        "--read-again", is_flag=True, help="Also process every document again, after a change of chunk_chars."
-    )
-    @prepared(services)
-    def reindex(read_again: bool) -> None:
-        """Embed everything with the configured embedding model, and switch search to it."""
-        if read_again:
-            again = [services.library.read_again(number) for number in services.documents.ours()]
-            if work_with_progress(LocalDocuments(services), again):
-                raise click.exceptions.Exit(1)
-            return
-        configured = services.embedders.configured().key
-        with somebody_works(services):
-            services.library.reindex()
-            done, total = _show_embedding(services, configured)
-        serving = services.embeddings.serving()
-        is_used = serving is not None and serving.key == configured
-        used = "search uses it" if is_used else "search does not use it yet"
-        click.echo(f"{done} of {total} chunks are embedded with {configured}; {used}.")
-        if done < total:
-            click.echo(f"Run {_program()} documents list to see which documents failed, and why.")
+@click.command
+@click.option("--read-again", is_flag=True, help="Also process every document again, after a change of chunk_chars.")
+@with_services()
+def reindex(services: Services, read_again: bool) -> None:
+    """Embed everything with the configured embedding model, and switch search to it."""
+    if read_again:
+        again = [document_data(services.library.read_again(number)) for number in services.documents.ours()]
+        if work_with_progress(api_here(services), again):
             raise click.exceptions.Exit(1)
+        return
+    configured = services.embedders.configured().key
+    with processing(services):
+        services.library.reindex()
+        done, total = _show_embedding(services, configured)
+    serving = services.embeddings.serving()
+    is_used = serving is not None and serving.key == configured
+    used = "search uses it" if is_used else "search does not use it yet"
+    click.echo(f"{done} of {total} chunks are embedded with {configured}; {used}.")
+    if done < total:
+        click.echo(f"Run {_program()} documents list to see which documents failed, and why.")
+        raise click.exceptions.Exit(1)
 
-    return reindex
 
-
-def doctor_command(services: Services) -> click.Command:
-    @click.command("doctor")
-    @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
-    @prepared(services)
-    def doctor(fix: bool) -> None:
-        """Check that the database, the uploaded files and the index of the vectors agree."""
-        findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
-        if services.vectors.notice:
-            click.echo(f"note: {services.vectors.notice}")
-        left = _mend(services, findings) if fix and findings else len(findings)
+@click.command
+@click.option("--fix", is_flag=True, help="Repair what can be repaired.")
+@with_services()
+def doctor(services: Services, fix: bool) -> None:
+    """Check that the database, the uploaded files and the index of the vectors agree."""
+    findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
+    if services.vectors.notice:
+        click.echo(f"note: {services.vectors.notice}")
+    left = _mend(services, findings) if fix and findings else len(findings)
+    if not fix:
+        for finding in findings:
+            click.secho(f"found: {finding.sentence}", fg="red", err=True)
+    if left:
         if not fix:
-            for finding in findings:
-                click.secho(f"found: {finding.sentence}", fg="red", err=True)
-        if left:
-            if not fix:
-                click.echo(f"Run {_program()} doctor --fix to repair what can be repaired.")
-            raise click.exceptions.Exit(1)
-        click.echo("Everything is consistent." if not findings else "Everything else is consistent.")
+            click.echo(f"Run {_program()} doctor --fix to repair what can be repaired.")
+        raise click.exceptions.Exit(1)
+    click.echo("Everything is consistent." if not findings else "Everything else is consistent.")
 
-    return doctor
+
+@click.group
+def files() -> None:
+    """Manage where uploaded files are kept."""
+
+
+@files.command
+@click.option("--from", "source", metavar="PLACE", help="An s3:// address; without it, the data folder.")
+@with_services()
+def move(services: Services, source: str | None) -> None:
+    """Move files to where files_url says, from where they were before.
+
+    Each is checked by its SHA-256. If it breaks off, run it again.
+    """
+    from rag_assistant.documents.file_moves import move_files
+
+    target = services.uploads.store
+    origin = services.open_files(source or str(services.data_dir / "uploads"))
+    if origin.owner == target.owner:
+        raise click.UsageError(f"Files are kept in {target.address} already. Set files_url, or use --from.")
+    count = 0
+    for document in move_files(services.documents, origin, target):
+        count += 1
+        click.echo(f"{document.name}: moved, document {document.id}")
+    click.echo(f"{count} {'file' if count == 1 else 'files'} moved from {origin.address} to {target.address}.")
+
+
+@click.group("db")
+def database() -> None:
+    """Manage the database schema."""
+
+
+@database.command
+@with_services(start=False)
+def upgrade(services: Services) -> None:
+    """Upgrade the database to the current schema."""
+    before = current_revision(services.database)
+    migrate(services.database)
+    click.echo(f"Schema: {before or 'empty'} -> {SCHEMA_REVISION}")
+
+
+@database.command
+@with_services(start=False)
+def current(services: Services) -> None:
+    """Show the database's schema and the one this version expects."""
+    click.echo(f"Schema: {current_revision(services.database) or 'empty'} (this version: {SCHEMA_REVISION})")
 
 
 def _program() -> str:
@@ -81,7 +120,7 @@ def _program() -> str:
 def _mend(services: Services, findings: list[Finding]) -> int:
     """Repair what can be repaired, wait for background work, and return how many findings are left."""
     left = 0
-    with somebody_works(services):
+    with processing(services):
         for finding in findings:
             if finding.mend is None:
                 left += 1

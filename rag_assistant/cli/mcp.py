@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.errors import named_errors
-from rag_assistant.web.mcp.protocol import reply_to
-from rag_assistant.web.mcp.tools import AssistantTools
+from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, count_unread, process_pending, unread_in_words
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
+    from rag_assistant.web.mcp.tools import AssistantTools
 
 # So that a client hears of small things while an answer is written.
 CALLS_AT_ONCE = 8
+# Clients give up after a minute.
+MAX_READING_WAIT_SECONDS = 30.0
+# So long no server can start on this data folder.
+MAX_EMBEDDING_SECONDS = 600.0
 
 
-def mcp_command(services: Services) -> click.Command:
-    @click.command("mcp")
-    def mcp() -> None:
-        """Serve a program that starts this command: the Model Context Protocol on standard input and output."""
-        tools, writing = AssistantTools(services), threading.Lock()
+@click.command
+@with_services(answers=True)
+def mcp(services: Services) -> None:
+    """Serve a program that starts this command: the Model Context Protocol on standard input and output."""
+    from rag_assistant.web.mcp.protocol import reply_to
+    from rag_assistant.web.mcp.tools import AssistantTools
 
-        def answer(line: str) -> None:
-            reply = reply_to(line, tools)
-            if reply.message is not None:
-                with writing:
-                    click.echo(json.dumps(reply.message))
+    reading = threading.Thread(
+        target=process_pending, args=(services, math.inf, MAX_EMBEDDING_SECONDS), name="reading", daemon=True
+    )
+    reading.start()
+    tools, writing = ReadFirst(AssistantTools(services), services, reading), threading.Lock()
 
-        with named_errors():
-            services.prepare_to_answer()
-            try:
-                with ThreadPoolExecutor(CALLS_AT_ONCE, "mcp") as calls:
-                    for line in sys.stdin:
-                        if line.strip():
-                            calls.submit(answer, line)
-            finally:
-                services.close()
+    def answer(line: str) -> None:
+        reply = reply_to(line, tools)
+        if reply.message is not None:
+            with writing:
+                click.echo(json.dumps(reply.message))
 
-    return mcp
+    with ThreadPoolExecutor(CALLS_AT_ONCE, "mcp") as calls:
+        for line in sys.stdin:
+            if line.strip():
+                calls.submit(answer, line)
+
+
+class ReadFirst:
+    """The tools, whose calls wait for a while until all documents are read; a result says how many are not yet."""
+
+    def __init__(self, tools: AssistantTools, services: Services, reading: threading.Thread) -> None:
+        self._tools = tools
+        self._services = services
+        self._reading = reading
+        self.listed = tools.listed
+
+    def call(self, name: str, arguments: Any) -> dict[str, Any]:
+        """Return the result of a call. Raises RpcError for an unknown tool."""
+        end = time.monotonic() + MAX_READING_WAIT_SECONDS
+        while (unread := count_unread(self._services)) and self._reading.is_alive() and time.monotonic() < end:
+            time.sleep(POLL_INTERVAL_SECONDS)
+        result = self._tools.call(name, arguments)
+        if unread:
+            result["content"].append({"type": "text", "text": unread_in_words(unread)})
+        return result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.commands import with_services
 from rag_assistant.llm.local_model import GGUF
 from rag_assistant.records.errors import NoEndpoint
 from rag_assistant.runtime.download import check_file, download, name_in
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 
-def model_commands(services: Services) -> click.Group:
-    group = click.Group("model", help="Fetch a language model, or test the connected one.")
+@click.group
+def model() -> None:
+    """Fetch a language model, or test the connected one."""
 
-    @group.command("get")
-    @click.argument("url")
-    @click.option("--sha256", help="The file's SHA-256, to be sure that it is the right one.")
-    def get(url: str, sha256: str | None) -> None:
-        """Fetch the GGUF file at URL into the data folder. If it breaks off, run it again: it goes on where it was."""
-        with named_errors():
-            target = services.data_dir / "models" / name_in(url)
-            meant = sha256.lower() if sha256 else None
-            if target.exists():
-                check_file(target, meant)
-            else:
-                click.echo(f"SHA-256 {download(url, target, GGUF, meant, _show)}")
-            click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
 
-    @group.command("test")
-    def test() -> None:
-        """Ask the endpoints of the settings for their models, a word and a vector."""
-        with named_errors():
-            services.prepare()
-            try:
-                found = services.check_connection()
-            except NoEndpoint as error:
-                raise click.ClickException("\n".join([str(error), *_offers(services)])) from error
-        for step in found.steps:
-            mark, color = ("ok", "green") if step.ok else ("failed", "red")
-            click.echo(f"{click.style(mark, fg=color)}: {step.message} ({step.seconds:.1f} s)", err=not step.ok)
-        if not found.ok:
-            raise click.exceptions.Exit(1)
+@model.command
+@click.argument("url")
+@click.option("--sha256", help="The file's SHA-256, to be sure that it is the right one.")
+@with_services(start=False)
+def get(services: Services, url: str, sha256: str | None) -> None:
+    """Fetch the GGUF file at URL into the data folder. If it breaks off, run it again: it goes on where it was."""
+    target = services.data_dir / "models" / name_in(url)
+    expected = sha256.lower() if sha256 else None
+    if target.exists():
+        check_file(target, expected)
+    else:
+        click.echo(f"SHA-256 {download(url, target, GGUF, expected, _show)}")
+    click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
 
-    return group
+
+@model.command
+@with_services()
+def test(services: Services) -> None:
+    """Ask the endpoints of the settings for their models, a word and a vector."""
+    try:
+        check = services.check_connection()
+    except NoEndpoint as error:
+        raise click.ClickException("\n".join([str(error), *_offers(services)])) from error
+    for step in check.steps:
+        mark, color = ("ok", "green") if step.ok else ("failed", "red")
+        click.echo(f"{click.style(mark, fg=color)}: {step.message} ({step.seconds:.1f} s)", err=not step.ok)
+    if not check.ok:
+        raise click.exceptions.Exit(1)
 
 
 def _offers(services: Services) -> list[str]:

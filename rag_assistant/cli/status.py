@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant import __version__
-from rag_assistant.cli.errors import named_errors
+from rag_assistant.cli.commands import with_services
 from rag_assistant.runtime.data_dir import QUEUE_FILE, is_locked, size_of
 
 if TYPE_CHECKING:
@@ -18,16 +18,13 @@ MEGABYTE = 1_000_000
 PARTS_OF_THE_DATABASE = ("vectors", "full_text")
 
 
-def status_command(services: Services) -> click.Command:
-    @click.command("status")
-    @click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
-    def status(as_json: bool) -> None:
-        """Show version, folders, sizes, counts and pending work."""
-        with named_errors():
-            found = status_of(services)
-        click.echo(json.dumps(found, indent=2) if as_json else "\n".join(lines_of(found)))
-
-    return status
+@click.command
+@click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
+@with_services(start=False)
+def status(services: Services, as_json: bool) -> None:
+    """Show version, folders, sizes, counts and pending work."""
+    current = status_of(services)
+    click.echo(json.dumps(current, indent=2) if as_json else "\n".join(lines_of(current)))
 
 
 def status_of(services: Services) -> dict[str, Any]:

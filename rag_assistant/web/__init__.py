@@ -119,8 +119,12 @@ def create_app(environment: Mapping[str, str] | None = None) -> Flask:
 
     Raises SettingsError if a setting is wrong.
     """
+    return app_of(open_services(environment))
+
+
+def app_of(services: Services) -> Flask:
+    """Return the application over services that are connected already."""
     app = Flask("rag_assistant", root_path=str(FILES))
-    services = open_services(environment)
     app.extensions["assistant"] = services
     init_app(app, services)
     return app

@@ -28,7 +28,8 @@ def init_app(app: Flask, whole: Services) -> None:
     def let_in() -> Response | None:
         policy = POLICIES.get(request.endpoint or "", PUBLIC)  # Where there is nothing, it is so for everybody alike.
         try:
-            found = NOBODY if must_not_wait(whole) else identify(whole)
+            # A command in this process says who asks; no header can (see cli/api.py).
+            found = request.environ.get(IDENTITY) or (NOBODY if must_not_wait(whole) else identify(whole))
         except (StorageFailed, NotAllowed):
             if policy != PUBLIC:
                 raise

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import click
+import io
+from contextlib import closing
+
 from click.testing import CliRunner, Result
 
-from rag_assistant import cli
+from rag_assistant.__main__ import program
 from rag_assistant.factory import open_services
 
 
@@ -16,12 +18,17 @@ class Shell:
         self.environment = environment
 
     def __call__(self, *words: str, typed: str | None = None, color: bool = False) -> Result:
-        name, services = words[0], open_services(self.environment)
-        program = click.Group("rag-assistant", {name: cli.command(name, services)})
-        result = CliRunner().invoke(program, words, input=typed, color=color)
-        services.close()
-        return result
+        return CliRunner().invoke(
+            program, words, input=typed, color=color, env=self.environment, prog_name="rag-assistant"
+        )
 
     def under(self, **settings: str) -> Shell:
         """Return a shell with other settings over the same data."""
         return Shell(self.environment | settings)
+
+
+def queue(shell: Shell, text: str, name: str) -> None:
+    """Add a document as a server does that ends before it is read."""
+    with closing(open_services(shell.environment)) as services:
+        services.prepare()
+        services.library.accept(io.BytesIO(text.encode()), name)

@@ -3,10 +3,7 @@
 import hashlib
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +14,8 @@ from click.testing import Result
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.runtime.download import OnProgress
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, queue
 from tests.testkit.stub_model import Reply, StubModel
-
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 def test_ask_prints_the_answer_and_goes_on_in_a_conversation(shell: Shell, stub: StubModel) -> None:
@@ -128,25 +123,6 @@ def test_the_database_is_brought_to_the_present_schema(shell: Shell, tmp_path: P
     assert "Schema: empty" in shell("db", "current").stdout
     assert shell("db", "upgrade").exit_code == 0
     assert "Schema: empty" not in shell("db", "current").stdout
-
-
-def with_flask(shell: Shell, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command by Flask's own program, in a checkout."""
-    command = [sys.executable, "-m", "flask", "--app", "app", *words]
-    return subprocess.run(command, env=os.environ | shell.environment, cwd=PROJECT, capture_output=True, text=True)
-
-
-def test_flask_has_the_commands(shell: Shell) -> None:
-    assert with_flask(shell, "documents", "list").returncode == 0
-
-
-@pytest.mark.long  # test_program.py has it of the program itself.
-def test_flask_says_in_one_sentence_what_is_wrong(shell: Shell) -> None:
-    Path(shell.environment["SETTINGS_FILE"]).write_text('{"max_history_turns": "ten"}')
-    ended = with_flask(shell, "documents", "list")
-    assert ended.returncode == 1
-    assert ended.stderr.count("\n") == 1
-    assert 'settings.json line 1: max_history_turns is "ten"; it must be a whole number' in ended.stderr
 
 
 def chat(shell: Shell, *lines: str) -> Result:
@@ -300,3 +276,24 @@ def test_an_answer_has_its_gauge_and_colours_only_in_a_terminal(shell: Shell, st
     assert "The model saw 0 of 1 earlier turn (1 over the turn limit)." in result.stderr
     assert re.search(r"Estimated tokens: instructions [0-9,]+, question [0-9,]+, free [0-9,]+", result.stderr)
     assert ("\x1b[" in result.stderr) == colour
+
+
+def test_what_is_queued_is_read_before_a_question(shell: Shell) -> None:
+    for name in ("one", "two"):
+        queue(shell, f"The goose {name} hisses.", f"{name}.txt")
+    shell = shell.under(OPENAI_BASE_URL="", OPENAI_MODEL="")
+    asked = shell("ask", "Which goose hisses?")
+    assert "Reading 2 documents first." in asked.stderr
+    assert "hisses" in asked.stdout
+    assert {line.split()[1] for line in shell("documents", "list").stdout.splitlines()} == {"ready"}
+    assert "Reading" not in shell("ask", "Which goose hisses?").stderr
+
+
+def test_what_is_too_much_to_be_read_before_a_question_is_counted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue(shell, "Geese hiss.", "geese.txt")
+    monkeypatch.setattr("rag_assistant.cli.ask.MAX_READ_FIRST", 0)
+    asked = shell("ask", "What do geese do?")
+    assert "1 document has not been read yet." in asked.stderr
+    assert "queued" in shell("documents", "list").stdout

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, queue
 from tests.testkit.event_loop import run_apart
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -26,6 +26,15 @@ def test_each_line_is_answered_with_a_line(shell: Shell, stub: StubModel) -> Non
     assert set(replies) == {1, 2, None}
     assert replies[2]["result"]["content"][0]["text"] == "Because."
     assert replies[None]["error"]["code"] == -32700
+
+
+def test_a_call_waits_until_what_is_queued_is_read(shell: Shell) -> None:
+    queue(shell, "The goose hisses.", "geese.txt")
+    arguments = {"name": "search_documents", "arguments": {"query": "goose"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": arguments}
+    ended = shell("mcp", typed=json.dumps(call) + "\n")
+    assert "The goose hisses." in json.loads(ended.stdout)["result"]["content"][0]["text"]
+    assert "Reading 1 document first." in ended.stderr
 
 
 @pytest.mark.long  # Over HTTP the client of the SDK talks to us every time (web/api/test_mcp.py).

@@ -5,13 +5,13 @@ import pty
 
 import pytest
 
-from rag_assistant.cli.progress import progress
+from rag_assistant.cli.commands import progress
 
 
 def test_a_terminal_shows_how_far_something_is(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, written_to = pty.openpty()
     with os.fdopen(terminal, "rb", buffering=0) as screen, os.fdopen(written_to, "w") as output:
-        monkeypatch.setattr("sys.stdout", output)
+        monkeypatch.setattr("sys.stderr", output)
         with progress("embedding") as tell:
             tell(1, 2)
         drawn = drawn_to_its_end(screen.fileno())

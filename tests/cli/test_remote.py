@@ -199,7 +199,7 @@ def test_who_cannot_be_reached_is_named(tmp_path: Path) -> None:
         (("--server", "assistant.example"), "must be a URL such as https://assistant.example"),
         (("--server", "ftp://assistant.example"), "must be a URL"),
         (("--server", "https://ann:secret@assistant.example"), "without a name, password or query"),
-        (("--server", "https://assistant.example:port"), "its port must be a number"),
+        (("--server", "https://assistant.example:port"), "must be a URL"),
         (("--server", "http://127.0.0.1:1", "--token-file", "no-such-file"), "no-such-file cannot be read"),
     ],
 )

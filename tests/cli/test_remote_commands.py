@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from flask import Flask
 
 from rag_assistant.__main__ import program
-from rag_assistant.cli import document_backends
 from rag_assistant.services import Services
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
 from tests.testkit.stub_model import Reply, StubModel
@@ -30,7 +29,7 @@ Run = Callable[..., Result]
 def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this test asks for, no services of this machine are made; progress is looked at often."""
     monkeypatch.setattr("rag_assistant.factory.open_services", lambda *_: pytest.fail("services were made"))
-    monkeypatch.setattr(document_backends.RemoteDocuments, "poll_interval_seconds", 0.02)
+    monkeypatch.setattr("rag_assistant.cli.documents.REMOTE_POLL_INTERVAL_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -1,0 +1,222 @@
+"""The API as the commands speak it: of the application in this process, or of a server elsewhere."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+import httpx2
+
+from rag_assistant.cli.commands import ApiError
+from rag_assistant.records import ALONE, Event
+
+if TYPE_CHECKING:
+    from rag_assistant.services import Services
+
+# An open answer has a sign of life every 15 seconds.
+TIMEOUTS = httpx2.Timeout(60.0, connect=10.0)
+MAX_CONNECTIONS = 4
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# What a script can tell apart; 2 is a wrong command line.
+NOT_ALLOWED, TRY_LATER, NOT_REACHED = 3, 4, 5
+EXIT_CODES = {401: NOT_ALLOWED, 403: NOT_ALLOWED, 429: TRY_LATER, 503: TRY_LATER}
+
+
+class Api:
+    """Sends requests. ``services`` are those of the application in this process, ``None`` for a server elsewhere."""
+
+    def __init__(self, http: httpx2.Client, services: Services | None = None, *, has_token: bool = False) -> None:
+        self.services = services
+        self._http = http
+        self._url = str(http.base_url).rstrip("/")
+        self._has_token = has_token
+
+    def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: str) -> Any:
+        """Return what the API answers, ``None`` where that is nothing. Raises ApiError."""
+        with self._send(method, path, body, params=params) as response:
+            return self._parsed(response) if response.status_code != 204 else None
+
+    def pages(self, path: str, **params: str) -> Iterator[dict[str, Any]]:
+        """Yield the items of a list, page after page. Raises ApiError."""
+        name, cursor = path.rpartition("/")[2], ""
+        while cursor is not None:
+            page = self.call("GET", path, None, limit="100", **params, **({"cursor": cursor} if cursor else {}))
+            yield from page[name]
+            cursor = page["next_cursor"]
+
+    def text(self, path: str, **params: str) -> Iterator[str]:
+        """Yield a text as it comes. Raises ApiError."""
+        with self._send("GET", path, params=params) as response:
+            yield from response.iter_text()
+
+    def upload(self, path: str, file: Path, fields: Mapping[str, str]) -> Any:
+        """Send a file with fields beside it, and return what the API answers. Raises ApiError, OSError."""
+        with (
+            file.open("rb") as opened,
+            self._send("POST", path, data=dict(fields), files={"file": (file.name, opened)}) as response,
+        ):
+            return self._parsed(response)
+
+    @contextmanager
+    def answering(self, question: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
+        """Ask, and give the events of the answer; where the connection breaks, they go on. Ctrl-C meanwhile stops it.
+
+        Raises ApiError.
+        """
+        turn_ids: list[int] = []
+        try:
+            yield self._events(question, turn_ids)
+        except KeyboardInterrupt:
+            if turn_ids:
+                self.call("POST", f"/api/turns/{turn_ids[0]}/stop", {})
+            raise
+
+    def _events(self, question: Mapping[str, Any], turn_ids: list[int]) -> Iterator[Event]:
+        position, ended = 0, False
+        for _ in range(MAX_CONNECTIONS):
+            if turn_ids:
+                headers = {"Last-Event-ID": str(position)}
+                opened = self._send("GET", f"/api/turns/{turn_ids[0]}/stream", headers=headers)
+            else:
+                opened = self._send("POST", "/api/query/stream", question)
+            with opened as response:
+                if (turn_id := response.headers.get("X-Turn-Id", "")).isdecimal():
+                    turn_ids[:] = [int(turn_id)]
+                for event in self._stream_events(response):
+                    if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
+                        turn_ids[:] = [event.data["turn_id"]] if "turn_id" in event.data else turn_ids
+                        position = event.position or position
+                        ended = event.name in ("end", "error")
+                        yield event
+            if ended:
+                return
+            if not turn_ids:
+                break
+        raise ApiError(f"The connection to {self._url} broke off. What was asked is kept there.", NOT_REACHED)
+
+    def _stream_events(self, response: httpx2.Response) -> Iterator[Event]:
+        """Yield the events of a stream until it ends or breaks off."""
+        try:
+            for one in httpx2.EventSource(response, max_event_size=None):
+                # "error" follows as well: the former name of "failed".
+                name = "error" if one.event == "failed" else one.event
+                yield Event(cast("Any", name), json.loads(one.data), int(one.id) if one.id else None)
+        except httpx2.SSEError as error:
+            raise self._no_assistant() from error
+        except httpx2.TransportError:
+            return
+        except ValueError as error:
+            raise self._no_assistant() from error
+
+    @contextmanager
+    def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, **request: Any
+    ) -> Iterator[httpx2.Response]:
+        """Send a request and give its answer, unless that is a refusal. Raises ApiError."""
+        if body is not None:  # In ASCII: an argument may hold what is no character.
+            request |= {"content": json.dumps(body), "headers": {"Content-Type": "application/json"}}
+        try:
+            with self._http.stream(method, path, **request) as response:
+                if response.status_code >= 300:
+                    raise self._refusal(response)
+                yield response
+        except httpx2.ProtocolError as error:
+            raise self._no_assistant() from error
+        except httpx2.TransportError as error:
+            raise ApiError(f"{self._url} cannot be reached: {self._reason(error)}.", NOT_REACHED) from error
+
+    def _parsed(self, response: httpx2.Response) -> Any:
+        try:
+            return json.loads(response.read())
+        except ValueError as error:
+            raise self._no_assistant() from error
+
+    def _reason(self, error: BaseException) -> str:
+        """Return why a server cannot be reached."""
+        while cause := error.__cause__ or error.__context__:
+            error = cause
+        match error:
+            case ssl.SSLCertVerificationError():
+                return f"its certificate is not trusted ({error.verify_message})"
+            case ssl.SSLError():
+                return "it does not use TLS; write http:// instead of https://"
+            case TimeoutError() | httpx2.TimeoutException():
+                return "it does not answer"
+            case socket.gaierror():
+                return f'there is no host "{self._http.base_url.host}"'
+            case ConnectionRefusedError():
+                return "nothing listens there"
+        return getattr(error, "strerror", None) or "the connection broke off"
+
+    def _no_assistant(self) -> ApiError:
+        return ApiError(f"What answers at {self._url} is not an assistant. Check the address.", NOT_REACHED)
+
+    def _refusal(self, response: httpx2.Response) -> ApiError:
+        """Return what a server says about why it refuses."""
+        status = response.status_code
+        if status < 400:
+            target = response.headers.get("Location")
+            return ApiError(f"{self._url} leads on to {target}. Name that address if you trust it.", NOT_REACHED)
+        try:
+            error = json.loads(response.read())["error"]
+            message, type_, details = str(error["message"]), str(error.get("type")), error.get("details")
+        except (ValueError, KeyError, TypeError):
+            later = " Try again in a moment." if status in (502, 503, 504) else ""
+            return ApiError(f"{self._url} answered {status}, and not as an assistant does.{later}", NOT_REACHED)
+        if status == 401:
+            message = (
+                "does not accept this token; it may have expired or been revoked."
+                if self._has_token
+                else "asks for an API token. Put one into RAG_ASSISTANT_TOKEN, or name a file: --token-file."
+            )
+            message = f"{self._url} {message}"
+        wait = response.headers.get("Retry-After")
+        if status in (429, 503) and wait and "try again" not in message.lower():
+            message += f" Try again in {wait} seconds."
+        return ApiError(message, EXIT_CODES.get(status, 1), type_, details)
+
+
+def api_of_server(url: str, token: str | None) -> Api:
+    """Return the API of a server elsewhere. Redirects are never followed: the token is for the address that was named.
+
+    Nor is a proxy of the environment used. Raises click.BadParameter.
+    """
+    try:
+        parts = httpx2.URL(url)
+        usable = parts.scheme in ("http", "https") and parts.host and not parts.query and not parts.userinfo
+    except httpx2.InvalidURL:
+        usable = False
+    if not usable:
+        raise click.BadParameter(
+            f'"{url}"; it must be a URL such as https://assistant.example, without a name, password or query.'
+        )
+    if token and parts.scheme == "http" and parts.host not in LOOPBACK:
+        click.secho(f"{url} is not encrypted: who is on the way can read the token.", fg="yellow", err=True)
+    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    # What the system trusts, also a certificate authority of one's own.
+    context = ssl.create_default_context()
+    http = httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUTS, verify=context, trust_env=False)
+    return Api(http, has_token=bool(token))
+
+
+def api_here(services: Services) -> Api:
+    """Return the API of the application in this process, over services that were started for a command.
+
+    Whoever may run a command on this machine may do everything, as where there are no accounts.
+    """
+    from rag_assistant.web import app_of
+    from rag_assistant.web.services import IDENTITY
+
+    app = app_of(services)
+
+    def as_owner(environ: dict[str, Any], start_response: Any) -> Any:
+        return app(environ | {IDENTITY: ALONE}, start_response)
+
+    http = httpx2.Client(base_url="http://localhost", transport=httpx2.WSGITransport(as_owner))
+    return Api(http, services)
