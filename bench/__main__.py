@@ -45,7 +45,6 @@ PARTS: dict[str, Callable[[], Figures | None]] = {
     "promises": promises.main,
 }
 ON_REQUEST: dict[str, Callable[[], Figures | None]] = {
-    aims.MILLION: searches.million,
     "neighbours": neighbours.main,
     "embedders": embedders.main,
     "indexes": indexes.main,

@@ -16,8 +16,6 @@ from pathlib import Path
 FIGURES = Path(__file__).with_name("figures.json")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 TABLE = re.compile(r"(?<=<!-- aims -->\n).*?(?=<!-- /aims -->)", re.DOTALL)
-# What no whole run does, since it takes an hour.
-MILLION = "million"
 
 
 @dataclass(frozen=True)
@@ -54,102 +52,44 @@ Figures = dict[str, Figure]
 
 AIMS = (
     Aim(
-        "answer", "side", "CPU of a 10-token answer with documents, new conversation: beside a plain prototype / the "
-        "same without embedding the question", (1.1, 0.6), "x",
-        "the question's vector, ten tokens that come one by one, and some 40 parts of at most 2 ms, of which most are "
-        "what is committed and told before a word is shown",
+        "answer", "side", "CPU of an answer beside LangChain's, new / in a conversation with a full window",
+        (0.6, 0.85), "x", "the question's vector, and what is committed and told before a word is shown",
     ),
     Aim(
-        "answer_window", "side", "the same in a conversation with a full window: beside the prototype / LangChain",
-        (1.4, 0.45), "x",
-        "the same, the context of those that may lean on it, and looking for turns that are left out "
-        "([in figures](#in-a-conversation))",
+        "first_token", "side", "time added to the first token, one at a time, p50, new / in a conversation", (15, 30),
+        "ms", "everything that is found and committed before the request is sent",
     ),
     Aim(
-        "first_token", "side", "time added to the first token, new / in a conversation with a full window, beside a "
-        "plain prototype", (1.0, 1.2), "x", "everything that is found and committed before the request is sent",
+        "late_200", "answers", "200 streams of 20 tokens a second in one process: how late a token is, p99", (150,),
+        "ms", "server, model and readers share two cores",
     ),
     Aim(
-        "answers_a_second", "side", "answers a second, 10 / 50 at once, beside a plain prototype", (0.9, 0.9), "x",
-        "the CPU of an answer: the model, the clients and the server share two cores", at_least=True,
+        "lost", "answers", "of 200 / 500 / 2,000 such streams, neither carried whole nor refused with 503 and when to "
+        "come back", (0, 0, 0), "streams",
+        "a client that is refused before its request is read sees a broken connection",
     ),
     Aim(
-        "further_token", "answers", "CPU of a further token at 20 a second, 10 / 100 streams", (0.14, 0.05), "ms",
-        "receiving, committing and sending: [one thread](#in-a-conversation) does it for all streams",
+        "hybrid", "searches", "a whole search of 10,000 / 100,000 chunks, without the question's vector", (15, 30),
+        "ms", "keywords, the request to the index, and their fusion",
+    ),
+    Aim("scoped", "searches", "the same in half of them", (15, 30), "ms", "hits outside the half are thrown away"),
+    Aim(
+        "recall", "searches", "of the 100 nearest of 10,000 / 100,000 chunks, how many the search finds", (0.95, 0.95),
+        "x", "the index is approximate", at_least=True,
     ),
     Aim(
-        "late_100", "answers", "100 streams of 20 tokens a second: how late a token is, p99", (10,), "ms",
-        "the tick, 5 ms with so many streams, and a core",
+        "start", "start", "second start: until /healthz / until ready", (1, 2.5), "s",
+        "importing the libraries, and reading the embedding model",
     ),
+    Aim("memory", "start", "memory of all processes, idle (PSS)", (350,), "MB", "libraries, model, index"),
     Aim(
-        "late_500", "answers", "500 streams: how late a token is, p50 / p99", (40, 120), "ms",
-        "server, model and readers take all of two cores",
-    ),
-    Aim(
-        "streams_2000", "answers", "of 2,000 streams, neither carried whole nor refused with 503 and when to come "
-        "back", (0,), "streams", "a client that is refused before all of its request is read sees a broken connection",
-    ),
-    Aim(
-        "scoped", "searches", "CPU of a search limited to half of 10,000 / 100,000 chunks, without the question's "
-        "vector", (5, 25), "ms",
-        "the cosines of half of the library, and three times as many hits of keywords as are kept",
-    ),
-    Aim(
-        "hybrid", "searches", "CPU of a whole search of 10,000 / 100,000 chunks, without the question's vector",
-        (4, 12), "ms", "half is the cosines, and their fusion with the keywords in Python; a fifth reads the passages",
-    ),
-    Aim(
-        "hybrid_million", MILLION, "the same, 1,000,000 chunks", (40,), "ms",
-        "comparing the bits of every vector",
-    ),
-    Aim(
-        "recall", "searches", "of the 100 nearest of 10,000 / 100,000 chunks, how many the search finds that is used "
-        "there", (0.95, 0.95), "x", "those that share fewer bits are not multiplied", at_least=True,
-    ),
-    Aim(
-        "recall_million", MILLION, "the same of 1,000,000 chunks", (0.95,), "x",
-        "more than 4,000 would have to be multiplied ([in figures](#vectors-in-memory-and-chroma))",
+        "ingest", "ingest", "paragraphs that are embedded in a CPU second", (25,), "a second", "the embedding model",
         at_least=True,
     ),
+    Aim("stored", "stored", "stored for a turn beside its text, default window", (8,), "kB", "the receipt"),
     Aim(
-        "keywords_million", MILLION, "of which keywords, 1,000,000 chunks", (15,), "ms",
-        "common words, which stand in a great many chunks",
-    ),
-    Aim(
-        "stored", "stored", "stored for a turn beside its text, window 5 / 20 / none, turns 26 to 60", (3, 3, 3), "kB",
-        "what the answer is told with: figures, sources, receipt",
-    ),
-    Aim(
-        "stored_flat", "stored", "the same around turn 200, beside turns 26 to 60", (1.05, 1.05, 1.05), "x",
+        "stored_flat", "stored", "the same around turn 200, beside turns 26 to 60", (1.05,), "x",
         "turns that come back beside the question, of which a long conversation has more",
-    ),
-    Aim(
-        "routes", "routes", "CPU of the slowest page or API call at 100,000 conversations, 10,000 documents and a "
-        "conversation of 1,000,000 messages: of those that read / that change something", (30, 30), "ms",
-        "the templates of a page with many turns or rows; the many statements that erase a turn, whose words are "
-        "overwritten in the index",
-    ),
-    Aim(
-        "typing", "routes", "the same of a search as one types", (50,), "ms",
-        "all titles are compared, two fifths of it; of words in many turns, the newest 2,000 turns are looked up",
-    ),
-    Aim(
-        "start", "start", "second start: until /healthz / until ready", (0.7, 1.2), "s",
-        "importing: ORM, framework and our own modules, and reading the embedding model",
-    ),
-    Aim(
-        "memory", "start", "memory (PSS), idle / after 2,000 answers", (180, 200), "MB",
-        "the ORM, the framework and our own modules have 37, the embedding model 30, gunicorn's second process 15 that "
-        "it does not share",
-    ),
-    Aim(
-        "cores_idle", "ingest", "cores that embedding takes while nobody asks, of two", (1.8,), "cores",
-        "each batch waits for its commit", at_least=True,
-    ),
-    Aim("cores_busy", "ingest", "the same while somebody asks", (1,), "cores", "a question does not end the passage"),
-    Aim(
-        "found_by_words", "ingest", "chunks a second that words find, without reading the file", (2000,), "a second",
-        "stemming, FTS5's index and the commit", at_least=True,
     ),
 )  # fmt: skip
 

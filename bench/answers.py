@@ -29,22 +29,17 @@ WINDOW_TURNS = 10
 STARTS_PER_SECOND = 25
 MAX_START_SECONDS = 20
 ROUNDS = 10
-# Of questions asked twice, in turn; each is ten.
-BLOCKS = 12
 
 
 def main() -> Figures:
     """Print a table for each question of the benchmark."""
     print(f"Embedding the question costs {embedding_ms():.1f} ms of CPU, contained in the figures below.\n")
     with program("bench.paced_model") as model:
-        few, many = cpu_per_answer(model), further_token(model, 100)
-        print(f"| each further token, 100 streams | 20 | {many:.3f} |\n", flush=True)
+        cpu_per_answer(model)
         late = pacing(model)
     return {
-        "further_token": Figure((few, many)),
-        "late_100": Figure(late[100][1:2]),
-        "late_500": Figure(late[500][:2]),
-        "streams_2000": Figure(late[2000][2:3], f"{late[2000][3]:.0f} carried"),
+        "late_200": Figure(late[200][1:2]),
+        "lost": Figure(tuple(late[n][2] for n in (200, 500, 2000)), f"{late[2000][3]:.0f} of 2,000 carried"),
     }
 
 
@@ -58,45 +53,17 @@ def embedding_ms() -> float:
     return (time.process_time() - began) * 10
 
 
-def embedding_in_answer_ms(model: str) -> float:
-    """Return what an answer costs less where its question was asked before, so that its vector is known."""
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        prepare(data, 0)
-        with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL="10@100") as (url, process):
-            wait_for(f"{url}/readyz")
-            read_streams(url, 10)
-            spent = [0.0, 0.0]
-            for block in range(BLOCKS):
-                for again in (0, 1):
-                    began = cpu_seconds(process)
-                    whole(read_streams(url, 10, spread=2.0, seed=block), 10)
-                    spent[again] += cpu_seconds(process) - began
-    return (spent[0] - spent[1]) * 1000 / BLOCKS / 10
-
-
-def cpu_per_answer(model: str) -> float:
-    """Print the server's CPU time for an answer of 10 and of 100 tokens, 10 streams at once.
-
-    Return that of a further token at 20 a second.
-    """
+def cpu_per_answer(model: str) -> None:
+    """Print the server's CPU time for an answer of 10 and of 100 tokens, 10 streams at once."""
     print("| tokens | tokens per second | CPU ms per answer |\n|---|---|---|")
     print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
     print(f"| 10, the first of a conversation | 20 | {measure_cpu(model, 10, 20, conversations=0):.1f} |", flush=True)
-    further = {}
     for per_second in (20, 0):
         used = {tokens: measure_cpu(model, tokens, per_second) for tokens in (10, 100)}
         for tokens, ms in used.items():
             print(f"| {tokens} | {per_second or 'all at once'} | {ms:.1f} |")
-        further[per_second] = (used[100] - used[10]) / 90
-        print(f"| each further token | {per_second or 'all at once'} | {further[per_second]:.3f} |", flush=True)
-    return further[20]
-
-
-def further_token(model: str, streams: int) -> float:
-    """Return the CPU milliseconds of a further token at 20 a second, with so many streams."""
-    used = [measure_cpu(model, tokens, 20, conversations=0, streams=streams, rounds=3) for tokens in (10, 100)]
-    return (used[1] - used[0]) / 90
+        further = (used[100] - used[10]) / 90
+        print(f"| each further token | {per_second or 'all at once'} | {further:.3f} |", flush=True)
 
 
 def measure_cpu(
@@ -104,8 +71,6 @@ def measure_cpu(
     tokens: int,
     per_second: int,
     conversations: int = 10 * (ROUNDS + 1),
-    streams: int = 10,
-    rounds: int = ROUNDS,
     **environment: str,
 ) -> float:
     """Return CPU milliseconds per answer, with retrieval over 1,000 chunks.
@@ -119,11 +84,11 @@ def measure_cpu(
         environment |= {"OPENAI_BASE_URL": model, "OPENAI_MODEL": f"{tokens}@{per_second}", "QUERY_REWRITING": "words"}
         with server(data, **environment) as (url, process):
             wait_for(f"{url}/readyz")
-            read_streams(url, streams, conversation_ids[-10:])
+            read_streams(url, 10, conversation_ids[-10:])
             began = cpu_seconds(process)
-            for n in range(rounds):
-                whole(read_streams(url, streams, conversation_ids[10 * n : 10 * (n + 1)]), tokens)
-            return (cpu_seconds(process) - began) / rounds / streams * 1000
+            for n in range(ROUNDS):
+                whole(read_streams(url, 10, conversation_ids[10 * n : 10 * (n + 1)]), tokens)
+            return (cpu_seconds(process) - began) / ROUNDS / 10 * 1000
 
 
 def pacing(model: str) -> dict[int, tuple[float, ...]]:
@@ -139,7 +104,7 @@ def pacing(model: str) -> dict[int, tuple[float, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         prepare(data, 0)
-        for streams in (1, 10, 50, 100, 200, 500, 2000):
+        for streams in (10, 200, 500, 2000):
             spread = min(streams / STARTS_PER_SECOND, MAX_START_SECONDS)
             tokens = int((spread + 5) * 20)
             with server(data, OPENAI_BASE_URL=model, OPENAI_MODEL=f"{tokens}@20", QUERY_REWRITING="off") as (

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import logging
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from bench.aims import Figure, Figures
@@ -17,7 +14,6 @@ from bench.stage import open_database, wait_until_ready
 from bench.words import text_of
 from rag_assistant.documents.embedding import CHUNKS_AT_ONCE
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.runtime import courtesy
 from rag_assistant.services import Services
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -31,7 +27,7 @@ INDEXED = 5_000
 
 
 def main() -> Figures:
-    """Print both speeds, with the cores that they take while nobody asks and while somebody does."""
+    """Print the speeds, with the cores that they take."""
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
         found_by_words = chunks_indexed_a_second(Path(folder) / "words")
@@ -45,56 +41,35 @@ def main() -> Figures:
         embedder = services.embedders.configured().embedder
         wait_until_ready(services)
         print("| | chunks a second | CPU ms per chunk | cores |\n|---|---|---|---|")
-        idle = add_documents(services, "while nobody asks", 0)
-        with somebody_asks():
-            busy = add_documents(services, "while somebody asks", DOCUMENTS * CHUNKS_OF_A_DOCUMENT)
+        a_second = add_documents(services)
         texts = chunk_texts(services)
         began, cpu = time.perf_counter(), time.process_time()
         for start in range(0, len(texts), CHUNKS_AT_ONCE):
             embedder.embed(texts[start : start + CHUNKS_AT_ONCE])
         report("bare embedder", len(texts), time.perf_counter() - began, time.process_time() - cpu)
         services.close()
-    return {
-        "cores_idle": Figure((idle,)),
-        "cores_busy": Figure((busy,)),
-        "found_by_words": Figure((found_by_words,)),
-    }
+    return {"ingest": Figure((a_second,))}
 
 
-def add_documents(services: Services, name: str, first_seed: int) -> float:
-    """Add documents and wait until they are ready; return how many cores that took."""
+def add_documents(services: Services) -> float:
+    """Add documents and wait until they are ready; return how many chunks that were in a second of CPU."""
     chunks = DOCUMENTS * CHUNKS_OF_A_DOCUMENT
-    texts = [text_of(WORDS_OF_A_CHUNK, first_seed + n) for n in range(chunks)]
+    texts = [text_of(WORDS_OF_A_CHUNK, seed) for seed in range(chunks)]
     for first in range(0, chunks, CHUNKS_OF_A_DOCUMENT):
         text = "\n\n".join(texts[first : first + CHUNKS_OF_A_DOCUMENT])
-        services.library.accept(io.BytesIO(text.encode()), f"{name} {first}.txt")
+        services.library.accept(io.BytesIO(text.encode()), f"{first}.txt")
     began, cpu = time.perf_counter(), time.process_time()
     wait_until_ready(services)
-    return report(f"file to ready, {name}", chunks, time.perf_counter() - began, time.process_time() - cpu)
+    return report("file to ready", chunks, time.perf_counter() - began, time.process_time() - cpu)
 
 
 def report(what: str, chunks: int, seconds: float, cpu_seconds: float) -> float:
-    """Print one row, and return how many cores were taken."""
-    cores = cpu_seconds / seconds
-    print(f"| {what} | {chunks / seconds:.1f} | {cpu_seconds / chunks * 1000:.1f} | {cores:.2f} |", flush=True)
-    return cores
-
-
-@contextlib.contextmanager
-def somebody_asks() -> Iterator[None]:
-    """Let the server believe that an answer is written, and that requests come all the time."""
-    ended = threading.Event()
-
-    def ask() -> None:
-        with courtesy.answering():
-            while not ended.wait(courtesy.BUSY_SECONDS / 2):
-                courtesy.note_request()
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    yield
-    ended.set()
-    asking.join()
+    """Print one row, and return how many chunks were done in a second of CPU."""
+    print(
+        f"| {what} | {chunks / seconds:.1f} | {cpu_seconds / chunks * 1000:.1f} | {cpu_seconds / seconds:.2f} |",
+        flush=True,
+    )
+    return chunks / cpu_seconds
 
 
 def chunks_indexed_a_second(folder: Path) -> float:

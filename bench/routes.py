@@ -23,7 +23,6 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from bench import crowd
-from bench.aims import Figure, Figures
 from bench.crowd import Crowd
 from bench.stage import application, open_database, wait_until_ready
 from bench.words import common_words
@@ -65,7 +64,7 @@ class Found:
         return sorted(((median(ms), what) for what, ms in self.ms.items()), reverse=True)
 
 
-def main() -> Figures:
+def main() -> None:
     """Print the slowest calls, and what is slowest as one types."""
     logging.disable(logging.CRITICAL)
     stub = StubModel(Reply("Seen [1]."))
@@ -84,7 +83,7 @@ def main() -> Figures:
             type_words(signed_in, typed, ", signed in")
             call_all(app, signed_in, filled, real, found, "")
     stub.close()
-    return report(found, typed)
+    report(found, typed)
 
 
 def ask_some(client: FlaskClient, services: Services, filled: Crowd) -> dict[str, Any]:
@@ -155,8 +154,8 @@ def type_words(client: FlaskClient, found: Found, who: str) -> None:
                 found.ms.setdefault(f"{path}, {letters}{who}", []).append((time.thread_time() - began) * 1000)
 
 
-def report(found: Found, typed: Found) -> Figures:
-    """Print the slowest of all, and return the slowest that reads and the slowest that changes something."""
+def report(found: Found, typed: Found) -> None:
+    """Print the slowest calls that read, that change something, and that are made as one types."""
     reads, changes = (
         [one for one in found.slowest if one[1].startswith("GET") == is_read] for is_read in (True, False)
     )
@@ -165,14 +164,3 @@ def report(found: Found, typed: Found) -> Figures:
         print("\n| call | ms |\n|---|---|")
         for ms, what in rows[:SHOWN]:
             print(f"| `{what}` | {ms:.1f} |", flush=True)
-    return {
-        "routes": Figure(
-            (reads[0][0], changes[0][0]), f"`{reads[0][1]}`, `{changes[0][1]}`; {medians(reads, changes)}"
-        ),
-        "typing": Figure(typed.slowest[0][:1], f"`{typed.slowest[0][1]}`"),
-    }
-
-
-def medians(*calls: list[tuple[float, str]]) -> str:
-    """Return what the call in the middle takes, of those that read and of those that change something."""
-    return "the median of all " + " and ".join(f"{median(ms for ms, _ in some):.1f}" for some in calls)

@@ -38,7 +38,6 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.tables import chunks, document_tags, documents, embedders, embeddings
 
 SIZES = (10_000, 100_000)
-A_MILLION = 1_000_000
 PASSAGES = 5
 HALF = "half"
 ROWS_AT_ONCE = 20_000
@@ -54,18 +53,6 @@ def main() -> Figures:
         "scoped": Figure(tuple(one.scoped for one in found)),
         "hybrid": Figure(tuple(one.whole for one in found)),
         "recall": Figure(tuple(one.recall for one in found)),
-    }
-
-
-def million() -> Figures:
-    """Print it for a million chunks."""
-    if not sets.DATA.exists():
-        return aims.without(aims.MILLION, "the shared data is not beside the checkout")
-    found = measured(A_MILLION)
-    return {
-        "keywords_million": Figure((found.keywords,)),
-        "hybrid_million": Figure((found.whole,)),
-        "recall_million": Figure((found.recall,)),
     }
 
 

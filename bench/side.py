@@ -12,8 +12,7 @@ from typing import Any
 
 from bench import aims
 from bench.aims import Figure, Figures
-from bench.answers import embedding_in_answer_ms
-from bench.stage import PROJECT, program
+from bench.stage import PROJECT
 
 PEERS = PROJECT.parent / "shared" / "perf" / "run.sh"
 ROUNDS = 2
@@ -41,24 +40,17 @@ def main() -> Figures:
     failed = [row["errs"] for row in rows.values() if row["errs"]]
     if run.wait() or failed:
         return aims.without("side", f"{PEERS.name} ended with {run.returncode}, and answers with {failed}")
-    with program("bench.paced_model") as model:
-        embedding = embedding_in_answer_ms(model)
-    print(f"\nOf the CPU of an answer, {embedding:.1f} ms embed its question.", flush=True)
-    return figures(rows, embedding)
+    return figures(rows)
 
 
-def figures(rows: Rows, embedding_ms: float) -> Figures:
-    """Return how the product stands beside the others."""
+def figures(rows: Rows) -> Figures:
+    """Return how the product stands beside LangChain, and what it adds to the first token, one at a time."""
 
-    def beside(measure: str, who: str, other: str, at_once: int = 1) -> float:
-        return float(rows[who, at_once][measure] / rows[other, at_once][measure])
+    def beside(who: str, other: str) -> float:
+        return float(rows[who, 1]["cpu_ms"] / rows[other, 1]["cpu_ms"])
 
-    new, window = ("new", "prototype"), ("conversation", "prototype-conversation")
-    alone = (rows["new", 1]["cpu_ms"] - embedding_ms) / rows["prototype", 1]["cpu_ms"]
-    beside_langchain = beside("cpu_ms", "conversation", "langchain-conversation")
+    cpu = beside("new", "langchain"), beside("conversation", "langchain-conversation")
     return {
-        "answer": Figure((beside("cpu_ms", *new), alone)),
-        "answer_window": Figure((beside("cpu_ms", *window), beside_langchain)),
-        "first_token": Figure((beside("added_ttft50", *new), beside("added_ttft50", *window))),
-        "answers_a_second": Figure((beside("chats_s", *new, 10), beside("chats_s", *new, 50))),
+        "answer": Figure(cpu),
+        "first_token": Figure((rows["new", 1]["added_ttft50"], rows["conversation", 1]["added_ttft50"])),
     }

@@ -42,7 +42,10 @@ def main() -> Figures:
                         answer_many(url)
                         after = memory_mb(process)
                         print(f"| {start}, after {ANSWERS:,} answers | {name} | | | {in_words(after)} |", flush=True)
-                        figures = {"start": Figure((healthy, ready)), "memory": Figure((idle[2], after[2]))}
+                        figures = {
+                            "start": Figure((healthy, ready)),
+                            "memory": Figure((idle[2],), f"{after[2]:.0f} after {ANSWERS:,} answers"),
+                        }
     return figures
 
 
