@@ -21,7 +21,7 @@ from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn, errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.settings.live import open_settings
-from rag_assistant.settings.schema import SECRET, Settings, is_live, settings_schema
+from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live, settings_schema
 from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.request_bodies import QueryBody
@@ -52,18 +52,24 @@ A_TURN = Turn(
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
 SCHEMA = PROJECT / "settings.schema.json"
-TABLE = re.compile(r"(?<=<!-- settings -->\n).*?(?=<!-- /settings -->)", re.DOTALL)
+TABLES = {
+    is_rare: re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
+    for is_rare, name in ((False, "settings"), (True, "advanced settings"))
+}
 ERROR_TABLE = re.compile(r"(?<=<!-- errors -->\n).*?(?=<!-- /errors -->)", re.DOTALL)
 
 
-def settings_table() -> str:
-    """Return the table of all settings, in Markdown."""
+def settings_table(is_rare: bool) -> str:
+    """Return the table of what people set, or of what hardly anyone changes, in Markdown."""
     rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    for name, field in sorted(Settings.model_fields.items(), key=lambda one: one[0] in DOTTED):
+        if is_advanced(name) != is_rare:
+            continue
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         waits = "" if is_live(name) else " Requires a restart."
-        rows.append(f"| `{name}` | `{as_json(field.default)}` | {extra['allowed']} | {field.description}{waits} |")
+        spelled = f"`{DOTTED[name]}` (`{name}`)" if name in DOTTED else f"`{name}`"
+        rows.append(f"| {spelled} | `{as_json(field.default)}` | {extra['allowed']} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
 
 
@@ -84,7 +90,7 @@ def env_example() -> str:
         "# The settings file. A relative path counts from the folder in which .env lies.",
         "#SETTINGS_FILE=settings.json",
     ]
-    for name, field in Settings.model_fields.items():
+    for name, field in sorted(Settings.model_fields.items(), key=lambda one: is_advanced(one[0])):
         default = field.default if isinstance(field.default, str) else as_json(field.default)
         value = "" if name in SECRET else default
         lines += ["", f"# {field.description}", f"#{name.upper()}={value}"]
@@ -115,9 +121,10 @@ def test_the_code_reads_no_other_variable() -> None:
 
 
 def test_the_settings_page_has_every_setting() -> None:
-    found = TABLE.search(SETTINGS.read_text())
-    assert found is not None
-    assert found.group() == settings_table()
+    for is_rare, table in TABLES.items():
+        found = table.search(SETTINGS.read_text())
+        assert found is not None
+        assert found.group() == settings_table(is_rare)
 
 
 def test_the_api_page_has_every_error() -> None:
@@ -257,4 +264,5 @@ if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
     SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")
     API.write_text(ERROR_TABLE.sub(error_table().replace("\\", "\\\\"), API.read_text()))
-    SETTINGS.write_text(TABLE.sub(settings_table().replace("\\", "\\\\"), SETTINGS.read_text()))
+    for is_rare, table in TABLES.items():
+        SETTINGS.write_text(table.sub(settings_table(is_rare).replace("\\", "\\\\"), SETTINGS.read_text()))

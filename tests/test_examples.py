@@ -17,7 +17,7 @@ from rag_assistant.__main__ import program
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.settings.live import open_settings
-from rag_assistant.settings.schema import Settings
+from rag_assistant.settings.schema import OBJECTS, Settings
 from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.openapi.operations import OPERATIONS
@@ -93,14 +93,14 @@ def test_every_extra_that_is_named_is_there() -> None:
 
 def test_json_is_json_and_what_is_settings_is_accepted(tmp_path: Path) -> None:
     read = [json.loads(block) for block in blocks("json")]
-    settings = [one for one in read if one.keys() <= {"$schema", *Settings.model_fields}]
+    settings = [one for one in read if one.keys() <= {"$schema", *Settings.model_fields, *OBJECTS}]
     assert len(settings) > 5
     for n, values in enumerate(settings):
         file = tmp_path / f"settings-{n}.json"
         file.write_text(json.dumps(values))
         live = open_settings({"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(file)})
         assert live.problem is None, values
-        assert live.current.model_fields_set >= values.keys() - {"$schema"}
+        assert live.current.model_fields_set >= values.keys() - {"$schema", *OBJECTS}
 
 
 @pytest.fixture
@@ -148,6 +148,6 @@ def test_every_name_of_a_setting_or_field_is_in_the_code() -> None:
     kept = (".py", ".html", ".js")
     files = [file for folder in folders for file in (PROJECT / folder).rglob("*") if file.suffix in kept]
     words = set(re.findall(r"\w+", "\n".join(file.read_text() for file in [*files, PROJECT / "pyproject.toml"])))
-    words |= {code_of(name) for _, name, _ in error_kinds()}
+    words |= {code_of(name) for _, name, _ in error_kinds()} | {inner for one in OBJECTS.values() for inner in one}
     named = {name for code in inline() for name in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", code)}
     assert {name for name in named - words - FOREIGN if not re.match(r"test_|rag_assistant_|process_", name)} == set()

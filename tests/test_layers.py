@@ -252,4 +252,4 @@ def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
 
 def test_of_the_bodies_of_requests_none_is_compiled_before_it_is_used() -> None:
     _, compiled = at_start()
-    assert compiled == ["SmartLevel"]  # The default of a setting.
+    assert compiled == []

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_QUESTION_CHARS = 8000
 # Who follows for somebody who may be signed out meanwhile looks up so often.
 WATCH_INTERVAL_SECONDS = 2.0
 # How long to wait for another process to end its answer; if it has died, its lease has run out by then.
@@ -225,13 +226,14 @@ class Assistant:
     # --- refuse before the first byte
 
     def _check(self, question: Question) -> None:
-        longest = self._deps.settings().max_question_chars
         if storable(question.text) != question.text:
             raise InvalidRequest(f"The question {INVALID_CHARACTER}")
         if not question.text.strip():
             raise InvalidRequest("The question is empty; it must have at least one visible character.")
-        if len(question.text) > longest:
-            raise InvalidRequest(f"The question has {len(question.text)} characters; the limit is {longest}.")
+        if len(question.text) > MAX_QUESTION_CHARS:
+            raise InvalidRequest(
+                f"The question has {len(question.text)} characters; the limit is {MAX_QUESTION_CHARS}."
+            )
         models = self._deps.models
         check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):

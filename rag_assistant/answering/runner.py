@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# How many rounds of tool calls a model may make for one answer.
+MAX_TOOL_ITERATIONS = 8
 # How much of a request that was refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
-NO_ANSWER = (
-    "The model called tools {} times without giving an answer. Raise max_tool_iterations or ask a narrower question."
-)
+NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
 ToolCalls = tuple[dict[str, Any], ...]
@@ -196,7 +196,7 @@ class Runner:
     def _converse(self) -> None:
         rounds, refused = 0, None
         while True:
-            may_call = bool(self._draft.profile.tools) and rounds < self._settings.max_tool_iterations
+            may_call = bool(self._draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
             try:
                 text, calls = self._send(may_call)
             except QuestionDoesNotFit as error:

@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.pictures import without_pictures
 from rag_assistant.history import (
-    DEFAULT_LEVELS,
-    FilterLevel,
     FittedHistory,
     HistoryPolicy,
     HistoryStrategy,
@@ -82,8 +80,7 @@ def load_window(
     settings: Settings,
 ) -> Window:
     """Read the turns before number ``before`` that the rules may keep."""
-    levels = _levels(settings) if rules.strategy == "smart" else DEFAULT_LEVELS
-    newest = _turns_to_read(conversation.visible_turns, rules, settings.window_slack, levels)
+    newest = _turns_to_read(conversation.visible_turns, rules, settings.window_slack)
     turns = store.past(conversation, before, newest)
     if not settings.model_images:
         turns = [without_pictures(turn) for turn in turns]
@@ -101,7 +98,6 @@ def load_window(
             pinned=tuple(turn.number for turn in turns if turn.pinned),
             pending=tuple(turn.waiting_call for turn in turns if turn.waiting_call is not None),
             summary=None if summary is None else HistorySummary(summary.text, summary.first_turn, summary.last_turn),
-            smart_levels=levels,
             unread=(
                 *_standing(conversation, before),
                 *_unread(conversation, before, turns, newest, rules),
@@ -129,13 +125,9 @@ def fit_window(
     return fit_history([system, *window.messages, question, *iterations], policy)
 
 
-def _levels(settings: Settings) -> tuple[FilterLevel, ...]:
-    return tuple(FilterLevel(**level.model_dump()) for level in settings.smart_levels)
-
-
-def _turns_to_read(total: int, rules: Rules, slack: int, levels: Sequence[FilterLevel]) -> int | None:
+def _turns_to_read(total: int, rules: Rules, slack: int) -> int | None:
     if rules.strategy == "smart":
-        return min(total, turns_worth_reading(levels))
+        return min(total, turns_worth_reading())
     return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
 
 

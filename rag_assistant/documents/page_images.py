@@ -11,6 +11,7 @@ from copy import copy as shallow_copy
 from msgspec import Struct
 
 from rag_assistant.documents.library import Library
+from rag_assistant.documents.reading import MAX_MEMORY_MB
 from rag_assistant.extraction.formats.kinds import IMAGES, PDF
 from rag_assistant.extraction.page_layout import letters_of
 from rag_assistant.extraction.page_render import Mark, MarkedLines, draw_page
@@ -93,7 +94,7 @@ class PagePictures:
                     document.media_type,
                     view.page,
                     self._mark(document_id, view),
-                    memory_mb=values.extraction_memory_mb,
+                    memory_mb=MAX_MEMORY_MB,
                     timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
                 )
             except ExtractionFailed as error:

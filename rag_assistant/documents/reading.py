@@ -24,6 +24,8 @@ from rag_assistant.storage.documents.scans import ScanStore
 
 # So many scanned pages are read by one process before the next document has its turn; to start one takes a second.
 PAGES_AT_ONCE = 20
+# What a process that reads a document, or draws a page of it, may use.
+MAX_MEMORY_MB = 2048
 # What is to be done with a document next.
 Following = Literal["embed", "recognise"] | None
 
@@ -80,7 +82,7 @@ class DocumentReader:
                 path,
                 document.media_type,
                 self._scans.pending(document.id)[:PAGES_AT_ONCE],
-                memory_mb=settings.extraction_memory_mb,
+                memory_mb=MAX_MEMORY_MB,
                 timeout_seconds=settings.extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, "recognising"),
             )
@@ -99,7 +101,7 @@ class DocumentReader:
             return extract(
                 path,
                 document.media_type,
-                memory_mb=settings.extraction_memory_mb,
+                memory_mb=MAX_MEMORY_MB,
                 timeout_seconds=settings.extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, state),
             )

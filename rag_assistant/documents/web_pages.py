@@ -18,6 +18,8 @@ from rag_assistant.runtime.public_http import Fetched, PublicHttp, checked_addre
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.documents import DocumentStore
 
+# Those of HTTP and HTTPS: no other service is spoken to.
+PORTS = (80, 443)
 MAX_FETCHES = 4
 # What may be worth a look; what it really is, its first bytes tell.
 READABLE = ("text/", "application/", "image/png", "image/jpeg", "image/tiff", "image/webp")
@@ -74,7 +76,7 @@ class WebPages:
         """Return an address as it is kept. Raises AddressRefused."""
         if not self._settings().web_pages:
             raise AddressRefused('Web pages are not fetched here. Whoever runs the server can set "web_pages" to true.')
-        return urlunsplit(checked_address(url, self._settings().web_page_ports))
+        return urlunsplit(checked_address(url, PORTS))
 
     @contextmanager
     def _fetched(self, url: str) -> Iterator[tuple[IO[bytes], str]]:
@@ -83,7 +85,7 @@ class WebPages:
         if not self._places.acquire(blocking=False):
             raise TooManyFetches(MAX_FETCHES)
         try:
-            with self._http.fetch(url, settings.web_page_ports, settings.max_upload_mb, ACCEPT) as fetched:
+            with self._http.fetch(url, PORTS, settings.max_upload_mb, ACCEPT) as fetched:
                 yield _content_of(fetched), _name_of(url)
         finally:
             self._places.release()

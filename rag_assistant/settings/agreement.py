@@ -9,16 +9,14 @@ from rag_assistant.settings.schema import Settings
 
 NEEDED_BY_ALL = ("embedder", "files_url")
 # What documents become, for which a worker answers.
-OF_DOCUMENTS = (
-    *("chunk_chars", "chroma_url", "chroma_from_chunks", "ocr", "extraction_timeout_seconds", "extraction_memory_mb"),
-)
+OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "chroma_from_chunks", "ocr", "extraction_timeout_seconds"),)
 # And what people meet: what the model sees, who answers and how, what is found, what is refused, under which address.
 SHARED = (
-    *("max_history_turns", "history_strategy", "smart_levels", "on_overflow", "window_slack", "history_recall"),
-    *("tool_iterations_keep", "max_tool_iterations", "history_token_budget", "merge_system_messages", "instructions"),
+    *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),
+    *("tool_iterations_keep", "history_token_budget", "merge_system_messages", "instructions"),
     *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "when_model_fails"),
     *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),
-    *("max_question_chars", "max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
+    *("max_upload_mb", "max_questions_per_minute", "max_running_answers_per_person"),
     *("max_tokens_per_day", "max_tokens_per_day_per_person"),
     *("max_stored_mb_per_person", "answer_timeout_seconds", "allowed_hosts", "base_path"),
     *OF_DOCUMENTS,

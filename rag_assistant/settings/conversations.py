@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field
 
 from rag_assistant.settings.declaration import (
     HTTP_URL_PATTERN,
-    WHOLE_FROM_1,
     Group,
     setting,
 )
@@ -16,17 +15,6 @@ from rag_assistant.settings.declaration import (
 ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,20}$")]
 ServerUrl = Annotated[str, Field(pattern=HTTP_URL_PATTERN)]
 ServerCommand = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
-
-
-class SmartLevel(BaseModel):
-    """A level of the adaptive filter, as settings.json has it; history/filtering.py says what it does."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    up_to_turns: int | None = Field(ge=1)
-    keep: int = Field(ge=1)
-    keep_with_tools: int | None = Field(None, ge=1)
-    prefer_tools: bool = False
 
 
 class ConversationSettings(Group):
@@ -43,17 +31,6 @@ class ConversationSettings(Group):
         "one of window, smart",
         "window: the last max_history_turns turns. smart: one or two of them, preferring turns that used tools.",
     )
-    smart_levels: tuple[SmartLevel, ...] = setting(
-        (
-            SmartLevel(up_to_turns=2, keep=2),
-            SmartLevel(up_to_turns=5, keep=2, prefer_tools=True),
-            SmartLevel(up_to_turns=None, keep=1, keep_with_tools=2),
-        ),
-        'a list of levels such as {"up_to_turns": 5, "keep": 2, "prefer_tools": true}, the last with null up_to_turns',
-        "How many turns the smart strategy keeps, by length of the conversation.",
-        strict=False,
-        min_length=1,
-    )
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"] = setting(
         "trim",
         "one of trim, ask, compact, reset, continue",
@@ -66,6 +43,7 @@ class ConversationSettings(Group):
         "How many turns the window may grow before it is cut back, so that a provider's prompt cache can be used. "
         "0: the window is exact.",
         ge=0,
+        advanced=True,
     )
     history_recall: int = setting(
         5,
@@ -73,6 +51,7 @@ class ConversationSettings(Group):
         "How many left-out turns may be quoted beside a question that seems to be about them.",
         ge=0,
         le=20,
+        advanced=True,
     )
     tool_iterations_keep: int | None = setting(
         2,
@@ -80,13 +59,7 @@ class ConversationSettings(Group):
         "How many tool iterations of a running answer the model still sees. The environment variable "
         "AGENT_CONVERSATION_HISTORY_KEEP also sets this.",
         ge=0,
-    )
-    max_tool_iterations: int = setting(
-        8,
-        "a whole number from 1 to 50",
-        "How many rounds of tool calls the model may make for one answer before it must reply.",
-        ge=1,
-        le=50,
+        advanced=True,
     )
     mcp_servers: dict[ServerName, ServerUrl | ServerCommand] | None = setting(
         None,
@@ -101,19 +74,21 @@ class ConversationSettings(Group):
         "a whole number, 1 or more, or null",
         "Maximum tokens in a request, not counting the answer. null: the context window, if its size is known.",
         ge=1,
+        advanced=True,
     )
     merge_system_messages: bool = setting(
         False,
         "true or false",
         "Send one system message instead of two, for chat templates that accept only one.",
+        advanced=True,
     )
     instructions: str | None = setting(None, "text, or null", "The system message. null: the default text.")
-    max_question_chars: int = setting(8000, WHOLE_FROM_1, "Maximum length of a question, in characters.", ge=1)
     max_answer_tokens: int | None = setting(
         None,
         "a whole number, 1 or more, or null",
         "Maximum length of an answer, in tokens. null: the model decides.",
         ge=1,
+        advanced=True,
     )
     temperature: float | None = setting(
         None,
@@ -122,12 +97,3 @@ class ConversationSettings(Group):
         ge=0,
         le=2,
     )
-
-    @field_validator("smart_levels")
-    @classmethod
-    def _the_last_level_has_no_limit(cls, levels: tuple[SmartLevel, ...]) -> tuple[SmartLevel, ...]:
-        limits = [level.up_to_turns for level in levels]
-        finite = [limit for limit in limits[:-1] if limit is not None]
-        if limits[-1] is not None or len(finite) != len(limits) - 1 or finite != sorted(set(finite)):
-            raise ValueError("the levels must rise, and only the last one has no limit")
-        return levels

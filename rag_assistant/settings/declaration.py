@@ -22,9 +22,15 @@ def _network(value: str) -> str:
 Network = Annotated[str, AfterValidator(_network)]
 
 
-def setting(default: Any, allowed: str, description: str, *, live: bool = True, **limits: Any) -> Any:
-    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart."""
-    return Field(default, description=description, json_schema_extra={"allowed": allowed, "live": live}, **limits)
+def setting(
+    default: Any, allowed: str, description: str, *, live: bool = True, advanced: bool = False, **limits: Any
+) -> Any:
+    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart.
+
+    ``advanced`` ones hardly anyone changes; so are those in OBJECTS.
+    """
+    extra: Any = {"allowed": allowed, "live": live, "advanced": advanced}
+    return Field(default, description=description, json_schema_extra=extra, **limits)
 
 
 class Group(BaseModel):

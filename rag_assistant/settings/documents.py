@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from rag_assistant.settings.declaration import (
     HTTP_URL,
@@ -55,6 +55,7 @@ class DocumentSettings(Group):
         "a whole number, 100 or more, or null",
         "Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit.",
         ge=100,
+        advanced=True,
     )
     query_rewriting: Literal["model", "words", "off"] = setting(
         "model",
@@ -64,7 +65,12 @@ class DocumentSettings(Group):
         "model. off: the question as it is.",
     )
     chunk_chars: int = setting(
-        900, "a whole number from 200 to 8000", "Maximum length of a document chunk, in characters.", ge=200, le=8000
+        900,
+        "a whole number from 200 to 8000",
+        "Maximum length of a document chunk, in characters.",
+        ge=200,
+        le=8000,
+        advanced=True,
     )
     embedder: str = setting(
         "builtin",
@@ -82,18 +88,21 @@ class DocumentSettings(Group):
         "The endpoint for embeddings. null: the one that answers questions.",
         live=False,
         pattern=HTTP_URL_PATTERN,
+        advanced=True,
     )
     embedding_api_key: str | None = setting(
         None,
         "text, or null",
         "API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
+        advanced=True,
     )
     embedder_options: dict[str, Any] | None = setting(
         None,
         "an object with the function's options, or null",
         "Options for Chroma's embedding function, such as url and model_name for chroma:ollama.",
         live=False,
+        advanced=True,
     )
     rerank_model: str | None = setting(
         None,
@@ -109,12 +118,14 @@ class DocumentSettings(Group):
         "The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions.",
         live=False,
         pattern=HTTP_URL_PATTERN,
+        advanced=True,
     )
     rerank_api_key: str | None = setting(
         None,
         "text, or null",
         "API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
         live=False,
+        advanced=True,
     )
     chroma_url: str | None = setting(
         None,
@@ -123,6 +134,7 @@ class DocumentSettings(Group):
         "this machine from chroma_from_chunks on.",
         live=False,
         pattern=HTTP_URL_PATTERN,
+        advanced=True,
     )
     chroma_from_chunks: int = setting(
         2_000_000,
@@ -131,6 +143,7 @@ class DocumentSettings(Group):
         "docs/benchmarks.md.",
         live=False,
         ge=0,
+        advanced=True,
     )
     max_upload_mb: int = setting(50, WHOLE_FROM_1, "Maximum size of a document, in megabytes.", ge=1)
     web_pages: bool = setting(
@@ -138,9 +151,6 @@ class DocumentSettings(Group):
         "true or false",
         "Let people add web pages by their address. The server then fetches them, from public addresses only; see "
         "docs/security.md.",
-    )
-    web_page_ports: list[Annotated[int, Field(ge=1, le=65535)]] = setting(
-        [80, 443], "a list of ports, such as [80, 443]", "The ports from which web pages are fetched.", min_length=1
     )
     document_sources: list[DocumentSource] = setting(
         [],
@@ -155,11 +165,9 @@ class DocumentSettings(Group):
         "How often each of document_sources is checked.",
         live=False,
         ge=1,
+        advanced=True,
     )
     extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
-    extraction_memory_mb: int = setting(
-        2048, "a whole number, 256 or more", "Maximum memory for reading one document, in megabytes.", ge=256
-    )
     ocr: Literal["auto", "off"] = setting(
         "auto",
         "auto or off",

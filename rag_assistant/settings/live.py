@@ -35,8 +35,8 @@ class LiveSettings:
         content = _read(path)
         self._read_last: bytes | str | None = content
         self._loaded = load_settings(_decoded(content, path.name), self._environment, path.name)
-        self._former_names_logged: set[str] = set()
-        self._name_former_names()
+        self._notes_logged: set[str] = set()
+        self._log_notes()
         self._closing = threading.Event()
         self._unsettled: str | None = None
         self._era = secrets.token_hex(4)
@@ -112,8 +112,8 @@ class LiveSettings:
         waiting = tuple(name for name in changed if not is_live(name))
         kept = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
-        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins, loaded.former_names)
-        self._name_former_names()
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins, loaded.notes)
+        self._log_notes()
         if changed or self.problem or waiting != self.restart_required:
             self._changes += 1
         if changed:
@@ -122,10 +122,10 @@ class LiveSettings:
             log.warning("%s: restart the server to apply %s.", self._path.name, ", ".join(waiting))
         self.problem, self.restart_required = None, waiting
 
-    def _name_former_names(self) -> None:
-        for sentence in self._loaded.former_names:
-            if sentence not in self._former_names_logged:
-                self._former_names_logged.add(sentence)
+    def _log_notes(self) -> None:
+        for sentence in self._loaded.notes:
+            if sentence not in self._notes_logged:
+                self._notes_logged.add(sentence)
                 log.warning("%s", sentence)
 
     def _report(self, problem: str) -> None:

@@ -7,32 +7,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, get_origin
 
 from msgspec import Struct
 from pydantic import ValidationError
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.records.validation import allowed_for, first_problem
-from rag_assistant.settings.schema import ENVIRONMENT_ONLY, SECRET, Settings
+from rag_assistant.records.validation import allowed_for, first_problem, shown
+from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SECRET, Settings
 
 # Names that settings had before: still read, from the file and from the environment.
 FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}
+# Settings of before, whose values are fixed now.
+REMOVED = frozenset(
+    {"smart_levels", "max_tool_iterations", "max_question_chars", "web_page_ports", "extraction_memory_mb"}
+)
 # Other names that a variable of the environment may have; the setting's own name wins.
 ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"} | {
     former.upper(): name for former, name in FORMER_NAMES.items()
 }
 
+# The setting of each other name in settings.json.
+NAMES = FORMER_NAMES | {dotted: name for name, dotted in DOTTED.items()}
+
 Origin = Literal["default", "file", "environment"]
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings with where each value came from; ``former_names`` are sentences about the former names in use."""
+    """Settings with where each value came from; ``notes`` are sentences about names of before that are in use."""
 
     values: Settings
     origins: dict[str, Origin]
-    former_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
@@ -40,40 +47,62 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
 
     Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
     """
-    written = {} if text is None else _parse(text, file_name)
+    notes = [_removed("The environment", name.upper()) for name in sorted(REMOVED) if environment.get(name.upper())]
     from_file: dict[str, Any] = {}
-    for spelled, value in written.items():
-        name, where = FORMER_NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
-        if name != spelled and name in written:
-            raise SettingsError(f"{where}{spelled} is the former name of {name}, which is set, too. Remove {spelled}.")
+    spellings: dict[str, str] = {}
+    for spelled, value in _members({} if text is None else _parse(text, file_name), file_name, text or ""):
+        name, where = NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
+        if name in REMOVED:
+            notes.append(_removed(file_name, name))
+            continue
+        if name in spellings:
+            raise SettingsError(
+                f"{where}{spelled} is another name of {spellings[name]}, which is set, too. Remove one."
+            )
         if name in ENVIRONMENT_ONLY and value is not None:
             raise SettingsError(f"{where}{name} is a secret. Set the environment variable {name.upper()} instead.")
-        from_file[name] = value
-        _check({name: value}, where)
-    for old, new in FORMER_NAMES.items():
-        if environment.get(old.upper()) and environment.get(new.upper()):
-            raise SettingsError(
-                f"The environment variable {old.upper()} is the former name of {new.upper()}, which is set, too. "
-                f"Remove {old.upper()}."
-            )
+        if spelled in FORMER_NAMES:
+            notes.append(_renamed(file_name, spelled, name))
+        from_file[name], spellings[name] = value, spelled
+        _check({name: value}, where, spelled)
     from_environment: dict[str, Any] = {}
     for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
         raw = environment.get(variable, "")
-        if raw:
-            from_environment[name] = _from_environment(name, raw)
-            _check({name: from_environment[name]}, f"The environment variable {variable}: ")
+        if not raw:
+            continue
+        if former := next((old.upper() for old, new in FORMER_NAMES.items() if new == name), None):
+            if variable == former:
+                notes.append(_renamed("The environment", former, name.upper()))
+            elif environment.get(former):
+                raise SettingsError(
+                    f"The environment variable {former} is the former name of {variable}, which is set, too. "
+                    f"Remove {former}."
+                )
+        from_environment[name] = _from_environment(name, raw)
+        _check({name: from_environment[name]}, f"The environment variable {variable}: ", name)
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
-    former = (
-        *(_renamed(file_name, old, new) for old, new in FORMER_NAMES.items() if old in written),
-        *(
-            _renamed("The environment", old.upper(), new.upper())
-            for old, new in FORMER_NAMES.items()
-            if environment.get(old.upper())
-        ),
-    )
-    return LoadedSettings(Settings(**(from_file | from_environment)), origins, former)
+    return LoadedSettings(Settings(**(from_file | from_environment)), origins, tuple(notes))
+
+
+def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield each name with its value, such as ``oidc.issuer`` for what stands in an object. Raises SettingsError."""
+    for key, value in content.items():
+        if key not in OBJECTS:
+            yield key, value
+            continue
+        where = f"{file_name} line {_line_of(key, text)}: "
+        if value is not None and not isinstance(value, dict):
+            raise SettingsError(f"{where}{key} is {shown(value)}; it must be an object.")
+        for inner, member in (value or {}).items():
+            if inner not in OBJECTS[key]:
+                raise SettingsError(f'{where}Unknown setting "{inner}" in {key}. Allowed: {", ".join(OBJECTS[key])}.')
+            yield f"{key}.{inner}", member
+
+
+def _removed(where: str, name: str) -> str:
+    return f'{where}: "{name}" is no longer a setting and has no effect; remove it.'
 
 
 def _renamed(where: str, former: str, name: str) -> str:
@@ -128,7 +157,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _check(values: dict[str, Any], where: str) -> None:
+def _check(values: dict[str, Any], where: str, spelled: str) -> None:
     try:
         Settings(**values)
     except ValidationError as error:
@@ -136,13 +165,17 @@ def _check(values: dict[str, Any], where: str) -> None:
         may_hold_key = name.endswith("_url") and bool({"@", "?"} & set(str(values[name])))
         if name in SECRET or may_hold_key:
             sentence = f"{name} has a value that is not allowed; it must be {allowed_for(Settings, name)}."
+        if "." in spelled:
+            sentence = sentence.replace(name, spelled, 1)
         raise SettingsError(f"{where}{sentence}") from None
 
 
 def _line_of(name: str, text: str, occurrence: int = 1) -> int:
-    """Return the line on which a name stands, for the first or a later time."""
-    found = list(re.finditer(rf"{re.escape(json.dumps(name))}\s*:", text))
-    return text.count("\n", 0, found[occurrence - 1].start()) + 1 if len(found) >= occurrence else 1
+    """Return the line on which a name stands, for the first or a later time; ``oidc.issuer`` stands behind oidc."""
+    outer, _, inner = name.rpartition(".")
+    begin = max(0, text.find(json.dumps(outer))) if outer else 0
+    found = list(re.finditer(rf"{re.escape(json.dumps(inner))}\s*:", text[begin:]))
+    return text.count("\n", 0, begin + found[occurrence - 1].start()) + 1 if len(found) >= occurrence else 1
 
 
 def _from_environment(name: str, raw: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from rag_assistant.settings.conversations import ConversationSettings
 from rag_assistant.settings.documents import DocumentSettings
@@ -21,19 +22,63 @@ class Settings(PeopleSettings, ServerSettings, DocumentSettings, ModelSettings, 
     """Every setting, with its default. Read from the last topic to the first, it is the order of docs/settings.md."""
 
 
+# Objects of settings.json: what stands in each, by the setting's own name, which is taken, too, and in the environment
+# the only one.
+OBJECTS: dict[str, dict[str, str]] = {
+    **{
+        prefix: {name.removeprefix(f"{prefix}_"): name for name in Settings.model_fields if name.startswith(prefix)}
+        for prefix in ("oidc", "proxy", "s3")
+    },
+    "limits": {
+        name.removeprefix("max_"): name
+        for name in Settings.model_fields
+        if name.startswith(("max_questions_", "max_running_", "max_stored_", "max_tokens_per_"))
+    },
+    "timeouts": {
+        name.replace("_timeout_", "_"): name for name in Settings.model_fields if name.endswith("_timeout_seconds")
+    },
+}
+# Such as oidc.issuer for oidc_issuer.
+DOTTED = {name: f"{key}.{inner}" for key, members in OBJECTS.items() for inner, name in members.items()}
+
+
 def settings_schema() -> dict[str, Any]:
     """Return the JSON schema of settings.json, for editors; a test compares it with settings.schema.json."""
     schema = Settings.model_json_schema()
     schema["title"] = "Settings of the assistant"
-    schema["properties"] = {"$schema": {"type": "string"}} | {
-        name: {key: value for key, value in described.items() if key not in ("title", "allowed", "live")}
-        for name, described in schema["properties"].items()
+    described = {
+        name: {key: value for key, value in field.items() if key not in ("title", "allowed", "live", "advanced")}
+        for name, field in schema["properties"].items()
         if name not in ENVIRONMENT_ONLY
+    }
+    schema["properties"] = {
+        "$schema": {"type": "string"},
+        **{name: field for name, field in described.items() if name not in DOTTED},
+        **{key: _object_schema(members, described) for key, members in OBJECTS.items()},
+        # The names of before, which no editor suggests.
+        **{
+            name: {"$ref": f"#/properties/{DOTTED[name].replace('.', '/properties/')}", "deprecated": True}
+            for name in described
+            if name in DOTTED
+        },
     }
     return schema
 
 
+def _object_schema(members: Mapping[str, str], described: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {inner: described[name] for inner, name in members.items() if name in described}
+    return {"type": ["object", "null"], "additionalProperties": False, "properties": properties}
+
+
+def is_advanced(name: str) -> bool:
+    """Tell whether hardly anyone changes the setting."""
+    return name in DOTTED or bool(_extra(name)["advanced"])
+
+
 def is_live(name: str) -> bool:
     """Tell whether a change of the setting takes effect without a restart."""
-    extra = Settings.model_fields[name].json_schema_extra
-    return isinstance(extra, dict) and bool(extra["live"])
+    return bool(_extra(name)["live"])
+
+
+def _extra(name: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", Settings.model_fields[name].json_schema_extra)

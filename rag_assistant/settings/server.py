@@ -24,6 +24,7 @@ class ServerSettings(Group):
         "What this process does. web: pages, API and answers. worker: documents; it serves only /healthz, /readyz and "
         "/metrics. Either of them needs PostgreSQL.",
         live=False,
+        advanced=True,
     )
     host: str = setting(
         "127.0.0.1",
@@ -47,6 +48,7 @@ class ServerSettings(Group):
         "Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.",
         live=False,
         strict=False,
+        advanced=True,
     )
     base_path: str = setting(
         "",
@@ -110,6 +112,7 @@ class ServerSettings(Group):
         "Maximum number of connections to PostgreSQL that this process opens at once, not counting a few lasting ones.",
         live=False,
         ge=5,
+        advanced=True,
     )
     drain_seconds: float = setting(
         0.0,
@@ -118,6 +121,7 @@ class ServerSettings(Group):
         "proxy sends them elsewhere.",
         live=False,
         ge=0,
+        advanced=True,
     )
     last_answers_seconds: float = setting(
         5.0,
@@ -125,6 +129,7 @@ class ServerSettings(Group):
         "How long running answers may continue after that before they are interrupted.",
         live=False,
         ge=0,
+        advanced=True,
     )
     page_language: Literal["auto", "en", "de", "fr", "es", "zh", "ar"] = setting(
         "auto",
@@ -139,8 +144,11 @@ class ServerSettings(Group):
         "one of text, json",
         "The format of the log. json: for programs that collect logs.",
         live=False,
+        advanced=True,
     )
-    access_log: bool = setting(False, "true or false", "Log a line for each request, without search terms.", live=False)
+    access_log: bool = setting(
+        False, "true or false", "Log a line for each request, without search terms.", live=False, advanced=True
+    )
     otlp_endpoint: str | None = setting(
         None,
         HTTP_URL,
@@ -148,4 +156,5 @@ class ServerSettings(Group):
         "Needs the extra otel.",
         live=False,
         pattern=HTTP_URL_PATTERN,
+        advanced=True,
     )

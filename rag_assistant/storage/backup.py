@@ -37,7 +37,7 @@ DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.jso
 RESTORED_SETTINGS = "settings.restored.json"
 NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/{FILE_NAME.pattern}")
 # Where things lie is told to each installation, not restored.
-LEFT_OUT = SECRET | {"files_url", "s3_endpoint_url", "s3_region", "s3_path_style"}
+LEFT_OUT = SECRET | {"files_url", "s3", "s3_endpoint_url", "s3_region", "s3_path_style"}
 
 # Told after each file: how many bytes were written, and of how many.
 Progress = Callable[[int, int], None]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
-from rag_assistant.settings.schema import Settings, settings_schema
+from rag_assistant.settings.schema import OBJECTS, Settings, settings_schema
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -261,28 +262,60 @@ def test_the_kept_tool_iterations_have_a_second_name() -> None:
         load_settings(None, {"AGENT_CONVERSATION_HISTORY_KEEP": "x"})
 
 
+OIDC = '"issuer": "https://login.example", "client_id": "assistant"'
+
+
+def test_an_object_sets_what_its_flat_names_do() -> None:
+    objects = (
+        f'{{"oidc": {{{OIDC}}}, "limits": {{"tokens_per_day": 9}}, "timeouts": {{"token_seconds": 2.5}}, "s3": null}}'
+    )
+    nested = load_settings(objects, {"OIDC_CLIENT_ID": "other"})
+    flat = '{"oidc_issuer": "https://login.example", "max_tokens_per_day": 9, "token_timeout_seconds": 2.5}'
+    assert nested.values == load_settings(flat, {"OIDC_CLIENT_ID": "other"}).values
+    assert (nested.origins["oidc_issuer"], nested.origins["oidc_client_id"]) == ("file", "environment")
+    assert nested.notes == ()
+
+
 @pytest.mark.parametrize(
-    "levels",
+    ("text", "message"),
     [
-        "[]",
-        '[{"up_to_turns": 3, "keep": 1}]',
-        '[{"up_to_turns": 3, "keep": 1}, {"up_to_turns": 2, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
-        '[{"up_to_turns": null, "keep": 1}, {"up_to_turns": null, "keep": 1}]',
-        '[{"up_to_turns": null, "keep": 0}]',
-        '[{"up_to_turns": null, "keep": 1, "speed": 2}]',
-        "7",
+        ('{\n"oidc":\n{"issuer": 3}}', "settings.json line 3: oidc.issuer is 3; it must be a URL"),
+        (
+            '{"port": 1,\n"oidc": {"lable": "x"}}',
+            'line 2: Unknown setting "lable" in oidc. Allowed: issuer, client_id, ',
+        ),
+        ('{"timeouts":\n3}', "line 1: timeouts is 3; it must be an object."),
+        (
+            '{"oidc": {"issuer": "https://a.example"},\n"oidc_issuer": null}',
+            "line 2: oidc_issuer is another name of oidc",
+        ),
+        (
+            '{"oidc": {"client_secret": "x"}}',
+            "oidc_client_secret is a secret. Set the environment variable OIDC_CLIENT",
+        ),
     ],
 )
-def test_levels_that_do_not_rise_to_one_without_limit_are_refused(levels: str) -> None:
-    with pytest.raises(SettingsError, match="smart_levels"):
-        load_settings(f'{{"smart_levels": {levels}}}', {})
+def test_what_is_wrong_in_an_object_is_named_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)) as refused:
+        load_settings(text, {})
+    assert "https://a" not in str(refused.value)
 
 
-def test_what_is_wrong_inside_a_level_is_named() -> None:
-    with pytest.raises(SettingsError, match='smart_levels is not right: "speed" is not known in it; it must be a list'):
-        load_settings('{"smart_levels": [{"up_to_turns": null, "keep": 1, "speed": 2}]}', {})
-    with pytest.raises(SettingsError, match='smart_levels is not right: "keep" is missing in it'):
-        load_settings('{"smart_levels": [{"up_to_turns": null}]}', {})
+def test_every_object_is_in_the_schema_and_its_flat_names_are_taken_as_old() -> None:
+    properties = settings_schema()["properties"]
+    assert {"oidc", "proxy", "s3", "limits", "timeouts"} == OBJECTS.keys()
+    for key, members in OBJECTS.items():
+        for inner, name in members.items():
+            assert (inner in properties[key]["properties"]) == (name in properties) == (name != "oidc_client_secret")
+    assert properties["oidc_issuer"] == {"$ref": "#/properties/oidc/properties/issuer", "deprecated": True}
+
+
+def test_a_setting_of_before_has_no_effect_and_a_note_says_so(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file.write_text('{"max_tool_iterations": "any", "port": 8001}')
+    live = LiveSettings(file, {"WEB_PAGE_PORTS": "[80]"})
+    assert (live.current.port, live.problem) == (8001, None)
+    assert 'settings.json: "max_tool_iterations" is no longer a setting and has no effect; remove it.' in caplog.text
+    assert 'The environment: "WEB_PAGE_PORTS" is no longer a setting' in caplog.text
 
 
 def test_a_former_name_is_still_read_and_said_to_be_old(file: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -313,7 +346,9 @@ def test_a_former_name_in_the_environment_is_read_unless_the_present_one_is_ther
 
 def test_a_setting_under_both_names_is_refused_with_the_line() -> None:
     text = '{"query_rewriting": "off",\n"follow_ups": "words"}'
-    with pytest.raises(SettingsError, match=r"line 2: follow_ups is the former name of query_rewriting"):
+    with pytest.raises(
+        SettingsError, match=r"line 2: follow_ups is another name of query_rewriting, which is set, too"
+    ):
         load_settings(text, {})
 
 

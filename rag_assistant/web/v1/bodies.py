@@ -45,7 +45,7 @@ REFUSED = {
     "function_call": OWN_TOOLS,
     "functions": OWN_TOOLS,
     "logprobs": "this server does not have them",
-    "max_tool_calls": "set max_tool_iterations in the settings",
+    "max_tool_calls": "a model may call tools eight times for one answer",
     "moderation": "this server does not moderate",
     "n": "there is one answer to a question",
     "prompt": "stored prompts are not supported; send instructions",
