@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.aims import Figure, Figures
 from bench.readers import different_question
+from bench.retrieval.cache import MODELS
 from bench.stage import (
     add_conversation,
     cpu_seconds,
@@ -45,7 +46,7 @@ def main() -> Figures:
 
 def embedding_ms() -> float:
     """Return the CPU milliseconds for the vector of a question of the readers, one after the other."""
-    embedder, chance = MiniLM(), random.SystemRandom()
+    embedder, chance = MiniLM(MODELS), random.SystemRandom()
     embedder.embed(["warm"])
     began = time.process_time()
     for _ in range(100):

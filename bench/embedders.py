@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bench.retrieval.cache import MODELS
 from bench.retrieval.measures import hit_at_1, ndcg_at_10, recall_at_5
 from bench.stage import open_database
 from rag_assistant.records import Chunk, NewDocument
@@ -70,7 +71,7 @@ def main() -> None:
         print("The shared data is not on this machine; nothing to measure.")
         return
     embedders: dict[str, Embedder] = {
-        "MiniLM int8": MiniLM(),
+        "MiniLM int8": MiniLM(MODELS),
         "multilingual-e5": MultilingualE5(),
         "wordllama": Wordllama(),
     }

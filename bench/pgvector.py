@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from sqlalchemy import insert, text
 
 from bench.embedders import Wordllama
 from bench.retrieval import sets
+from bench.retrieval.cache import MODELS as MODEL_FILES
 from rag_assistant.records import Scope
 from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
@@ -38,7 +40,7 @@ from rag_assistant.storage.tables import chunks, documents, now
 RESULTS = Path(__file__).resolve().parent / "results"
 # How long a passage is, and how many of a set there are at most.
 MODELS: dict[str, tuple[Callable[[], Any], int, int]] = {
-    "MiniLM": (MiniLM, 300, 1_000),
+    "MiniLM": (partial(MiniLM, MODEL_FILES), 300, 1_000),
     "wordllama": (Wordllama, 200, 60_000),
 }
 QUESTIONS_OF_A_SET = 100

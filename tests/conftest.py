@@ -99,6 +99,12 @@ def stub() -> Iterator[StubModel]:
     model.close()
 
 
+@pytest.fixture(scope="session")
+def embedders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for what is made of the built-in embedding models, once for all tests of a process."""
+    return tmp_path_factory.mktemp("embedders")
+
+
 @pytest.fixture
 def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The command line over data of its own, with the stub model and a quick embedder."""

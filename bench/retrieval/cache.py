@@ -13,6 +13,7 @@ from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 
 FILE = Path(__file__).resolve().parents[1] / "results" / "embeddings.sqlite"
+MODELS = FILE.parent / "embedders"
 TEXTS_AT_ONCE = 64
 
 
@@ -50,7 +51,7 @@ class CachedMiniLM(MiniLM):
     """The product's embedder, with its vectors kept."""
 
     def __init__(self, file: Path = FILE) -> None:
-        super().__init__()
+        super().__init__(MODELS)
         self._kept = KeptVectors(file)
 
     @property

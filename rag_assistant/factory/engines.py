@@ -27,6 +27,9 @@ from rag_assistant.factory.stores import Stores
 
 log = logging.getLogger(__name__)
 
+# In the data folder: what is made of the embedding model's file at the first start.
+EMBEDDERS = "embedders"
+
 
 class Search(Struct, frozen=True):
     """Everything that finds passages."""
@@ -61,7 +64,9 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
             stores.embeddings, known.key, values.chroma_url, folder, values.chroma_from_chunks, notice=problem
         )
 
-    embedders = Embedders(stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values))
+    embedders = Embedders(
+        stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values, data_dir)
+    )
     vectors = VectorSearch(stores.embeddings, embedders, open_index)
     reranking = Reranking(open_reranker(values))
     keywords = KeywordIndex(stores.database)
@@ -90,7 +95,7 @@ def embedder_source(values: Settings) -> dict[str, Any]:
     return source
 
 
-def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
+def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> EmbeddingModel:
     """Return the embedding model to which a source leads, not loaded yet."""
     from rag_assistant.llm.embeddings import EndpointEmbedder
     from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
@@ -99,7 +104,7 @@ def open_embedder(source: dict[str, Any], values: Settings) -> EmbeddingModel:
 
     kind, _, name = source["embedder"].partition(":")
     if kind == "builtin":
-        return MiniLM()
+        return MiniLM(data_dir / EMBEDDERS)
     if kind == "builtin-multilingual":
         return MultilingualE5()
     if kind == "endpoint":

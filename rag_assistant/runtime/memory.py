@@ -11,8 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
-from weakref import WeakSet
 
 # From glibc's malloc.h.
 M_ARENA_MAX = -8
@@ -22,16 +20,7 @@ GIVE_BACK_AFTER_SECONDS = 5.0
 LET_GO_SECONDS = 0.5
 
 
-class Keeper(Protocol):
-    """Keeps what it can read again."""
-
-    def give_back(self) -> None:
-        """Let go of it."""
-
-
 _waiting = threading.Lock()
-_keepers: WeakSet[Keeper] = WeakSet()
-_changing = threading.Lock()
 
 
 def limit_arenas() -> None:
@@ -59,17 +48,7 @@ def _give_back_later(let_go: Callable[[], None]) -> None:
     give_back()
 
 
-def give_back_too(keeper: Keeper) -> None:
-    """Let somebody give back, too, whenever memory is given back, for as long as they live."""
-    with _changing:
-        _keepers.add(keeper)
-
-
 def give_back() -> None:
     """Give back what is not used now. It takes some milliseconds."""
-    with _changing:
-        keepers = list(_keepers)
-    for keeper in keepers:
-        keeper.give_back()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,5 @@
 """The encoder that multiplies with 8 bits."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -37,12 +35,3 @@ def test_an_outlier_does_not_take_the_precision_of_the_others() -> None:
     given = np.random.default_rng(8).standard_normal((6, SIZE)).astype(np.float32)
     every = mean_of(tuple(range(SIZE)), given)  # All of them as float32.
     assert np.abs(mean_of((OUTLIER,), given) - every).max() < np.abs(mean_of((), given) - every).max() / 4
-
-
-def test_what_a_session_was_opened_from_is_given_back() -> None:
-    norm = Norm(np.ones(SIZE, np.float32), np.zeros(SIZE, np.float32))
-    model = encoder_model(norm, [], 4, 1e-12)
-    references = sys.getrefcount(model)
-    session = open_session(model)
-    assert sys.getrefcount(model) == references
-    assert session.run(None, {"embeddings": np.zeros((1, 2, SIZE), np.float32)})[0].shape == (1, SIZE)

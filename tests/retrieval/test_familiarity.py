@@ -1,5 +1,7 @@
 """How well an embedding model knows a text."""
 
+from pathlib import Path
+
 import pytest
 
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity, familiarity
@@ -25,8 +27,8 @@ def test_a_text_without_letters_is_well_known(text: str) -> None:
 
 
 @pytest.mark.model
-def test_the_built_in_model_knows_english_well_german_by_pieces_and_chinese_not_at_all() -> None:
-    model = MiniLM()
+def test_the_built_in_model_knows_english_well_german_by_pieces_and_chinese_not_at_all(embedders: Path) -> None:
+    model = MiniLM(embedders)
     english = model.familiarity("How many points did the Panthers defense surrender?")
     german = model.familiarity("Wie viele Punkte gab die Verteidigung der Panthers ab?")
     assert english.words > 0.8

@@ -25,21 +25,6 @@ def test_it_is_given_back_once_for_many_requests(monkeypatch: pytest.MonkeyPatch
     until(lambda: len(done) == 3)
 
 
-def test_whoever_keeps_what_can_be_read_again_gives_it_back_as_long_as_they_live() -> None:
-    given: list[str] = []
-
-    class Table:
-        def give_back(self) -> None:
-            given.append("table")
-
-    table = Table()
-    memory.give_back_too(table)
-    memory.give_back()
-    del table
-    memory.give_back()
-    assert given == ["table"]
-
-
 def test_few_arenas_are_shared_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ class WordHashEmbedder:
     dimension = 384
     loaded = True
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.embedded: list[str] = []
 
     def load(self) -> None:

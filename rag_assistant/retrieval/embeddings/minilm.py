@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
-from rag_assistant.retrieval.embeddings.minilm_weights import TokenTable, read_minilm
+from rag_assistant.retrieval.embeddings.quantised import quantised
 from rag_assistant.runtime.courtesy import share_out
-from rag_assistant.runtime.memory import give_back, give_back_too
+from rag_assistant.runtime.memory import give_back
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
 
 Vectors = NDArray[np.float32]
@@ -26,14 +27,18 @@ MAX_TOKENS = 256  # What the model was trained for; two of them are its marks fo
 
 
 class MiniLM:
-    """Embeds texts; the model is loaded at the first use. Safe to use from several threads."""
+    """Embeds texts; the model is loaded at the first use. Safe to use from several threads.
+
+    What onnxruntime made of its file is kept in ``folder``.
+    """
 
     name = "all-MiniLM-L6-v2-int8"
     dimension = 384
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, TokenTable, Any] | None = None
+        self._loaded: tuple[Any, Any] | None = None
 
     @property
     def loaded(self) -> bool:
@@ -65,7 +70,7 @@ class MiniLM:
 
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text (its first 256 tokens). Raises EmbedderFailed."""
-        tokenizer, _, _ = self._parts()
+        tokenizer, _ = self._parts()
         encoding = tokenizer.encode(text, add_special_tokens=False)
         unknown = tokenizer.token_to_id("[UNK]")
         seen = max([end for _, end in encoding.offsets], default=0)
@@ -77,23 +82,28 @@ class MiniLM:
         return familiarity(text[:seen], pieces)
 
     def _embed_one(self, text: str) -> Vectors:
-        tokenizer, table, session = self._parts()
+        tokenizer, session = self._parts()
         encoding = tokenizer.encode(text)
         total = np.zeros(self.dimension, dtype=np.float64)
         for window in (encoding, *encoding.overflowing):
-            ids = np.array(window.ids, np.int64)
             # No padding, so the mean over all tokens is the model's mean pooling; longer windows weigh more.
-            total += len(ids) * session.run(None, {"embeddings": table.embeddings(ids)[None]})[0][0]
+            inputs = {
+                "input_ids": [window.ids],
+                "attention_mask": [window.attention_mask],
+                "token_type_ids": [window.type_ids],
+            }
+            (states,) = session.run(None, {name: np.array(rows, np.int64) for name, rows in inputs.items()})
+            total += states[0].sum(axis=0)
         length = float(np.linalg.norm(total))
         return (total / length if length else total).astype(np.float32)
 
-    def _parts(self) -> tuple[Any, TokenTable, Any]:
+    def _parts(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._open()
             return self._loaded
 
-    def _open(self) -> tuple[Any, TokenTable, Any]:
+    def _open(self) -> tuple[Any, Any]:
         try:
             model, tokenizer_file = EMBEDDING_MODEL.checked(), EMBEDDING_TOKENIZER.checked()
         except ModelFileMissing as error:
@@ -103,14 +113,12 @@ class MiniLM:
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
-        table, encoder = read_minilm(model)
-        session = open_session(encoder)
-        give_back_too(table)
+        session = open_session(quantised(model, self._folder))
         give_back()
-        return tokenizer, table, session
+        return tokenizer, session
 
 
-def open_session(model: bytes) -> Any:
+def open_session(model: Path | bytes) -> Any:
     """Return what runs an ONNX model, each run in the thread that asks for it."""
     import onnxruntime
 
@@ -119,9 +127,7 @@ def open_session(model: bytes) -> Any:
     options.inter_op_num_threads = 1
     # The arena would keep the largest batch's memory.
     options.enable_cpu_mem_arena = False
-    # Its further ones make of an addition and a normalisation one operation, which is slower, and of 8-bit weights
-    # others, whose multiplication is.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    session._model_bytes = None  # It is kept for a second opening, of which there is none.
-    return session
+    # An addition and a normalisation as one operation are slower than both (docs/benchmarks.md).
+    return onnxruntime.InferenceSession(
+        model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+    )
