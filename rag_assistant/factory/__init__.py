@@ -38,8 +38,7 @@ from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_dat
 from rag_assistant.runtime.telemetry.observer import Observer, open_observer
 from rag_assistant.services import Services
 from rag_assistant.settings.agreement import shared_settings
-from rag_assistant.settings.live import LiveSettings, open_settings
-from rag_assistant.settings.location import provide_settings_file
+from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore

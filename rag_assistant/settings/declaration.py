@@ -1,16 +1,18 @@
-"""How a setting is declared, and what several of them allow."""
+"""How a setting is declared: a field with a sentence below it. What it allows follows from its type, or is said."""
 
 from __future__ import annotations
 
+from functools import partial
 from ipaddress import ip_network
-from typing import Annotated, Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
-WHOLE_FROM_1 = "a whole number, 1 or more"
-HTTP_URL = "a URL starting with http:// or https://, without credentials or query string, or null"
 HTTP_URL_PATTERN = r"^https?://[^\s/@?#]+(/[^\s?#]*)?$"
-SECONDS = "a number of seconds, more than 0"
+FROM_0_OR_NO_LIMIT = "a whole number, 0 or more, or null for no limit"
+FROM_1_OR_NO_LIMIT = "a whole number, 1 or more, or null for no limit"
 NETWORKS = 'a list of addresses or networks, such as ["10.0.0.2", "172.18.0.0/16"]'
 
 
@@ -19,22 +21,53 @@ def _network(value: str) -> str:
     return value
 
 
+Url = Annotated[str, Field(pattern=HTTP_URL_PATTERN)]
 Network = Annotated[str, AfterValidator(_network)]
 
 
-def setting(
-    default: Any, allowed: str, description: str, *, live: bool = True, advanced: bool = False, **limits: Any
-) -> Any:
-    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart.
+def setting(default: Any, *, allowed: str | None = None, live: bool = True, **limits: Any) -> Any:
+    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart."""
+    return Field(default, json_schema_extra={"allowed": allowed, "live": live}, **limits)
 
-    ``advanced`` ones hardly anyone changes; so are those in OBJECTS.
-    """
-    extra: Any = {"allowed": allowed, "live": live, "advanced": advanced}
-    return Field(default, description=description, json_schema_extra=extra, **limits)
+
+at_start = partial(setting, live=False)
 
 
 class Group(BaseModel):
     """Settings of one topic."""
 
     # The whole is checked, and never a group by itself.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Let each field say what it allows."""
+        for field in cls.model_fields.values():
+            extra: Any = field.json_schema_extra or {"live": True}
+            field.description = " ".join((field.description or "").split())
+            field.json_schema_extra = {**extra, "allowed": extra.get("allowed") or _allowed_by(field)}
+
+
+def _allowed_by(field: FieldInfo) -> str:
+    """Return what a field's type and limits allow, in words."""
+    kinds = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
+    kind, *null = kinds
+    limits = {
+        name: getattr(limit, name) for limit in field.metadata for name in ("ge", "le", "gt") if hasattr(limit, name)
+    }
+    match limits:
+        case {"ge": least, "le": most}:
+            bounds = f" from {least:g} to {most:g}"
+        case {"ge": least}:
+            bounds = f", {least:g} or more"
+        case {"gt": least}:
+            bounds = f", more than {least:g}"
+        case _:
+            bounds = ""
+    if get_origin(kind) is Literal:
+        words = f"one of {', '.join(get_args(kind))}"
+    elif kind == Url:
+        words = "a URL starting with http:// or https://, without credentials or query string"
+    else:
+        words = {bool: "true or false", int: "a whole number", float: "a number of seconds"}.get(kind, "text")
+    return f"{words}{bounds}{', or null' if null else ''}"

@@ -6,14 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
 
-from rag_assistant.settings.declaration import (
-    HTTP_URL,
-    HTTP_URL_PATTERN,
-    SECONDS,
-    WHOLE_FROM_1,
-    Group,
-    setting,
-)
+from rag_assistant.settings.declaration import Group, Url, at_start, setting
 
 # What Chroma 1.5 has; a test compares them.
 CHROMA_FUNCTIONS = (
@@ -37,140 +30,62 @@ DocumentSource = Annotated[
 class DocumentSettings(Group):
     """How documents are read, and what is found in them."""
 
-    retrieval_mode: Literal["always", "agent"] = setting(
-        "always",
-        "one of always, agent",
-        "always: documents are searched for every question. agent: the model calls tools to search, read, list and "
-        "delete documents.",
-    )
-    max_passages: int | None = setting(
-        None,
-        "a whole number from 0 to 50, or null",
-        "How many passages are sent with a question. null: 6. Follow-ups bring up to two more that were cited before.",
-        ge=0,
-        le=50,
-    )
-    passages_token_budget: int | None = setting(
-        None,
-        "a whole number, 100 or more, or null",
-        "Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit.",
-        ge=100,
-        advanced=True,
-    )
-    query_rewriting: Literal["model", "words", "off"] = setting(
-        "model",
-        "one of model, words, off",
-        "How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one "
-        "more short request. words: the words it depends on are added from the conversation, as always without a "
-        "model. off: the question as it is.",
-    )
-    chunk_chars: int = setting(
-        900,
-        "a whole number from 200 to 8000",
-        "Maximum length of a document chunk, in characters.",
-        ge=200,
-        le=8000,
-        advanced=True,
-    )
-    embedder: str = setting(
+    retrieval_mode: Literal["always", "agent"] = "always"
+    """always: documents are searched for every question. agent: the model calls tools to search, read, list and delete
+    documents."""
+    max_passages: int | None = setting(None, ge=0, le=50)
+    """How many passages are sent with a question. null: 6. Follow-ups bring up to two more that were cited before."""
+    passages_token_budget: int | None = setting(None, ge=100)
+    """Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit."""
+    query_rewriting: Literal["model", "words", "off"] = "model"
+    """How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one more
+    short request. words: the words it depends on are added from the conversation, as always without a model. off: the
+    question as it is."""
+    chunk_chars: int = setting(900, ge=200, le=8000)
+    """Maximum length of a document chunk, in characters."""
+    embedder: str = at_start(
         "builtin",
-        "builtin, builtin-multilingual, endpoint:MODEL such as endpoint:text-embedding-3-small, or chroma:FUNCTION "
-        "with one of Chroma's embedding functions, such as chroma:ollama",
-        "What embeds documents and questions: the built-in embedding model for English, the one for many languages "
-        "(needs the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. "
-        "After a change, everything is re-embedded in the background.",
-        live=False,
+        allowed="builtin, builtin-multilingual, endpoint:MODEL such as endpoint:text-embedding-3-small, or "
+        "chroma:FUNCTION with one of Chroma's embedding functions, such as chroma:ollama",
         pattern=rf"^(builtin|builtin-multilingual|endpoint:\S+|chroma:({'|'.join(CHROMA_FUNCTIONS)}))$",
     )
-    embedding_base_url: str | None = setting(
-        None,
-        HTTP_URL,
-        "The endpoint for embeddings. null: the one that answers questions.",
-        live=False,
-        pattern=HTTP_URL_PATTERN,
-        advanced=True,
-    )
-    embedding_api_key: str | None = setting(
-        None,
-        "text, or null",
-        "API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
-        live=False,
-        advanced=True,
-    )
-    embedder_options: dict[str, Any] | None = setting(
-        None,
-        "an object with the function's options, or null",
-        "Options for Chroma's embedding function, such as url and model_name for chroma:ollama.",
-        live=False,
-        advanced=True,
-    )
-    rerank_model: str | None = setting(
-        None,
-        "text, or null",
-        "A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It puts the best 50 passages "
-        "for each question in order. null: the search's own order.",
-        live=False,
-        min_length=1,
-    )
-    rerank_base_url: str | None = setting(
-        None,
-        HTTP_URL,
-        "The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions.",
-        live=False,
-        pattern=HTTP_URL_PATTERN,
-        advanced=True,
-    )
-    rerank_api_key: str | None = setting(
-        None,
-        "text, or null",
-        "API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged.",
-        live=False,
-        advanced=True,
-    )
-    chroma_url: str | None = setting(
-        None,
-        HTTP_URL,
-        "A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on "
-        "this machine from chroma_from_chunks on.",
-        live=False,
-        pattern=HTTP_URL_PATTERN,
-        advanced=True,
-    )
-    chroma_from_chunks: int = setting(
-        2_000_000,
-        "a whole number, 0 or more",
-        "Number of chunks from which Chroma's index is used; below it, vectors in memory are faster and find more. See "
-        "docs/benchmarks.md.",
-        live=False,
-        ge=0,
-        advanced=True,
-    )
-    max_upload_mb: int = setting(50, WHOLE_FROM_1, "Maximum size of a document, in megabytes.", ge=1)
-    web_pages: bool = setting(
-        False,
-        "true or false",
-        "Let people add web pages by their address. The server then fetches them, from public addresses only; see "
-        "docs/security.md.",
-    )
-    document_sources: list[DocumentSource] = setting(
+    """What embeds documents and questions: the built-in embedding model for English, the one for many languages (needs
+    the extra multilingual), one at an OpenAI-compatible endpoint, or one of Chroma's embedding functions. After a
+    change, everything is re-embedded in the background."""
+    embedding_base_url: Url | None = at_start(None)
+    """The endpoint for embeddings. null: the one that answers questions."""
+    embedding_api_key: str | None = at_start(None)
+    """API key for the embedding endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged."""
+    embedder_options: dict[str, Any] | None = at_start(None, allowed="an object with the function's options, or null")
+    """Options for Chroma's embedding function, such as url and model_name for chroma:ollama."""
+    rerank_model: str | None = at_start(None, min_length=1)
+    """A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It puts the best 50 passages for
+    each question in order. null: the search's own order."""
+    rerank_base_url: Url | None = at_start(None)
+    """The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions."""
+    rerank_api_key: str | None = at_start(None)
+    """API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged."""
+    chroma_url: Url | None = at_start(None)
+    """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on this
+    machine from chroma_from_chunks on."""
+    chroma_from_chunks: int = at_start(2_000_000, ge=0)
+    """Number of chunks from which Chroma's index is used; below it, vectors in memory are faster and find more. See
+    docs/benchmarks.md."""
+    max_upload_mb: int = setting(50, ge=1)
+    """Maximum size of a document, in megabytes."""
+    web_pages: bool = False
+    """Let people add web pages by their address. The server then fetches them, from public addresses only; see
+    docs/security.md."""
+    document_sources: list[DocumentSource] = at_start(
         [],
-        'a list of folders, git repositories and S3 prefixes, such as ["/srv/notes", '
+        allowed='a list of folders, git repositories and S3 prefixes, such as ["/srv/notes", '
         '"git+https://git.example/team/docs.git", "s3://bucket/manuals"]',
-        "Places from which documents are added, updated and deleted automatically. See docs/documents.md.",
-        live=False,
     )
-    sources_interval_seconds: float = setting(
-        300.0,
-        "a number of seconds, 1 or more",
-        "How often each of document_sources is checked.",
-        live=False,
-        ge=1,
-        advanced=True,
-    )
-    extraction_timeout_seconds: float = setting(120.0, SECONDS, "Maximum time to read one document.", gt=0)
-    ocr: Literal["auto", "off"] = setting(
-        "auto",
-        "auto or off",
-        "Recognise the text of scanned pages and images if the extra ocr is installed (auto), or never (off). A page "
-        "may take as long as extraction_timeout_seconds.",
-    )
+    """Places from which documents are added, updated and deleted automatically. See docs/documents.md."""
+    sources_interval_seconds: float = at_start(300.0, ge=1)
+    """How often each of document_sources is checked."""
+    extraction_timeout_seconds: float = setting(120.0, gt=0)
+    """Maximum time to read one document."""
+    ocr: Literal["auto", "off"] = setting("auto", allowed="auto or off")
+    """Recognise the text of scanned pages and images if the extra ocr is installed (auto), or never (off). A page may
+    take as long as extraction_timeout_seconds."""

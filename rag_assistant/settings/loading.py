@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.records.validation import allowed_for, first_problem, shown
+from rag_assistant.settings.declaration import Url
 from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SECRET, Settings
 
 # Names that settings had before: still read, from the file and from the environment.
@@ -191,5 +192,5 @@ def _from_environment(name: str, raw: str) -> Any:
 _TEXT_SETTINGS = frozenset(
     name
     for name, field in Settings.model_fields.items()
-    if field.annotation in (str, str | None) or get_origin(field.annotation) is Literal
+    if field.annotation in (str, str | None, Url | None) or get_origin(field.annotation) is Literal
 )

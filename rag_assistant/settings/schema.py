@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from rag_assistant.settings.conversations import ConversationSettings
 from rag_assistant.settings.documents import DocumentSettings
@@ -22,6 +22,13 @@ class Settings(PeopleSettings, ServerSettings, DocumentSettings, ModelSettings, 
     """Every setting, with its default. Read from the last topic to the first, it is the order of docs/settings.md."""
 
 
+# What hardly anyone changes, beside what is in OBJECTS.
+ADVANCED = frozenset(
+    "access_log chroma_from_chunks chroma_url chunk_chars database_connections drain_seconds embedder_options "
+    "embedding_api_key embedding_base_url history_recall history_token_budget last_answers_seconds log_format "
+    "max_answer_tokens merge_system_messages otlp_endpoint passages_token_budget rerank_api_key rerank_base_url role "
+    "sources_interval_seconds tool_iterations_keep trusted_proxies window_slack".split()
+)
 # Objects of settings.json: what stands in each, by the setting's own name, which is taken, too, and in the environment
 # the only one.
 OBJECTS: dict[str, dict[str, str]] = {
@@ -47,7 +54,7 @@ def settings_schema() -> dict[str, Any]:
     schema = Settings.model_json_schema()
     schema["title"] = "Settings of the assistant"
     described = {
-        name: {key: value for key, value in field.items() if key not in ("title", "allowed", "live", "advanced")}
+        name: {key: value for key, value in field.items() if key not in ("title", "allowed", "live")}
         for name, field in schema["properties"].items()
         if name not in ENVIRONMENT_ONLY
     }
@@ -72,13 +79,10 @@ def _object_schema(members: Mapping[str, str], described: Mapping[str, Any]) -> 
 
 def is_advanced(name: str) -> bool:
     """Tell whether hardly anyone changes the setting."""
-    return name in DOTTED or bool(_extra(name)["advanced"])
+    return name in DOTTED or name in ADVANCED
 
 
 def is_live(name: str) -> bool:
     """Tell whether a change of the setting takes effect without a restart."""
-    return bool(_extra(name)["live"])
-
-
-def _extra(name: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", Settings.model_fields[name].json_schema_extra)
+    extra = Settings.model_fields[name].json_schema_extra
+    return isinstance(extra, dict) and bool(extra["live"])

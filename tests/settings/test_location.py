@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.settings.live import open_settings
-from rag_assistant.settings.location import provide_settings_file, settings_path
+from rag_assistant.settings.live import open_settings, provide_settings_file, settings_path
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA
 
 
@@ -17,7 +16,7 @@ from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHE
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of an installed copy, which nobody has made yet."""
     path = tmp_path / "share" / "rag-assistant"
-    monkeypatch.setattr("rag_assistant.settings.location.home", lambda: path)
+    monkeypatch.setattr("rag_assistant.settings.live.home", lambda: path)
     return path
 
 
