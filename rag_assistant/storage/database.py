@@ -6,16 +6,28 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
-from msgspec import Struct, field
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    PoolProxiedConnection,
+    Table,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 
 from rag_assistant.records.errors import SettingsError
@@ -26,46 +38,32 @@ log = logging.getLogger(__name__)
 BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 CHECKPOINT_ATTEMPTS = 5
-BEGIN, BEGIN_IMMEDIATE = "BEGIN", "BEGIN IMMEDIATE"
 # For PostgreSQL, what synchronous=NORMAL is for SQLite.
-UNFORCED = "SET LOCAL synchronous_commit = off"
+UNFORCED = text("SET LOCAL synchronous_commit = off")
 # Under these names a connection knows for whom it works, and whether they may change documents.
 PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 
 
-class _Held(Struct):
-    """What stays open: a connection for what is forced to the disk, one for what is not, one for text, some to read.
-
-    Also which file of SQLite was opened first.
-    """
-
-    writing: Connection | None = None
-    noting: Connection | None = None
-    text: Any = None
-    reading: list[Connection] = field(default_factory=list)
-    opened: tuple[int, int] | None = None
-
-
 class Database:
-    """Gives short transactions: ``read``, ``write`` (durable) and ``commit_text`` (for text that streams).
+    """Gives short transactions: ``read`` and ``write``, which is durable, or ``forced=False`` for text that streams.
 
     SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
-    for a lock inside a transaction. ``write`` reaches the disk before it returns; what ``commit_text`` commits
-    survives the end of this process at once, and a power cut with the next ``write``. To PostgreSQL there are
-    ``max_connections`` at most; who finds none free waits.
+    for a lock inside a transaction. ``write`` reaches the disk before it returns; what is not ``forced`` survives the
+    end of this process at once, and a power cut with the next forced one. To PostgreSQL there are ``max_connections``
+    at most; who finds none free waits.
     """
 
     def __init__(self, url: str, max_connections: int = 3 * READ_CONNECTIONS) -> None:
         self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
-        self._held = _Held()
+        self._opened: tuple[int, int] | None = None  # Which file of SQLite was opened first.
         self._person: int | None = None
         self._changes_documents = True
         if self.is_sqlite:
-            self._reader = self._sqlite_engine("FULL", BEGIN, pool_size=READ_CONNECTIONS)
-            self._writer = self._sqlite_engine("FULL", BEGIN_IMMEDIATE, pool_size=1)
-            self._text_writer = self._sqlite_engine("NORMAL", BEGIN_IMMEDIATE, pool_size=1)
+            self._reader = self._sqlite_engine("FULL", "BEGIN", pool_size=READ_CONNECTIONS)
+            self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
+            self._text_writer = self._sqlite_engine("NORMAL", "BEGIN IMMEDIATE", pool_size=1)
         else:
             self._reader = self._writer = self._text_writer = create_engine(
                 self.url,
@@ -99,29 +97,8 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees one state of the database."""
-        with self._failures_named:
-            if not self.is_sqlite:
-                with self._reader.begin() as connection:
-                    yield self._works_for(connection)
-                return
-            connection = self._open_reader()
-            try:
-                with _Transaction(connection, BEGIN):
-                    yield self._works_for(connection)
-            except BaseException:
-                connection.close()
-                raise
-            if len(self._held.reading) < READ_CONNECTIONS:
-                self._held.reading.append(connection)
-            else:
-                connection.close()
-
-    def _open_reader(self) -> Connection:
-        """Return a connection to SQLite that nobody reads with."""
-        try:
-            return self._held.reading.pop()
-        except IndexError:
-            return self._reader.connect()
+        with self._failures_named, self._reader.begin() as connection:
+            yield self._works_for(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -140,25 +117,12 @@ class Database:
 
         What is not ``forced`` to the disk is as safe as text that streams.
         """
-        with self._failures_named:
-            if not self.is_sqlite:
-                with self._writer.begin() as connection:
-                    if not forced:
-                        connection.exec_driver_sql(UNFORCED)
-                    yield self._works_for(connection)
-                return
-            with self._write_lock:
-                connection = self._held_connection(forced)
-                with _Transaction(connection, BEGIN_IMMEDIATE):
-                    yield self._works_for(connection)
-
-    def _held_connection(self, forced: bool) -> Connection:
-        """Return a connection that stays open: to take one from the pool costs as much as a statement."""
-        if forced:
-            self._held.writing = self._held.writing or self._writer.connect()
-            return self._held.writing
-        self._held.noting = self._held.noting or self._text_writer.connect()
-        return self._held.noting
+        engine = self._writer if forced else self._text_writer
+        alone = self._write_lock if self.is_sqlite else nullcontext()
+        with self._failures_named, alone, engine.begin() as connection:
+            if not forced and not self.is_sqlite:
+                connection.execute(UNFORCED)
+            yield self._works_for(connection)
 
     @contextmanager
     def one_at_a_time(self, operation: str) -> Iterator[None]:
@@ -168,7 +132,7 @@ class Database:
             return
         with self._failures_named, self._writer.begin() as connection:
             # Until the end of a transaction, so that a pooler in transaction mode keeps it, too.
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"rag_assistant {operation}",))
+            connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
             yield
 
     @contextmanager
@@ -176,26 +140,6 @@ class Database:
         """Give a connection to PostgreSQL on which a statement is committed by itself, as the build of an index is."""
         with self._failures_named, self._writer.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
-
-    @property
-    def parameter_mark(self) -> str:
-        """What stands for a value in a statement for ``commit_text``."""
-        return "?" if self.is_sqlite else "%s"
-
-    def commit_text(self, statement: str, values: Sequence[Any]) -> int:
-        """Run one statement and commit it, without forcing it to the disk yet; return how many rows it made.
-
-        It is what runs for each token of an answer, so it hands the statement to the driver itself: through the layers
-        above, a token costs twice as much in all (docs/benchmarks.md).
-        """
-        if self.is_sqlite:
-            with self._write_lock, self._failures_named:
-                # A connection of its own, in the driver's autocommit mode: one statement is one transaction.
-                self._held.text = self._held.text or self._text_writer.raw_connection()
-                return int(self._held.text.dbapi_connection.execute(statement, values).rowcount)
-        with self._failures_named, self._text_writer.begin() as connection:
-            connection.exec_driver_sql(UNFORCED)
-            return connection.exec_driver_sql(statement, tuple(values)).rowcount
 
     @property
     def file(self) -> Path:
@@ -208,7 +152,7 @@ class Database:
             found = self.file.stat()
         except FileNotFoundError:
             return False
-        return self._held.opened in (None, (found.st_dev, found.st_ino))
+        return self._opened in (None, (found.st_dev, found.st_ino))
 
     @property
     def copies(self) -> list[Path]:
@@ -219,10 +163,10 @@ class Database:
         """Write SQLite's database as it is now to a file of its own, whoever works with it. Raises StorageFailed."""
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
-            with self._failures_named, self._reader.connect() as connection:
+            with self._failures_named, closing(self._reader.raw_connection()) as connection:
                 with closing(sqlite_module().connect(str(part))) as target:
                     # All pages at once: in steps, it would begin anew whenever another process writes.
-                    driver_of(connection).backup(target)
+                    _driver_of(connection).backup(target)
                 part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -241,8 +185,8 @@ class Database:
         """Fold SQLite's log into the database's file; ``False`` if somebody reads an older state all the while."""
         if not self.is_sqlite:
             return True
-        with self._failures_named, self._reader.connect() as connection:
-            driver = driver_of(connection)
+        with self._failures_named, closing(self._reader.raw_connection()) as connection:
+            driver = _driver_of(connection)
             for _ in range(CHECKPOINT_ATTEMPTS):
                 driver.execute("PRAGMA busy_timeout=300").close()
                 (busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -263,12 +207,6 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last one to leave folds SQLite's log into the database."""
-        with self._write_lock:
-            for connection in (self._held.writing, self._held.noting, self._held.text, *self._held.reading):
-                if connection is not None:
-                    connection.close()
-            self._held.writing = self._held.noting = self._held.text = None
-            self._held.reading.clear()
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
@@ -287,7 +225,7 @@ class Database:
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
             found = self.file.stat()
-            self._held.opened = self._held.opened or (found.st_dev, found.st_ino)
+            self._opened = self._opened or (found.st_dev, found.st_ino)
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={synchronous}",
@@ -298,46 +236,20 @@ class Database:
             ):
                 connection.execute(f"PRAGMA {pragma}").close()
 
-        def start(dbapi_connection: Any) -> None:
-            if not dbapi_connection.in_transaction:
-                dbapi_connection.execute(begin).close()
+        @event.listens_for(engine, "begin")
+        def start(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
 
-        # A listener for "begin" would do it, too, and slow down every statement of the engine.
-        engine.dialect.do_begin = start  # type: ignore[method-assign]
         return engine
 
 
-class _Transaction:
-    """A transaction of SQLite, committed at the end, or undone at an exception.
-
-    It begins at the driver, whose own costs half of SQLAlchemy's, and SQLAlchemy joins in only if it is asked for
-    something.
-    """
-
-    def __init__(self, connection: Connection, begin: str) -> None:
-        self._connection = connection
-        self._driver = driver_of(connection)
-        self._begin = begin
-
-    def __enter__(self) -> None:
-        self._driver.execute(self._begin).close()
-
-    def __exit__(self, kind: object, _error: object, _trace: object) -> None:
-        committed = False
-        try:
-            if kind is None:
-                self._connection.commit()
-                self._driver.commit()
-                committed = True
-        finally:
-            if not committed:
-                self._connection.rollback()
-                self._driver.rollback()
+def _driver_of(connection: PoolProxiedConnection) -> Any:
+    return connection.driver_connection
 
 
-def driver_of(connection: Connection) -> Any:
-    """Return the connection of the driver below one of SQLAlchemy."""
-    return connection.connection.dbapi_connection
+def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:
+    """Give columns of the row of a table that has some id other values."""
+    connection.execute(update(table).where(table.c.id == row_id).values(values))
 
 
 def as_json(value: Any) -> str:
@@ -348,12 +260,12 @@ def as_json(value: Any) -> str:
         return json.dumps(value, separators=(",", ":"))
 
 
-def from_json(text: str | bytes) -> Any:
+def from_json(stored: str | bytes) -> Any:
     """Return the value in a JSON column."""
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(stored)
     except ValueError:  # Half a character again.
-        return json.loads(text)
+        return json.loads(stored)
 
 
 def person_of(connection: Connection) -> int | None:

@@ -18,7 +18,7 @@ DAMAGED = ("malformed", "not a database")
 class FailuresNamed:
     """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
 
-    The driver's own exceptions come from what runs beside SQLAlchemy, such as prepared statements.
+    The driver's own exceptions come from what SQLite alone has, such as a copy of a database.
     """
 
     def __init__(self, driver: Any, *, is_sqlite: bool) -> None:
@@ -31,8 +31,6 @@ class FailuresNamed:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, IntegrityError):
             return
-        if isinstance(error, self._driver.IntegrityError):
-            raise IntegrityError(None, None, error) from error
         if isinstance(error, (SQLAlchemyError, self._driver.Error)):
             raise _storage_failed(error, is_sqlite=self._is_sqlite) from error
 

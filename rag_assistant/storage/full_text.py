@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from math import exp, log
 from typing import Any
 
@@ -32,7 +31,6 @@ from sqlalchemy import (
 )
 
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
-from rag_assistant.storage.prepared import Prepared
 
 # FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
 # words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
@@ -47,9 +45,6 @@ MAX_SCORED_FOR_SUREST = 2_000
 # How fast certainty grows with the weight of the words that are held, in log(rows): one rare word alone is no
 # certainty, and the more rows there are, the more of them hold it by chance (docs/history-benchmarks.md).
 CERTAINTY_SCALE = 1.3
-
-# A statement is built once: that costs more than to run it.
-_built = cache(lambda statement: Prepared(text(statement)))
 
 
 class WordIndex:
@@ -66,9 +61,7 @@ class WordIndex:
         self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
         # FTS5's rank is BM25 with its sign turned: the smaller the better.
-        self._by_rank = _built(
-            f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit"
-        )
+        self._by_rank = text(f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit")
         # Of those for which more holds: ordered by its own rank, FTS5 would score them all.
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
@@ -86,7 +79,7 @@ class WordIndex:
                 f"INSERT INTO {self.name} ({self._key}, words) "
                 f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
             )
-        _built(statement).run(connection, *({"id": row_id, "words": words} for row_id, words in rows))
+        connection.execute(text(statement), [{"id": row_id, "words": words} for row_id, words in rows])
 
     def copy(self, connection: Connection, pairs: Subquery) -> None:
         """Index rows by the words of others: ``pairs`` has an ``old_id`` for each ``new_id``."""
@@ -108,7 +101,7 @@ class WordIndex:
     def drop_one(self, connection: Connection, row_id: int) -> None:
         """Forget the words of a row."""
         _, key = self.columns(connection)
-        _built(f"DELETE FROM {self.name} WHERE {key.name} = :id").run(connection, {"id": row_id})
+        connection.execute(text(f"DELETE FROM {self.name} WHERE {key.name} = :id"), {"id": row_id})
 
     def drop(self, connection: Connection, ids: Select[Any]) -> None:
         """Forget the words of the rows that the query names."""
@@ -206,7 +199,7 @@ class WordIndex:
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
-        return {word: rows for word, (rows,) in zip(words, _built(query).rows(connection, given), strict=True)}
+        return {word: rows for word, (rows,) in zip(words, connection.execute(text(query), given), strict=True)}
 
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each of the words that each of the rows holds."""
@@ -237,7 +230,7 @@ class WordIndex:
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
                 f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {those}"
             )
-        for n, row_id in _built(query).rows(connection, {"words": _as_json(connection, words), **given}):
+        for n, row_id in connection.execute(text(query), {"words": _as_json(connection, words), **given}):
             yield words[n], row_id
 
     def _newest(
@@ -256,8 +249,7 @@ class WordIndex:
 
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
-        ((rows,),) = _built(f"SELECT max({key.name}) FROM {self.name}").rows(connection)
-        return rows or 0
+        return connection.execute(text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
 
     # --- SQLite: FTS5 counts and ranks
 
@@ -275,7 +267,7 @@ class WordIndex:
         return self._hits(connection, words, limit)
 
     def _hits(self, connection: Connection, words: Sequence[str], limit: int) -> list[Hit]:
-        found = self._by_rank.rows(connection, {"any_word": _any_of(words), "limit": limit})
+        found = connection.execute(self._by_rank, {"any_word": _any_of(words), "limit": limit}).all()
         return [(row_id, score) for row_id, score in found]
 
     def _hits_of(
@@ -295,13 +287,13 @@ class SomeRows:
     def __init__(self, index: WordIndex, holds: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> None:
         self._index = index
         # With the plus, SQLite looks at the words first, whatever its statistics say; else for each row anew.
-        self._ranked = Prepared(index.ranked.where(holds(literal_column(f"+{index.name}.rowid"))))
+        self._ranked = index.ranked.where(holds(literal_column(f"+{index.name}.rowid")))
         self._condition = holds(index.key)
 
     def best(self, connection: Connection, words: Sequence[str], limit: int, given: Mapping[str, Any]) -> Sequence[Hit]:
         """Return up to ``limit`` (id, score) of those that hold any of ``words``, as ``WordIndex.best`` does."""
         if connection.dialect.name == "sqlite":
-            return self._ranked.rows(connection, {"any_word": _any_of(words), "limit": limit, **given})
+            return connection.execute(self._ranked, {"any_word": _any_of(words), "limit": limit, **given}).all()
         return self._index.ranked_words.best(connection, words, limit, self._condition, given)
 
 

@@ -16,7 +16,6 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from rag_assistant.history.references import MIN_SHARED_CHARS, key_of
 from rag_assistant.records import Source, lead_of
-from rag_assistant.storage.prepared import Prepared, driver_rows
 from rag_assistant.storage.tables import documents, sent_texts, turns
 
 # The sources of a turn: field by field, or, from before there were keys, one by one.
@@ -48,7 +47,7 @@ _CHUNKS = (
     'ORDER BY sent."key", chunks.start'
 )
 _OWN = (sent_texts.c.conversation_id == bindparam("conversation")) & (sent_texts.c.block == bindparam("own_block"))
-_KEYS = Prepared(select(sent_texts.c.key).where(_OWN))
+_KEYS = select(sent_texts.c.key).where(_OWN)
 _AS_TEXT = (
     update(sent_texts)
     .where(_OWN, sent_texts.c.key == bindparam("this"))
@@ -89,7 +88,7 @@ def keep_texts(connection: Connection, block: Block, texts: Mapping[str, str], s
         rows = [_row(block, key, texts[key], passages.get(key)) for key in keys]
         row_of_marks = f"({_marks(connection, len(rows[0]))})"
         statement = _INSERT.format(rows=", ".join([row_of_marks] * len(rows)))
-        new |= {key for (key,) in driver_rows(connection, statement, list(chain.from_iterable(rows)))}
+        new |= {key for (key,) in connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))}
     mine = [key for key in passages if key in new]
     found = _made_of_chunks(connection, block, mine)
     _write_out(connection, block, {key: texts[key] for key in mine if found.get(key) != texts[key]})
@@ -138,7 +137,7 @@ def copy_texts(connection: Connection, origin: int, last: Block) -> None:
 def drop_texts(connection: Connection, block: Block, but: Collection[str]) -> None:
     """Forget all texts of a block ``but`` those with some keys."""
     own = {"conversation": block.conversation_id, "own_block": block.number}
-    unused = [key for (key,) in _KEYS.rows(connection, own) if key not in but]
+    unused = [key for (key,) in connection.execute(_KEYS, own) if key not in but]
     for keys in _some_at_a_time(unused):
         connection.execute(delete(sent_texts).where(_OWN, sent_texts.c.key.in_(keys)), own)
 
@@ -214,7 +213,7 @@ def _made_of_chunks(connection: Connection, block: Block, keys: Collection[str])
 
 def _query(connection: Connection, statement: str, block: Block, keys: Sequence[str]) -> Iterable[Any]:
     mark, marks = _marks(connection, 1), _marks(connection, len(keys))
-    return driver_rows(connection, statement.format(mark=mark, marks=marks), [*block, *keys])
+    return connection.exec_driver_sql(statement.format(mark=mark, marks=marks), (*block, *keys)).all()
 
 
 def _marks(connection: Connection, count: int) -> str:

@@ -4,10 +4,10 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any
+from contextlib import AbstractContextManager
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
 from rag_assistant.answering.stream import LiveTurn
 from rag_assistant.answering.writer import AnswerWriter, ShownText
@@ -31,14 +31,15 @@ class Store:
         self.writer = AnswerWriter(self.turns, AnswerLog(self.database, "here"))
         self.committed_by: list[str] = []
         self.failures: list[Exception] = []
-        self._commit_text = self.database.commit_text
-        self.database.commit_text = self._counting  # type: ignore[method-assign]
+        self._write = self.database.write
+        self.database.write = self._counting  # type: ignore[method-assign, assignment]
 
-    def _counting(self, statement: str, values: Sequence[Any]) -> int:
-        self.committed_by.append(threading.current_thread().name)
-        if self.failures:
-            raise self.failures.pop()
-        return self._commit_text(statement, values)
+    def _counting(self, *, forced: bool = True) -> AbstractContextManager[Connection]:
+        if not forced:
+            self.committed_by.append(threading.current_thread().name)
+            if self.failures:
+                raise self.failures.pop()
+        return self._write(forced=forced)
 
 
 @pytest.fixture

@@ -2,23 +2,23 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from rag_assistant.services import Services
-from rag_assistant.storage import database, full_text
+from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.sent_texts import block_of, keep_texts
 from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
 from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.testkit.statements import listening
 from tests.web.conftest import ask
 
 STEPS_AT_ONCE = 50
@@ -53,17 +53,16 @@ def counted_steps() -> Iterator[list[int]]:
     """Give a list to which each block of steps that SQLite's machine takes adds one."""
     steps: list[int] = []
     here = threading.current_thread()  # The queues of the library have threads of their own.
-    transaction = database._Transaction
 
     def count() -> None:
         if threading.current_thread() is here:
             steps.append(STEPS_AT_ONCE)
 
-    def counted(connection: Any, begin: str) -> AbstractContextManager[None]:
-        database.driver_of(connection).set_progress_handler(count, STEPS_AT_ONCE)
-        return transaction(connection, begin)
+    def begun(connection: Connection) -> None:
+        driver: Any = connection.connection.driver_connection
+        driver.set_progress_handler(count, STEPS_AT_ONCE)
 
-    with mock.patch.object(database, "_Transaction", counted):
+    with listening(Engine, "begin", begun):
         yield steps
 
 

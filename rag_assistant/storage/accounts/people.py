@@ -11,10 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from rag_assistant.records import ExternalIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions
 
-_ANY = Prepared(select(people.c.id).limit(1))
+_ANY = select(people.c.id).limit(1)
 
 
 def name_key(name: str) -> str:
@@ -31,7 +30,7 @@ class PeopleStore:
     def any(self) -> bool:
         """Tell whether there is an account."""
         with self._database.read() as connection:
-            return bool(_ANY.rows(connection))
+            return bool(connection.execute(_ANY).all())
 
     def all(self) -> list[Person]:
         """Return every account, by name."""

@@ -6,19 +6,23 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 
 from msgspec import Struct, field
-from sqlalchemy import select
+from sqlalchemy import bindparam, insert, select
 
 from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageFailed
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import turns
+from rag_assistant.storage.tables import answer_parts, turns
 
 log = logging.getLogger(__name__)
 
-ROWS_IN_ONE_STATEMENT = 100
-
+# Who ends a turn for us locks its row: we wait for that, and look again.
+_OURS = (
+    select(turns.c.id)
+    .where(turns.c.id.in_(bindparam("turns", expanding=True)), turns.c.status == "running")
+    .where(turns.c.owner == bindparam("present_owner"))
+    .with_for_update(read=True, key_share=True)
+)
 
 Piece = tuple[int, int, str]
 
@@ -46,8 +50,6 @@ class AnswerLog:
         self._database = database
         self.owner = owner
         self._tell = tell
-        # Who ends a turn for us locks its row: we wait for that, and look again.
-        self._lock = "" if database.is_sqlite else " FOR KEY SHARE OF turns"
         self._commit_lock = threading.Lock()
         self._batch_lock = threading.Lock()
         self._next = _Batch()
@@ -93,22 +95,10 @@ class AnswerLog:
             batch.done = True
 
     def _write(self, batch: _Batch) -> None:
-        for start in range(0, len(batch.pieces), ROWS_IN_ONE_STATEMENT):
-            some = batch.pieces[start : start + ROWS_IN_ONE_STATEMENT]
-            if self._database.commit_text(self._statement(len(some)), [*chain(*some), self.owner]) < len(some):
-                batch.refused |= self._not_ours({turn_id for turn_id, _, _ in some})
-
-    def _statement(self, count: int) -> str:
-        """Return the statement that keeps some pieces; no value stands in it."""
-        mark = self._database.parameter_mark
-        rows = ", ".join([f"({mark}, {mark}, {mark})"] * count)
-        ours = f"turns.status = 'running' AND turns.owner = {mark}{self._lock}"
-        return (
-            f"WITH new (turn_id, position, text) AS (VALUES {rows}) INSERT INTO answer_parts (turn_id, position, text) "  # noqa: S608
-            f"SELECT new.turn_id, new.position, new.text FROM new JOIN turns ON turns.id = new.turn_id WHERE {ours}"
-        )
-
-    def _not_ours(self, turn_ids: set[int]) -> set[int]:
-        ours = turns.c.id.in_(turn_ids), turns.c.status == "running", turns.c.owner == self.owner
-        with self._database.read() as connection:
-            return turn_ids - set(connection.execute(select(turns.c.id).where(*ours)).scalars())
+        with self._database.write(forced=False) as connection:
+            turn_ids = {turn_id for turn_id, _, _ in batch.pieces}
+            ours = set(connection.execute(_OURS, {"turns": list(turn_ids), "present_owner": self.owner}).scalars())
+            batch.refused = turn_ids - ours
+            rows = [{"turn_id": one[0], "position": one[1], "text": one[2]} for one in batch.pieces if one[0] in ours]
+            if rows:
+                connection.execute(insert(answer_parts), rows)

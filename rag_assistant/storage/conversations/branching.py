@@ -22,9 +22,8 @@ from rag_assistant.storage.conversations.counters import VisibleBefore, counted,
 from rag_assistant.storage.conversations.receipts import collect_texts
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of, copy_texts
 from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
 
@@ -32,7 +31,7 @@ from rag_assistant.storage.tables import answer_versions, conversations, message
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
 
 # The branches of a conversation that were not deleted, the oldest first: id, title and where it goes off.
-BRANCHES = Prepared(
+BRANCHES = (
     select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
     .where(conversations.c.origin_id == bindparam("origin"), conversations.c.deleted_at.is_(None))
     .order_by(conversations.c.id)
@@ -48,7 +47,7 @@ class BranchStore:
     def branches_of(self, conversation_id: int) -> list[Branch]:
         """Return the branches that go off a conversation, the oldest first."""
         with self._database.read() as connection:
-            rows = BRANCHES.rows(connection, {"origin": conversation_id})
+            rows = connection.execute(BRANCHES, {"origin": conversation_id}).all()
         return [Branch(branch_id, title, branched_from["turn"]) for branch_id, title, branched_from in rows]
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     RowMapping,
+    Select,
     Tuple,
     bindparam,
     delete,
@@ -39,11 +40,10 @@ from rag_assistant.records.errors import (
     TooManyPinned,
 )
 from rag_assistant.storage.conversations.search import find_conversations
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database, person_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, OWNER, of_whom, own_conversations
-from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -55,7 +55,7 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
-_INSERT = Prepared(
+_INSERT = (
     insert(conversations)
     .values(
         title=bindparam("new_title"),
@@ -74,7 +74,7 @@ _INSERT = Prepared(
 _ONE = select(conversations).where(
     conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
-_CONVERSATION, _LOCKED = Prepared(_ONE), Prepared(_ONE.with_for_update())
+_CONVERSATION, _LOCKED = _ONE, _ONE.with_for_update()
 
 _LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
@@ -83,7 +83,7 @@ _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fie
 @cache
 def _list_of(
     moment: Column[Any], before: bool, until: bool, pinned: bool | None, entries: bool, of_person: bool
-) -> Prepared:
+) -> Select[Any]:
     """Return the query for a list in the order of a moment, the last first: every page has one or two."""
     kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
     query = select(*(_ENTRY if entries else conversations.c)).where(kept)
@@ -97,7 +97,7 @@ def _list_of(
         query = query.where(tuple_(moment, conversations.c.id) >= _cursor("until"))
     if of_person:
         query = query.where(of_whom(bindparam("person", type_=Integer), of_few=bool(pinned)))
-    return Prepared(query.order_by(moment.desc(), conversations.c.id.desc()).limit(bindparam("limit")))
+    return query.order_by(moment.desc(), conversations.c.id.desc()).limit(bindparam("limit"))
 
 
 def _cursor(name: str) -> Tuple:
@@ -142,7 +142,7 @@ class ConversationManager:
             person = person_of(connection)
             query = _list_of(moment, before is not None, False, pinned, False, person is not None)
             asked = {"limit": limit, "person": person} | _cursor_params("before", before)
-            return _conversations_of(connection, query.mappings(connection, asked))
+            return _conversations_of(connection, connection.execute(query, asked).mappings().all())
 
     def entries(
         self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool
@@ -156,7 +156,7 @@ class ConversationManager:
             query = _list_of(_LATEST, before is not None, until is not None, pinned, True, person is not None)
             asked = {"limit": limit, "person": person}
             asked |= _cursor_params("before", before) | _cursor_params("until", until)
-            return [ListedConversation(*row) for row in query.rows(connection, asked)]
+            return [ListedConversation(*row) for row in connection.execute(query, asked)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
         """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
@@ -257,7 +257,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         "new_scope": scope.as_dict(),
         "new_listed": listed,
     }
-    ((conversation_id,),) = _INSERT.rows(connection, made)
+    ((conversation_id,),) = connection.execute(_INSERT, made).all()
     return int(conversation_id)
 
 
@@ -267,10 +267,10 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     Raises ConversationNotFound, of which ConversationDeleted is a kind.
     """
     asked = {"conversation": conversation_id, "person": person_of(connection)}
-    rows = (_LOCKED if lock else _CONVERSATION).mappings(connection, asked)
-    if not rows:
+    row = connection.execute(_LOCKED if lock else _CONVERSATION, asked).mappings().first()
+    if row is None:
         raise not_found(connection, conversation_id)
-    return rows[0]
+    return row
 
 
 def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:

@@ -9,10 +9,9 @@ from sqlalchemy import Connection, bindparam, select
 from rag_assistant.history.references import keeps
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
 
-_HIDDEN_BEFORE = Prepared(
+_HIDDEN_BEFORE = (
     select(turns.c.number, turns.c.excluded)
     .where(turns.c.conversation_id == bindparam("conversation"), HIDDEN)
     .where(turns.c.excluded | turns.c.erased_at.is_not(None))
@@ -47,7 +46,7 @@ class CorrectionStore:
     def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
         """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
         asked = {"conversation": answered[0].conversation_id, "before": max(turn.number for turn in answered)}
-        hidden = _HIDDEN_BEFORE.rows(connection, asked)
+        hidden = connection.execute(_HIDDEN_BEFORE, asked).all()
         if not hidden:
             return []
         body = receipts.c.body

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Integer, bindparam, case, false, func, or_, select, update
+from sqlalchemy import Connection, Integer, Update, bindparam, case, false, func, or_, select, update
 
-from rag_assistant.storage.prepared import Prepared, set_values
+from rag_assistant.storage.database import set_values
 from rag_assistant.storage.tables import (
     HELD,
     HIDDEN,
@@ -35,27 +35,27 @@ WHY_HIDDEN = case(
 )
 
 MORE_MESSAGES = {f"{role}_messages": conversations.c[f"{role}_messages"] + bindparam(f"more_{role}") for role in ROLES}
-_MESSAGES_IN = Prepared(
+_MESSAGES_IN = (
     select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
 )
 _OWN = turns.c.conversation_id == bindparam("conversation")
 _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
 _BETWEEN = turns.c.number.between(bindparam("first"), bindparam("last"))
 _COUNTED = func.count(), func.coalesce(func.sum(turns.c.message_count), 0)
-_VISIBLE = Prepared(select(*_COUNTED).where(_OWN, turns.c.visible, _BETWEEN))
-_HELD = Prepared(select(*_COUNTED).where(_OWN, HELD, _BETWEEN))
+_VISIBLE = select(*_COUNTED).where(_OWN, turns.c.visible, _BETWEEN)
+_HELD = select(*_COUNTED).where(_OWN, HELD, _BETWEEN)
 # What a person took out of the turns before one.
-_HIDDEN_ANSWERS = Prepared(select(*_COUNTED).where(_OWN, HIDDEN, ANSWERED, turns.c.number < bindparam("before")))
+_HIDDEN_ANSWERS = select(*_COUNTED).where(_OWN, HIDDEN, ANSWERED, turns.c.number < bindparam("before"))
 _LEFT_OUT = (
     _OWN, turns.c.number >= bindparam("first"), turns.c.number < bindparam("end"), HIDDEN, turns.c.status != "running"
 )  # fmt: skip
-_LISTED = Prepared(
+_LISTED = (
     select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
     .where(*_LEFT_OUT)
     .order_by(turns.c.number.desc())
     .limit(bindparam("limit"))
 )
-_BEFORE_THOSE = Prepared(
+_BEFORE_THOSE = (
     select(
         WHY_HIDDEN,
         func.count(),
@@ -66,10 +66,10 @@ _BEFORE_THOSE = Prepared(
     .where(*_LEFT_OUT)
     .group_by(WHY_HIDDEN)
 )
-_ROW = Prepared(select(conversations).where(conversations.c.id == bindparam("conversation")))
-_COUNT_MESSAGES = Prepared(update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES))
-_COVERED = Prepared(select(summaries.c.covered).where(summaries.c.id == bindparam("summary")))
-_CHANGED = Prepared(
+_ROW = select(conversations).where(conversations.c.id == bindparam("conversation"))
+_COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
+_COVERED = select(summaries.c.covered).where(summaries.c.id == bindparam("summary"))
+_CHANGED = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"))
     .values(changes=conversations.c.changes + 1)
@@ -161,15 +161,14 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 
 def _row(connection: Connection, conversation_id: int) -> dict[str, Any]:
-    (row,) = _ROW.mappings(connection, {"conversation": conversation_id})
-    return row
+    return {**connection.execute(_ROW, {"conversation": conversation_id}).mappings().one()}
 
 
 def _keep(connection: Connection, conversation_id: int, visible_before: VisibleBefore) -> None:
     row = _row(connection, conversation_id)
     _mark_held(connection, row)
     set_values(connection, conversations, conversation_id, counted(connection, row, visible_before))
-    _CHANGED.run(connection, {"conversation": conversation_id})
+    connection.execute(_CHANGED, {"conversation": conversation_id})
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
@@ -182,17 +181,17 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
     view = {"conversation": row["id"], "context_start": row["context_start"], "view_start": row["view_start"]}
     for n, (first, last) in enumerate(covered):
         view |= {f"first_{n}": first, f"last_{n}": last}
-    release.run(connection, view)
-    hold_marked.run(connection, view)
+    connection.execute(release, view)
+    connection.execute(hold_marked, view)
     starts = [row["context_start"], *(last + 1 for _, last in covered)]
     ends = [*(first - 1 for first, _ in covered), row["view_start"] - 1]
     for first, last in zip(starts, ends, strict=True):
         if first <= last:
-            hold_passed_over.run(connection, view | {"first": first, "last": last})
+            connection.execute(hold_passed_over, view | {"first": first, "last": last})
 
 
 @cache
-def _marking(runs: int) -> tuple[Prepared, Prepared, Prepared]:
+def _marking(runs: int) -> tuple[Update, Update, Update]:
     """Return what takes the mark off turns, and sets it on those that a person marked, and on those in a gap.
 
     A summary stands for so many runs of turns.
@@ -204,21 +203,21 @@ def _marking(runs: int) -> tuple[Prepared, Prepared, Prepared]:
     held = turns.c.visible & (number >= bindparam("context_start")) & (MARKED | passed_over)
     hold = update(turns).where(_OWN, ~turns.c.held, held).values(held=True)
     return (
-        Prepared(update(turns).where(_OWN, HELD, ~held).values(held=False)),
-        Prepared(hold.where(MARKED)),
-        Prepared(hold.where(_BETWEEN)),
+        update(turns).where(_OWN, HELD, ~held).values(held=False),
+        hold.where(MARKED),
+        hold.where(_BETWEEN),
     )
 
 
 def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
     """Return how many messages each role has in a turn."""
-    return dict.fromkeys(ROLES, 0) | dict(_MESSAGES_IN.rows(connection, {"turn": turn_id}))
+    return dict.fromkeys(ROLES, 0) | dict(connection.execute(_MESSAGES_IN, {"turn": turn_id}).all())
 
 
 def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
     """Count the messages of a turn that is over for its conversation; take them off with the ``sign`` -1."""
     more = {f"more_{role}": sign * count for role, count in messages_in(connection, turn_id).items()}
-    _COUNT_MESSAGES.run(connection, {"turn": turn_id} | more)
+    connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
 
 
 def counted(connection: Connection, row: Mapping[str, Any], visible_before: VisibleBefore) -> dict[str, Any]:
@@ -245,7 +244,7 @@ def counted(connection: Connection, row: Mapping[str, Any], visible_before: Visi
 
 def _hidden_answers(connection: Connection, conversation_id: int, before: int) -> Sum:
     """Return how much a person took out of the turns before a number."""
-    return _sum(_HIDDEN_ANSWERS.rows(connection, {"conversation": conversation_id, "before": before}))
+    return _sum(connection.execute(_HIDDEN_ANSWERS, {"conversation": conversation_id, "before": before}).all())
 
 
 def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:
@@ -267,11 +266,11 @@ def _hidden_runs(connection: Connection, conversation_id: int, first: int, end: 
     Of those before them, a run for each reason.
     """
     asked = {"conversation": conversation_id, "first": first, "end": end, "limit": MAX_HIDDEN_LISTED}
-    listed = _LISTED.rows(connection, asked)
+    listed = connection.execute(_LISTED, asked).all()
     runs = [_run(reason, Sum(1, message_count), number, number) for number, message_count, reason in reversed(listed)]
     if len(listed) < MAX_HIDDEN_LISTED:
         return runs
-    earlier = _BEFORE_THOSE.rows(connection, asked | {"end": listed[-1][0]})
+    earlier = connection.execute(_BEFORE_THOSE, asked | {"end": listed[-1][0]}).all()
     return [_run(reason, Sum(count, int(said)), start, last) for reason, count, said, start, last in earlier] + runs
 
 
@@ -279,19 +278,19 @@ def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]
     """Return the numbers of the turns that a summary stands for, as runs of [first, last]."""
     if summary_id is None:
         return []
-    ((runs,),) = _COVERED.rows(connection, {"summary": summary_id})
+    ((runs,),) = connection.execute(_COVERED, {"summary": summary_id}).all()
     covered: list[list[int]] = runs
     return covered
 
 
 def _visible(connection: Connection, conversation_id: int, first: int, last: int) -> Sum:
     """Return how much the model could see of the turns from number ``first`` to ``last``."""
-    return _sum(_VISIBLE.rows(connection, {"conversation": conversation_id, "first": first, "last": last}))
+    return _sum(connection.execute(_VISIBLE, {"conversation": conversation_id, "first": first, "last": last}).all())
 
 
 def _held(connection: Connection, conversation_id: int, first: int, last: int) -> Sum:
     """Return how much is held of the turns from number ``first`` to ``last``."""
-    return _sum(_HELD.rows(connection, {"conversation": conversation_id, "first": first, "last": last}))
+    return _sum(connection.execute(_HELD, {"conversation": conversation_id, "first": first, "last": last}).all())
 
 
 def _sum(rows: Sequence[Any]) -> Sum:

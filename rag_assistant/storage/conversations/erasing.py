@@ -19,9 +19,8 @@ from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_
 from rag_assistant.storage.conversations.sent_turns import later_turns_with
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off, with_version
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of
 from rag_assistant.storage.tables import (
     answer_parts,
@@ -53,35 +52,33 @@ ERASED: dict[str, Any] = {
     "versions": 1,
 }
 
-_CONVERSATION = Prepared(
+_CONVERSATION = (
     select(conversations)
     .where(
         conversations.c.id == select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
     )
     .with_for_update()
 )
-_ORIGIN = Prepared(select(turns.c.origin_id).where(turns.c.id == bindparam("turn")))
-_SAME = Prepared(
+_ORIGIN = select(turns.c.origin_id).where(turns.c.id == bindparam("turn"))
+_SAME = (
     select(turns.c.id)
     .where(or_(turns.c.id == bindparam("origin"), turns.c.origin_id == bindparam("origin")))
     .order_by(turns.c.conversation_id)
 )
-_LATER = Prepared(
+_LATER = (
     select(turns, receipts.c.body)
     .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
     .where(turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers"))
     .order_by(turns.c.number)
 )
-_COVERED = Prepared(
-    select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
-)
-_CHANGES = Prepared(
+_COVERED = select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
+_CHANGES = (
     select(history_changes)
     .where(history_changes.c.conversation_id == bindparam("conversation"))
     .order_by(history_changes.c.id.desc())
 )
 _FORGET = [
-    Prepared(delete(table).where(table.c.turn_id == bindparam("turn")))
+    delete(table).where(table.c.turn_id == bindparam("turn"))
     for table in (messages, answer_parts, answer_versions, ratings)
 ]
 
@@ -119,7 +116,7 @@ class TurnEraser:
         changed = _take_out_of_later_turns(connection, turn, reader)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
         for forget in _FORGET:
-            forget.run(connection, {"turn": turn_id})
+            connection.execute(forget, {"turn": turn_id})
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
         for block in {block_of(turn.conversation_id, number) for number in (turn.number, *changed)}:
@@ -145,13 +142,13 @@ class TurnEraser:
 
 def _copies_of(connection: Connection, turn_id: int) -> list[int]:
     """Return the ids of a turn and of all turns that are copies of the same one, conversation by conversation."""
-    ((origin,),) = _ORIGIN.rows(connection, {"turn": turn_id})
-    return [copy_id for (copy_id,) in _SAME.rows(connection, {"origin": origin or turn_id})]
+    ((origin,),) = connection.execute(_ORIGIN, {"turn": turn_id}).all()
+    return [copy_id for (copy_id,) in connection.execute(_SAME, {"origin": origin or turn_id})]
 
 
 def _conversation_of(connection: Connection, turn_id: int) -> Row:
     """Return the row of a turn's conversation, also of one in the trash, locked against other writers."""
-    (row,) = _CONVERSATION.mappings(connection, {"turn": turn_id})
+    (row,) = connection.execute(_CONVERSATION, {"turn": turn_id}).mappings().all()
     return row
 
 
@@ -163,7 +160,7 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
     own = {"conversation": turn.conversation_id}
     gone = {
         summary_id
-        for summary_id, covered in _COVERED.rows(connection, own)
+        for summary_id, covered in connection.execute(_COVERED, own).all()
         if any(first <= turn.number <= last for first, last in covered)
     }
     later = _without(gone, {name: conversation[name] for name in VIEW})
@@ -171,7 +168,7 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
         set_values(connection, conversations, turn.conversation_id, later)
     if gone:
         connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
-    for change in _CHANGES.mappings(connection, own):
+    for change in connection.execute(_CHANGES, own).mappings():
         before = _without(gone, change["before"])
         about_summary = change["kind"] in ("compact", "edit summary") and _same_view(before, later)
         here = history_changes.c.id == change["id"]
@@ -198,7 +195,7 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: Receipt
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     for start in range(0, len(numbers), TURNS_AT_ONCE):
         some = {"conversation": turn.conversation_id, "numbers": numbers[start : start + TURNS_AT_ONCE]}
-        rows = _LATER.mappings(connection, some)
+        rows = connection.execute(_LATER, some).mappings().all()
         kept = list(zip(as_turns(connection, rows), (row["body"] for row in rows), strict=True))
         reader.read_ahead(kept)
         for later, body in kept:
@@ -221,7 +218,7 @@ def _take_out_of_answer(
 def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn) -> None:
     """Take a turn out of what is kept of the requests of answers that do not stand in their turn."""
     query = select(answer_versions).where(answer_versions.c.turn_id == later.id)
-    for row in connection.execute(query).mappings().all():
+    for row in connection.execute(query).mappings():
         search, body = reader.without(turn.number, with_version(connection, later, row), row["receipt"])
         this = answer_versions.c.turn_id == later.id, answer_versions.c.version == row["version"]
         kept = {"figures": row["figures"] | {"search": search}, "receipt": body}

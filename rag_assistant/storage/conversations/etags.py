@@ -22,6 +22,6 @@ class Etags:
         """Return the tag of a conversation, as HTTP spells it. Raises ConversationNotFound."""
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
-            branches = list(map(tuple, BRANCHES.rows(connection, {"origin": conversation_id})))
+            branches = list(map(tuple, connection.execute(BRANCHES, {"origin": conversation_id})))
         state = repr((sorted(row.items()), branches))
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'

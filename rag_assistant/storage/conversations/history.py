@@ -39,10 +39,9 @@ from rag_assistant.storage.conversations.windows import (
     WINDOW_AND_HELD,
     past_turns,
 )
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -59,20 +58,18 @@ _LAST_CHANGE = (
     .order_by(history_changes.c.id.desc())
     .limit(1)
 )
-_LAST_KIND = Prepared(_LAST_CHANGE.with_only_columns(history_changes.c.kind))
-_RUNNING = Prepared(
-    select(turns.c.number).where(turns.c.conversation_id == bindparam("conversation"), turns.c.status == "running")
+_LAST_KIND = _LAST_CHANGE.with_only_columns(history_changes.c.kind)
+_RUNNING = select(turns.c.number).where(
+    turns.c.conversation_id == bindparam("conversation"), turns.c.status == "running"
 )
-_LAST_FIGURES = Prepared(
+_LAST_FIGURES = (
     select(turns.c.history)
     .where(turns.c.conversation_id == bindparam("conversation"))
     .order_by(turns.c.number.desc())
     .limit(2)
 )
-_CITED = Prepared(
-    select(turns.c.number, turns.c.sources).where(
-        turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers")
-    )
+_CITED = select(turns.c.number, turns.c.sources).where(
+    turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers")
 )
 # The turns that the model does not see, and may be told of.
 _IS_UNSEEN = (
@@ -82,7 +79,7 @@ _IS_UNSEEN = (
     ~one_of(turns.c.number, "seen"),
 )
 _UNSEEN = SomeRows(TURN_WORDS, lambda turn_id: exists().where(turns.c.id == turn_id, *_IS_UNSEEN))
-_UNSEEN_IDS = Prepared(select(turns.c.id).where(*_IS_UNSEEN).limit(FEW))
+_UNSEEN_IDS = select(turns.c.id).where(*_IS_UNSEEN).limit(FEW)
 
 
 class HistoryStore:
@@ -110,14 +107,14 @@ class HistoryStore:
         if conversation.held_turns:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
-            rows = query.rows(connection, params)
+            rows = connection.execute(query, params).all()
             return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
-            rows = WHOLE_WITH_MARKS.rows(connection, params)
+            rows = connection.execute(WHOLE_WITH_MARKS, params).all()
             return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
@@ -137,7 +134,7 @@ class HistoryStore:
     def last_passage_tokens(self, conversation_id: int) -> int:
         """Return how many tokens the passages took of the last answer; of the one before, where that has no figures."""
         with self._database.read() as connection:
-            figures = [history for (history,) in _LAST_FIGURES.rows(connection, {"conversation": conversation_id})]
+            figures = [history for (history,) in connection.execute(_LAST_FIGURES, {"conversation": conversation_id})]
         return next((int(history["tokens"]["passages"]) for history in figures if history), 0)
 
     def related(
@@ -151,7 +148,7 @@ class HistoryStore:
             return []
         with self._database.read() as connection:
             asked = {"conversation": conversation.id, "before": before, "seen": seen}
-            unseen = {turn_id for (turn_id,) in _UNSEEN_IDS.rows(connection, asked)}
+            unseen = {turn_id for (turn_id,) in connection.execute(_UNSEEN_IDS, asked)}
             if not unseen:
                 return []
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
@@ -168,7 +165,7 @@ class HistoryStore:
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""
         with self._database.read() as connection:
-            found = _CITED.rows(connection, {"conversation": conversation.id, "numbers": numbers})
+            found = connection.execute(_CITED, {"conversation": conversation.id, "numbers": numbers}).all()
             loaded = load_sources(connection, conversation.id, found, cited=True)
         return {number: sources for (number, _), sources in zip(found, loaded, strict=True)}
 
@@ -272,7 +269,9 @@ class HistoryStore:
     def last_change(self, conversation_id: int) -> str | None:
         """Return the kind of the change that ``undo`` would take back."""
         with self._database.read() as connection:
-            return next((kind for (kind,) in _LAST_KIND.rows(connection, {"conversation": conversation_id})), None)
+            return next(
+                (kind for (kind,) in connection.execute(_LAST_KIND, {"conversation": conversation_id}).all()), None
+            )
 
     def decide(self, conversation_id: int, until_turn: int) -> None:
         """Remember that a person agreed that turns up to ``until_turn`` are left out."""
@@ -326,7 +325,7 @@ def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) ->
 
 def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
     """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
-    found = [number for (number,) in _RUNNING.rows(connection, {"conversation": row["id"]})]
+    found = [number for (number,) in connection.execute(_RUNNING, {"conversation": row["id"]})]
     if found and found != [running]:
         raise ConversationBusy(row["id"])
 

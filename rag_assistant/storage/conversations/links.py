@@ -9,10 +9,9 @@ from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.storage.accounts.credentials import hash_of
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import conversation_links, conversations, now, people
 
-_LINKS = Prepared(
+_LINKS = (
     select(conversation_links)
     .where(conversation_links.c.conversation_id == bindparam("conversation"))
     .order_by(conversation_links.c.id)
@@ -37,7 +36,7 @@ class ConversationLinkStore:
         """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            return [_link_of(row) for row in _LINKS.mappings(connection, {"conversation": conversation_id})]
+            return [_link_of(row) for row in connection.execute(_LINKS, {"conversation": conversation_id}).mappings()]
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
         """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""

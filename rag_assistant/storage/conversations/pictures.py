@@ -9,13 +9,12 @@ from sqlalchemy import Connection, select
 
 from rag_assistant.history.references import key_of
 from rag_assistant.records import DataUrl, Message, with_pictures
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import OF_BLOCK, Block, keep_texts
 from rag_assistant.storage.tables import messages, turns
 
 # Where a message's row has the keys of its pictures.
 IMAGES = "images"
-_EXTRAS = Prepared(
+_EXTRAS = (
     select(messages.c.extra)
     .join(turns, turns.c.id == messages.c.turn_id)
     .where(OF_BLOCK, messages.c.position == 0, messages.c.extra.is_not(None))
@@ -41,5 +40,5 @@ def message_of(
 
 def keys_of_pictures(connection: Connection, block: Block) -> set[str]:
     """Return the keys of all pictures of the turns of a block."""
-    rows = _EXTRAS.rows(connection, block.as_params())
+    rows = connection.execute(_EXTRAS, block.as_params()).all()
     return {key for (extra,) in rows for key in (extra or {}).get(IMAGES, ())}

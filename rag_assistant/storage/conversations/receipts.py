@@ -16,7 +16,6 @@ from rag_assistant.storage.conversations.pictures import keys_of_pictures, messa
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import (
     OF_BLOCK,
     Block,
@@ -30,8 +29,8 @@ from rag_assistant.storage.sent_texts import (
 from rag_assistant.storage.tables import answer_versions, messages, receipts, turns
 
 _OWN = turns.c.conversation_id == bindparam("conversation")
-_VERSIONS = Prepared(select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1))
-_SAID = Prepared(
+_VERSIONS = select(turns.c.number, turns.c.version).where(_OWN, turns.c.version > 1)
+_SAID = (
     select(turns.c.number, turns.c.version, messages.c.role, messages.c.content, messages.c.extra)
     .join_from(turns, messages, messages.c.turn_id == turns.c.id)
     .where(_OWN, one_of(turns.c.number, "numbers"))
@@ -43,18 +42,16 @@ _OTHER_VERSION = (
     .where(_OWN, turns.c.number == bindparam("number"), answer_versions.c.version == bindparam("version"))
 )
 _BODY = select(receipts.c.body).where(receipts.c.turn_id == bindparam("turn"))
-_KEEP = Prepared(
-    text(
-        "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
-        "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
-    ).bindparams(bindparam("body", type_=receipts.c.body.type))
-)
-_OF_TURNS = Prepared(
+_KEEP = text(
+    "INSERT INTO receipts (turn_id, body) VALUES (:turn, :body) "
+    "ON CONFLICT (turn_id) DO UPDATE SET body = excluded.body"
+).bindparams(bindparam("body", type_=receipts.c.body.type))
+_OF_TURNS = (
     select(turns.c.sources, receipts.c.body)
     .join(receipts, receipts.c.turn_id == turns.c.id, isouter=True)
     .where(OF_BLOCK)
 )
-_OF_VERSIONS = Prepared(
+_OF_VERSIONS = (
     select(answer_versions.c.figures["sources"], answer_versions.c.receipt)
     .join_from(turns, answer_versions, turns.c.id == answer_versions.c.turn_id)
     .where(OF_BLOCK)
@@ -71,7 +68,7 @@ def keep_receipt(
 ) -> None:
     """Keep the receipt of a turn and the texts of its sources, in the place of those that it has."""
     own = {"conversation": turn.conversation_id}
-    versions = dict(_VERSIONS.rows(connection, own)) if past or recalled else {}
+    versions = dict(connection.execute(_VERSIONS, own).all()) if past or recalled else {}
     body, texts, turns_found = packed(receipt, turn, past, recalled, versions)
     keep_texts(connection, block_of_turn(turn), texts | texts_of(turn.sources), turn.sources)
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
@@ -82,7 +79,7 @@ def keep_receipt(
 
 def keep_body(connection: Connection, turn_id: int, body: Receipt) -> None:
     """Keep a receipt that is packed, in the place of the one that a turn has."""
-    _KEEP.run(connection, {"turn": turn_id, "body": body})
+    connection.execute(_KEEP, {"turn": turn_id, "body": body})
 
 
 def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
@@ -98,7 +95,7 @@ def collect_texts(connection: Connection, block: Block) -> None:
     used = keys_of_pictures(connection, block)
     text_of = partial(reader.text, block)
     for query in (_OF_TURNS, _OF_VERSIONS):
-        for sources, body in query.rows(connection, block.as_params()):
+        for sources, body in connection.execute(query, block.as_params()):
             used.update(keys_in(sources))
             used.update(key for key in references_in(body, text_of) if isinstance(key, str))
     drop_texts(connection, block, used)
@@ -180,7 +177,7 @@ class ReceiptReader:
         for start in range(0, len(numbers), NUMBERS_AT_ONCE):
             some = {"conversation": self._conversation_id, "numbers": numbers[start : start + NUMBERS_AT_ONCE]}
             found: dict[tuple[int, int], list[Message]] = {}
-            for number, version, role, content, extra in _SAID.rows(self._connection, some):
+            for number, version, role, content, extra in self._connection.execute(_SAID, some):
                 picture_of = partial(self.text, block_of(self._conversation_id, number))
                 found.setdefault((number, version), []).append(message_of(role, content, extra, picture_of))
             self._said |= found

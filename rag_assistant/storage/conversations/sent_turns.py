@@ -14,25 +14,20 @@ from sqlalchemy import Connection, literal, select, text
 
 from rag_assistant.history.erasing import Run, search_without, turns_in
 from rag_assistant.records import MAX_INT32
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import sent_turns
 
-_INSERT = Prepared(
-    text(
-        "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) "
-        "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
-    )
+_INSERT = text(
+    "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) "
+    "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
 )
 # With how many turns before it a run of each magnitude that holds a turn may begin.
 _REACHES = ", ".join(f"({magnitude}, {(1 << magnitude) - 2})" for magnitude in range(1, MAX_INT32.bit_length() + 1))
-_HOLDING = Prepared(
-    text(
-        # SQLite reads what stands before CROSS JOIN first.
-        f"WITH magnitudes (magnitude, reach) AS (VALUES {_REACHES}) "  # noqa: S608 - numbers of ours
-        "SELECT DISTINCT number FROM magnitudes CROSS JOIN sent_turns "
-        "WHERE conversation_id = :conversation AND sent_turns.magnitude = magnitudes.magnitude "
-        "AND first_turn BETWEEN :turn - reach AND :turn AND last_turn >= :turn ORDER BY number"
-    )
+_HOLDING = text(
+    # SQLite reads what stands before CROSS JOIN first.
+    f"WITH magnitudes (magnitude, reach) AS (VALUES {_REACHES}) "  # noqa: S608 - numbers of ours
+    "SELECT DISTINCT number FROM magnitudes CROSS JOIN sent_turns "
+    "WHERE conversation_id = :conversation AND sent_turns.magnitude = magnitudes.magnitude "
+    "AND first_turn BETWEEN :turn - reach AND :turn AND last_turn >= :turn ORDER BY number"
 )
 
 
@@ -41,7 +36,7 @@ def keep_sent_turns(connection: Connection, conversation_id: int, number: int, r
     own = {"conversation": conversation_id, "number": number}
     rows = [own | {"magnitude": (last - first + 1).bit_length(), "first": first, "last": last} for first, last in runs]
     if rows:
-        _INSERT.run(connection, *rows)
+        connection.execute(_INSERT, rows)
 
 
 def keep_leaning(
@@ -59,7 +54,7 @@ def keep_leaning(
 
 def later_turns_with(connection: Connection, conversation_id: int, number: int) -> list[int]:
     """Return the numbers of the later turns that may hold something of turn ``number``."""
-    rows = _HOLDING.rows(connection, {"conversation": conversation_id, "turn": number})
+    rows = connection.execute(_HOLDING, {"conversation": conversation_id, "turn": number}).all()
     return [later for (later,) in rows]
 
 

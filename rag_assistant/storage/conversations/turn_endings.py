@@ -14,7 +14,6 @@ from rag_assistant.storage.conversations.counters import MORE_MESSAGES, Recount,
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import as_kept, block_of, keep_texts, texts_of
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
@@ -22,7 +21,7 @@ from rag_assistant.storage.tables import answer_parts, conversations, messages, 
 MAX_INDEXED_CHARS = 200_000
 
 _LOCK = select(conversations.c.id).where(conversations.c.id == bindparam("conversation")).with_for_update()
-_END = Prepared(
+_END = (
     update(turns)
     .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
     .values(
@@ -44,7 +43,7 @@ _END = Prepared(
     .returning(turns.c.message_count)
 )
 _PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
-_COUNT = Prepared(
+_COUNT = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"))
     .values(
@@ -55,14 +54,14 @@ _COUNT = Prepared(
         listed=conversations.c.listed | bindparam("answered"),
     )
 )
-_DROP_PARTS = Prepared(delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn")))
+_DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
 _COUNT_MESSAGES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
     .values(message_count=turns.c.message_count + bindparam("more"))
     .returning(turns.c.message_count)
 )
-INSERT_MESSAGE = Prepared(insert(messages))
+INSERT_MESSAGE = insert(messages)
 
 
 def lock_conversation(connection: Connection, conversation_id: int) -> None:
@@ -91,8 +90,8 @@ def end_turn(
     error_type, error_message = error or (None, None)
     wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
-    counted = _END.rows(
-        connection,
+    counted = connection.execute(
+        _END,
         {
             "turn": turn.id,
             "present_owner": owner,
@@ -111,22 +110,22 @@ def end_turn(
             "moment": moment,
             "more": int(bool(answer)),
         },
-    )
+    ).all()
     if not counted:
         return load_turn(connection, turn.id)
     keep_texts(connection, block_of(turn.conversation_id, turn.number), texts_of(turn.sources), turn.sources)
     if turn.history is None:  # There is no receipt: it was not announced.
         keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
-    _DROP_PARTS.run(connection, {"turn": turn.id})
+    connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
         ((count,),) = counted
-        INSERT_MESSAGE.run(connection, message_row(turn.id, count - 1, "assistant", answer))
+        connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     said = messages_in(connection, turn.id)
     more = {"more_turns": int(visible), "more_messages": sum(said.values()) * visible, "answered": status != "failed"}
     of_roles = {f"more_{role}": count for role, count in said.items()}
-    _COUNT.run(connection, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
+    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
     if turn.waiting is not None or turn.pinned or not visible:
         confirmed = [load_turn(connection, turn.confirms_turn)] if purged and turn.confirms_turn else []
         counters = Recount(connection, turn.conversation_id, *(one.number for one in confirmed))
@@ -157,7 +156,7 @@ def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message
     for position, message in enumerate(said, count - len(said)):
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
         rows.append(message_row(turn_id, position, message["role"], message.get("content"), extra or None))
-    INSERT_MESSAGE.run(connection, *rows)
+    connection.execute(INSERT_MESSAGE, rows)
 
 
 def message_row(

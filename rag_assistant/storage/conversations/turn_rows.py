@@ -19,21 +19,20 @@ from rag_assistant.storage.conversations.pictures import IMAGES
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import PERSON
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
 _ONE = select(turns).where(turns.c.id == bindparam("turn"))
-_TURN = Prepared(_ONE)
-_TURN_OF_PERSON = Prepared(
-    _ONE.where(exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.person_id == PERSON))
+_TURN = _ONE
+_TURN_OF_PERSON = _ONE.where(
+    exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.person_id == PERSON)
 )
-_SAID = Prepared(
+_SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
     .where(one_of(messages.c.turn_id, "turns"))
     .order_by(messages.c.turn_id, messages.c.position)
 )
-_RATED = Prepared(select(ratings).where(one_of(ratings.c.turn_id, "turns")))
+_RATED = select(ratings).where(one_of(ratings.c.turn_id, "turns"))
 _PARTS = (
     select(answer_parts.c.text).where(answer_parts.c.turn_id == bindparam("turn")).order_by(answer_parts.c.position)
 )
@@ -43,7 +42,7 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
     """Return one turn; the answer of a running one is what is committed so far. Raises TurnNotFound."""
     person = person_of(connection)
     query = _TURN if person is None else _TURN_OF_PERSON
-    rows = query.mappings(connection, {"turn": turn_id, "person": person})
+    rows = connection.execute(query, {"turn": turn_id, "person": person}).mappings().all()
     if not rows:
         raise TurnNotFound(turn_id)
     return as_turns(connection, rows)[0]
@@ -53,9 +52,9 @@ def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
     """Return the records of rows, in their order."""
     rows = list(rows)
     said: dict[int, list[Message]] = {row["id"]: [] for row in rows}
-    for turn_id, role, content, extra in _SAID.rows(connection, {"turns": list(said)}):
+    for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
         said[turn_id].append({"role": role, "content": content} | (extra or {}))
-    rated = {row["turn_id"]: row for row in _RATED.mappings(connection, {"turns": list(said)})}
+    rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(said)}).mappings()}
     found: dict[int, tuple[Source, ...]] = {}
     for conversation_id in {row["conversation_id"] for row in rows if row["sources"]}:
         own = [row for row in rows if row["conversation_id"] == conversation_id]

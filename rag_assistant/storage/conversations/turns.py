@@ -65,7 +65,6 @@ from rag_assistant.storage.conversations.versions import (
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, key_of
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import as_kept, block_of
 from rag_assistant.storage.tables import conversations, now, turns
 
@@ -75,13 +74,13 @@ TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was saved; try again.")
 
-_PAGE = Prepared(
+_PAGE = (
     select(turns)
     .where(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
     .order_by(turns.c.number.desc())
     .limit(bindparam("limit"))
 )
-_NEXT_NUMBER = Prepared(
+_NEXT_NUMBER = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
     .values(
@@ -99,17 +98,13 @@ _NEXT_NUMBER = Prepared(
 _OF_NEW_TURN = (
     "conversation_id number status visible owner request idempotency_key request_hash message_count notes created_at"
 ).split()
-_INSERT_TURN = Prepared(
-    insert(turns).values({name: bindparam(f"new_{name}") for name in _OF_NEW_TURN}).returning(turns.c.id)
-)
+_INSERT_TURN = insert(turns).values({name: bindparam(f"new_{name}") for name in _OF_NEW_TURN}).returning(turns.c.id)
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
-_STOPPED = Prepared(
-    select(turns.c.id).where(
-        turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
-    )
+_STOPPED = select(turns.c.id).where(
+    turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
 )
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
-_KEEP_FIGURES = Prepared(
+_KEEP_FIGURES = (
     update(turns)
     .where(*_RUNS_HERE)
     .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
@@ -176,7 +171,7 @@ class TurnStore:
             "moment": moment,
             "interactive": question.interactive,
         }
-        numbered = _NEXT_NUMBER.mappings(connection, next_one)
+        numbered = connection.execute(_NEXT_NUMBER, next_one).mappings().all()
         if not numbered:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, numbered[0])
@@ -194,10 +189,10 @@ class TurnStore:
             "new_notes": [],
             "new_created_at": moment,
         }
-        ((turn_id,),) = _INSERT_TURN.rows(connection, new)
+        ((turn_id,),) = connection.execute(_INSERT_TURN, new).all()
         images = keep_pictures(connection, block_of(conversation_id, conversation.turns), question.images)
         extra = {IMAGES: images} if images else None
-        INSERT_MESSAGE.run(connection, message_row(turn_id, 0, "user", question.text, extra))
+        connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text, extra))
         turn = Turn(
             id=turn_id,
             conversation_id=conversation_id,
@@ -275,7 +270,7 @@ class TurnStore:
                 "new_model": turn.model,
                 "new_notes": list(turn.notes),
             }
-            if not _KEEP_FIGURES.run(connection, kept):
+            if not connection.execute(_KEEP_FIGURES, kept).rowcount:
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt, past, recalled)
 
@@ -319,7 +314,7 @@ class TurnStore:
     def stops_requested(self) -> list[int]:
         """Return the running turns of ours that were stopped through another process."""
         with self._database.read() as connection:
-            return [turn_id for (turn_id,) in _STOPPED.rows(connection, {"present_owner": self.owner})]
+            return [turn_id for (turn_id,) in connection.execute(_STOPPED, {"present_owner": self.owner})]
 
     def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
         """End the running turns whose process has died, and return them.
@@ -352,7 +347,7 @@ class TurnStore:
         asked = {"conversation": conversation_id, "before": MAX_INT32 if before is None else before, "limit": limit}
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            return as_turns(connection, reversed(_PAGE.mappings(connection, asked)))
+            return as_turns(connection, reversed(connection.execute(_PAGE, asked).mappings().all()))
 
     def every(self, conversation_id: int) -> Iterator[Turn]:
         """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""

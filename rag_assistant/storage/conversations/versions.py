@@ -14,9 +14,8 @@ from rag_assistant.storage.conversations.conversations import Row, load_conversa
 from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.prepared import Prepared, set_values
 from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
 
@@ -35,8 +34,8 @@ ABOUT_THE_ANSWER: dict[str, Any] = {
 
 
 _FORGET = (
-    Prepared(delete(receipts).where(receipts.c.turn_id == bindparam("turn"))),
-    Prepared(delete(messages).where(messages.c.turn_id == bindparam("turn"), messages.c.position > 0)),
+    delete(receipts).where(receipts.c.turn_id == bindparam("turn")),
+    delete(messages).where(messages.c.turn_id == bindparam("turn"), messages.c.position > 0),
 )
 
 
@@ -129,7 +128,7 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     fresh = ABOUT_THE_ANSWER | unanswered | values
     set_values(connection, turns, turn_id, fresh)
     for forget in _FORGET:
-        forget.run(connection, {"turn": turn_id})
+        connection.execute(forget, {"turn": turn_id})
     TURN_WORDS.drop_one(connection, turn_id)
 
 

@@ -9,7 +9,6 @@ from sqlalchemy import Select, Subquery, bindparam, false, null, select, union
 
 from rag_assistant.records import Message, PastTurn
 from rag_assistant.storage.conversations.pictures import IMAGES, message_of
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import HELD, messages, turns
 
 
@@ -51,11 +50,9 @@ def _and_held(newest: Select[Any]) -> Subquery:
     return union(select(newest.subquery().c.id), held).subquery()
 
 
-WINDOW, WHOLE = (Prepared(_messages_of(_newest(limited).subquery())) for limited in (True, False))
-WINDOW_AND_HELD, WHOLE_AND_HELD = (
-    Prepared(_messages_with_marks(_and_held(_newest(limited)))) for limited in (True, False)
-)
-WHOLE_WITH_MARKS = Prepared(_messages_with_marks(_newest(limited=False).subquery()))
+WINDOW, WHOLE = (_messages_of(_newest(limited).subquery()) for limited in (True, False))
+WINDOW_AND_HELD, WHOLE_AND_HELD = (_messages_with_marks(_and_held(_newest(limited))) for limited in (True, False))
+WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 
 def past_turns(rows: Sequence[Any], load: Callable[[Iterable[tuple[int, str]]], Mapping[str, str]]) -> list[PastTurn]:

@@ -15,7 +15,6 @@ from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import READABLE, readable, readable_by_person, reads_everything
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
@@ -25,10 +24,11 @@ MAX_GAP_CHARS = 12
 NOWHERE = -1
 
 # What every question needs, built once: to build a statement costs more than to run it.
-_PASSAGES = Prepared(
+_PASSAGES = (
     select(
-        *(chunks.c[name] for name in ("id", "document_id", "start", "end", "text", "page", "section", "gap")),
-        documents.c.name,
+        chunks.c.id.label("chunk_id"),
+        *(chunks.c[name] for name in ("document_id", "start", "end", "text", "page", "section", "gap")),
+        documents.c.name.label("document"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
     .where(one_of(chunks.c.id, "chunks"), documents.c.replaces.is_(None), READABLE)
@@ -49,10 +49,10 @@ _NEWEST = (
     .order_by(documents.c.id.desc())
     .limit(bindparam("limit"))
 )
-_BEGINNINGS, _BEGINNINGS_OF_PERSON = Prepared(_NEWEST), Prepared(_NEWEST.where(readable_by_person(documents.c.id)))
+_BEGINNINGS, _BEGINNINGS_OF_PERSON = _NEWEST, _NEWEST.where(readable_by_person(documents.c.id))
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
-_PENDING = Prepared(
-    select(chunks.c.id).where(chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None))))
+_PENDING = select(chunks.c.id).where(
+    chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
 )
 
 
@@ -104,13 +104,9 @@ class ChunkStore:
         """
         with self._database.read() as connection:
             asked = {"chunks": list(scores), "person": person_of(connection)}
-            rows = {row[0]: row for row in _PASSAGES.rows(connection, asked)}
-        found = []
-        for chunk_id, score in scores.items():
-            if chunk_id in rows:
-                _, document_id, start, end, text, page, section, gap, name = rows[chunk_id]
-                found.append(Passage(chunk_id, document_id, name, start, end, text, page, score, section, gap))
-        return found
+            rows = connection.execute(_PASSAGES, asked).mappings()
+            found = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
+        return [found[chunk_id] for chunk_id in scores if chunk_id in found]
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
@@ -122,7 +118,7 @@ class ChunkStore:
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
         with self._database.read() as connection:
-            return {chunk_id for (chunk_id,) in _PENDING.rows(connection)}
+            return {chunk_id for (chunk_id,) in connection.execute(_PENDING)}
 
     def next_to_index(self, after: int) -> int | None:
         """Return the first document behind ``after`` whose words are to be indexed."""
@@ -177,7 +173,7 @@ class ChunkStore:
         with self._database.read() as connection:
             person = person_of(connection)
             query = _BEGINNINGS if person is None else _BEGINNINGS_OF_PERSON
-            rows = query.rows(connection, {"limit": limit, "chars": chars, "person": person})
+            rows = connection.execute(query, {"limit": limit, "chars": chars, "person": person}).all()
             return [text for (text,) in rows]
 
     def section_at(self, document_id: int, position: int) -> str | None:

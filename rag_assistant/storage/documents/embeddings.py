@@ -12,10 +12,9 @@ from sqlalchemy.exc import IntegrityError
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
-_SERVING = Prepared(select(embedders).where(embedders.c.active))
+_SERVING = select(embedders).where(embedders.c.active)
 
 
 class EmbeddingStore:
@@ -32,7 +31,7 @@ class EmbeddingStore:
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` while there is none yet."""
         with self._database.read() as connection:
-            rows = _SERVING.rows(connection)
+            rows = connection.execute(_SERVING).all()
         return _as_known(rows[0]) if rows else None
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
@@ -160,7 +159,7 @@ def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
         .where(embeddings.c.chunk_id.in_(chunk_ids))
         .group_by(embeddings.c.embedder)
     )
-    for key, count in connection.execute(lost).all():
+    for key, count in connection.execute(lost):
         own = embedders.c.key == key
         connection.execute(update(embedders).where(own).values(deletions=embedders.c.deletions + count))
 

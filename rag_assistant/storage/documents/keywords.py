@@ -13,17 +13,14 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import reads_everything
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, word_changes
 
 # Each language is one look into the index, however many chunks are in it.
-STATE = Prepared(
-    text(
-        "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
-        "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
-        "WHERE found.language IS NOT NULL) SELECT language, (SELECT max(id) FROM chunks), "
-        "(SELECT coalesce(max(id), 0) FROM word_changes) FROM found WHERE language IS NOT NULL"
-    )
+STATE = text(
+    "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
+    "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
+    "WHERE found.language IS NOT NULL) SELECT language, (SELECT max(id) FROM chunks), "
+    "(SELECT coalesce(max(id), 0) FROM word_changes) FROM found WHERE language IS NOT NULL"
 )
 # An index in memory that is further behind than so many changes reads all words again.
 MAX_CHANGES_KEPT = 10_000
@@ -50,7 +47,7 @@ class KeywordIndex:
     def state(self) -> KeywordState:
         """Return what is indexed now."""
         with self._database.read() as connection:
-            rows = STATE.rows(connection)
+            rows = connection.execute(STATE).all()
         if not rows:
             return KeywordState()
         return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if self._database.is_sqlite else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, cached_property
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,10 +23,9 @@ from rag_assistant.storage.full_text import holds
 from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.id_ranges import IdRanges, ranges_of
 from rag_assistant.storage.ownership import IN_THEIR_LIBRARIES, readable
-from rag_assistant.storage.prepared import Prepared
 from rag_assistant.storage.tables import chunks, document_tags, documents
 
-_CHUNKS_OF = Prepared(select(chunks.c.id).where(one_of(chunks.c.document_id, "documents")).order_by(chunks.c.id))
+_CHUNKS_OF = select(chunks.c.id).where(one_of(chunks.c.document_id, "documents")).order_by(chunks.c.id)
 
 
 class ChunksInScope:
@@ -49,7 +49,7 @@ class ChunksInScope:
                 elif first is not None:  # Others came between as they were kept, or the count is wrong.
                     scattered.append(document_id)
             if scattered:
-                ranges += ranges_of([one for (one,) in _CHUNKS_OF.rows(connection, {"documents": scattered})])
+                ranges += ranges_of([one for (one,) in connection.execute(_CHUNKS_OF, {"documents": scattered})])
         return IdRanges.of(ranges)
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
@@ -64,7 +64,7 @@ class ChunksInScope:
     def _documents(self, connection: Connection) -> Sequence[tuple[int, int, int | None, int]]:
         person, named, tags = person_of(connection), self._scope.document_ids, self._scope.tags
         statement = _documents_with_chunks(of_person=person is not None, named=bool(named), tagged=bool(tags))
-        return statement.rows(connection, {"person": person, "documents": named, "tags": tags})
+        return connection.execute(statement, {"person": person, "documents": named, "tags": tags}).all()
 
     def _query(self, connection: Connection) -> Select[int]:
         return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
@@ -82,7 +82,7 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
 
 
 @cache
-def _documents_with_chunks(*, of_person: bool, named: bool, tagged: bool) -> Prepared:
+def _documents_with_chunks(*, of_person: bool, named: bool, tagged: bool) -> Select[Any]:
     """Return what reads the id of each document of a scope, how many chunks it has, and the first and last of these.
 
     The chunks of a document were kept in the order of their positions.
@@ -98,7 +98,7 @@ def _documents_with_chunks(*, of_person: bool, named: bool, tagged: bool) -> Pre
     own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
     first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
     last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
-    return Prepared(select(documents.c.id, documents.c.chunks, first, last).where(true(), *conditions))
+    return select(documents.c.id, documents.c.chunks, first, last).where(true(), *conditions)
 
 
 def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:

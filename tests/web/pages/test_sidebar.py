@@ -2,18 +2,17 @@
 
 import re
 import threading
-from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import update
+from sqlalchemy import Engine, update
 
 from rag_assistant.services import Services
-from rag_assistant.storage import database
 from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
+from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post
 from tests.web.pages.conversation_rows import fill, older, rows
@@ -117,23 +116,20 @@ def test_the_open_conversation_stands_in_its_place_in_every_part(client: FlaskCl
     assert rows(client.get("/conversations?part=1&open=999").text)[:2] == [1, 2]
 
 
-def test_the_list_reads_no_row_that_it_does_not_show(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_reads_no_row_that_it_does_not_show(services: Services) -> None:
     fill(services, 200, listed=False)
-    statements: list[str] = []
+    statements: list[tuple[str, Any]] = []
     here = threading.current_thread()  # The queues of the library have threads of their own.
 
-    transaction = database._Transaction
+    def executed(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
+        if threading.current_thread() is here and statement.startswith("SELECT"):
+            statements.append((statement, parameters))
 
-    def traced(connection: Any, begin: str) -> AbstractContextManager[None]:
-        if threading.current_thread() is here:
-            database.driver_of(connection).set_trace_callback(statements.append)
-        return transaction(connection, begin)
-
-    monkeypatch.setattr(database, "_Transaction", traced)
-    assert services.conversations.entries(51, pinned=False) == []
-    statement = next(one for one in statements if one.startswith("SELECT"))
+    with listening(Engine, "before_cursor_execute", executed):
+        assert services.conversations.entries(51, pinned=False) == []
+    ((statement, parameters),) = statements
     with services.database.read() as connection:
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
     assert [row[-1] for row in plan] == [
         "SEARCH conversations USING INDEX ix_conversations_listed (listed=? AND deleted_at=?)"
     ]
