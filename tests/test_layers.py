@@ -86,7 +86,7 @@ HOMES = {
     "openai": ("llm",),
     "authlib": ("accounts",),
     "joserfc": ("accounts",),
-    "httpx2": ("llm", "accounts", "cli"),
+    "httpx2": ("llm", "accounts", "cli", "runtime"),
     "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),

@@ -1,26 +1,25 @@
 """Fetch a page of the public net for somebody, and nothing else: no address of this machine or of those around it.
 
-A name is resolved once for each connection, every address that it has is checked, and the connection goes to one of
-those (so that a name which means something else a moment later gains nothing). Redirects are followed here, each one
-checked like the first address. No proxy, no cookies and no credentials are used. It ends in time, however slowly what
-comes drips, and within a size; what is compressed is refused, since its size says nothing.
+A name is resolved once for each request, every address that it has is checked, and the request goes to one of those (so
+that a name which means something else a moment later gains nothing). Redirects are followed here, each one checked like
+the first address. No proxy, no cookies and no credentials are used. It ends in time, however slowly what comes drips,
+and within a size; what is compressed is refused, since its size says nothing.
 """
 
 from __future__ import annotations
 
-import http.client
 import re
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
+import httpx2
 from msgspec import Struct
 
 from rag_assistant import __version__
@@ -33,15 +32,12 @@ MAX_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 # For everything together: names, redirects, the whole page.
 MAX_SECONDS = 30.0
-BYTES_AT_ONCE = 1 << 16
 BYTES_IN_MEMORY = 1 << 20
 PORTS = {"http": 80, "https": 443}
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 
 # Return the addresses of a name and a port.
 Resolve = Callable[[str, int], list[str]]
-# Open a connection to an address and a port within a time.
-Connect = Callable[[str, int, float], socket.socket]
 
 
 class Fetched(Struct, frozen=True):
@@ -59,138 +55,134 @@ def resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 
-def connect(address: str, port: int, seconds: float) -> socket.socket:
-    """Open a connection to a numeric address."""
-    return socket.create_connection((address, port), seconds)
+def network() -> httpx2.BaseTransport:
+    """Return the way to the network, past any proxy."""
+    return httpx2.HTTPTransport(verify=_tls(), trust_env=False)
 
 
 class PublicHttp:
-    """Fetches pages. ``resolve`` and ``connect`` are the ways to the network, and there are no others."""
+    """Fetches pages. ``resolve`` and ``network`` are the ways out, and there are no others."""
 
     def __init__(
-        self, resolve: Resolve = resolve, connect: Connect = connect, max_seconds: float = MAX_SECONDS
+        self,
+        resolve: Resolve = resolve,
+        network: Callable[[], httpx2.BaseTransport] = network,
+        max_seconds: float = MAX_SECONDS,
     ) -> None:
         self._resolve = resolve
-        self._connect = connect
+        self._network = network
         self._max_seconds = max_seconds
 
     @contextmanager
     def fetch(self, url: str, ports: Collection[int], max_mb: int, accept: str) -> Iterator[Fetched]:
         """Fetch what is at an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
         deadline = _Deadline(self._max_seconds)
+        headers = {
+            "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
+        }  # fmt: skip
+        guard = _Guard(self._resolve, self._network(), deadline)
         with closing(deadline), SpooledTemporaryFile(max_size=BYTES_IN_MEMORY) as content:
             try:
-                fetched = self._follow(url, ports, max_mb, accept, deadline, content)
-            except (OSError, http.client.HTTPException, ValueError) as error:
+                with httpx2.Client(transport=guard, headers=headers, timeout=self._max_seconds) as client:
+                    fetched = _follow(client, url, ports, max_mb, content)
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
                 if deadline.is_over:
                     raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.") from error
                 raise PageNotFetched(f"{url} could not be fetched: {_reason(error)}.") from error
+            if deadline.is_over:
+                raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.")
             content.seek(0)
             yield fetched
 
-    def _follow(
-        self, url: str, ports: Collection[int], max_mb: int, accept: str, deadline: _Deadline, content: IO[bytes]
-    ) -> Fetched:
-        for _ in range(MAX_REDIRECTS + 1):
-            parts = checked_address(url, ports)
-            connection = _Connection(parts, self._open, deadline)
-            with closing(connection):
-                connection.request("GET", urlunsplit(("", "", parts.path or "/", parts.query, "")), headers={
-                    "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
-                })  # fmt: skip
-                with connection.getresponse() as response:
-                    if response.status not in REDIRECTS:
-                        _receive(response, url, max_mb, deadline, content)
-                        headers = response.headers
-                        return Fetched(url, headers.get_content_type(), headers.get_content_charset(), content)
-                    location = response.getheader("Location")
-            if not location:
-                raise PageNotFetched(f"{url} answers {response.status} without saying where to go.")
-            url = urljoin(url, location)
-        raise PageNotFetched(f"There are more than {MAX_REDIRECTS} redirects; the last one leads to {url[:200]}.")
 
-    def _open(self, host: str, port: int, deadline: _Deadline) -> socket.socket:
-        """Return a connection to one of the addresses of a name, of which none may be anything but public.
+def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int, content: IO[bytes]) -> Fetched:
+    for _ in range(MAX_REDIRECTS + 1):
+        url = urlunsplit(checked_address(url, ports))
+        client.cookies.clear()
+        with client.stream("GET", url) as response:
+            if response.status_code not in REDIRECTS:
+                _receive(response, url, max_mb, content)
+                media_type = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
+                return Fetched(url, media_type, response.charset_encoding, content)
+            location = response.headers.get("Location")
+        if not location:
+            raise PageNotFetched(f"{url} answers {response.status_code} without saying where to go.")
+        url = urljoin(url, location)
+    raise PageNotFetched(f"There are more than {MAX_REDIRECTS} redirects; the last one leads to {url[:200]}.")
+
+
+class _Guard(httpx2.BaseTransport):
+    """Sends each request to an address of its host, none of which may be anything but public."""
+
+    def __init__(self, resolve: Resolve, network: httpx2.BaseTransport, deadline: _Deadline) -> None:
+        self._resolve = resolve
+        self._network = network
+        self._deadline = deadline
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request.
 
         What a name of the house means is not told: it is refused in the same words as a name that means nothing.
         """
+        host = request.url.host
         try:
-            addresses = self._resolve(host, port)
+            addresses = self._resolve(host, request.url.port or PORTS[request.url.scheme])
         except (OSError, UnicodeError):
             addresses = []
         if not addresses or not all(map(is_public, addresses)):
             raise AddressRefused(f"{host} has no public address. Pages are fetched from the public net alone.")
-        failed: OSError | None = None
+        # The headers and the certificate are still those of the host.
+        more = request.extensions | {"sni_hostname": host, "trace": self._deadline.watch}
+        failed: Exception | None = None
         for address in addresses:
+            url = request.url.copy_with(host=address)
             try:
-                return self._connect(address, port, deadline.seconds_left())
-            except OSError as error:
+                return self._network.handle_request(
+                    httpx2.Request("GET", url, headers=request.headers, extensions=more)
+                )
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
                 failed = error
         raise failed or OSError("no address answers")
 
+    def close(self) -> None:
+        """Close what is open."""
+        self._network.close()
+
 
 class _Deadline:
-    """Ends a connection when its time is over, whatever it waits for."""
+    """Ends connections when its time is over, whatever they wait for."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-        self._socket: socket.socket | None = None
+        self._connections: list[socket.socket] = []
+        self._changing = threading.Lock()
+        self.is_over = False
         self._timer = threading.Timer(seconds, self._cut)
         self._timer.daemon = True
         self._timer.start()
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the time is over."""
-        return time.monotonic() >= self._end
-
-    def seconds_left(self) -> float:
-        """Return what is left of the time. Raises TimeoutError if that is nothing."""
+    def watch(self, event: str, info: dict[str, Any]) -> None:
+        """Take note of a new connection. Raises TimeoutError if the time is over."""
+        if event == "connection.connect_tcp.complete":
+            # A copy lives on when TLS takes the connection over, and what is cut is the same connection.
+            connection = info["return_value"].get_extra_info("socket").dup()
+            with self._changing:
+                self._connections.append(connection)
         if self.is_over:
             raise TimeoutError
-        return max(0.01, self._end - time.monotonic())
-
-    def watch(self, connection: socket.socket) -> None:
-        """Cut this connection when the time is over."""
-        self._socket = connection
-        if self.is_over:
-            self._cut()
 
     def close(self) -> None:
         """Watch no longer."""
         self._timer.cancel()
+        with self._changing:
+            while self._connections:
+                self._connections.pop().close()
 
     def _cut(self) -> None:
-        if self._socket is not None:
-            with suppress(OSError):
-                # Of a connection in TLS, too, the plain one beneath it.
-                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-
-class _Connection(http.client.HTTPConnection):
-    """A connection that is opened through the guard."""
-
-    def __init__(
-        self,
-        parts: SplitResult,
-        open_socket: Callable[[str, int, _Deadline], socket.socket],
-        deadline: _Deadline,
-    ) -> None:
-        super().__init__(parts.hostname or "", _port(parts))
-        self.default_port = PORTS[parts.scheme]
-        self._open_socket = open_socket
-        self._deadline = deadline
-        self._is_secure = parts.scheme == "https"
-
-    def connect(self) -> None:
-        self.sock = self._open_socket(self.host, self.port, self._deadline)
-        self.sock.settimeout(None)  # The deadline cuts it.
-        self._deadline.watch(self.sock)
-        if self._is_secure:
-            secure = _tls().wrap_socket(self.sock, server_hostname=self.host, do_handshake_on_connect=False)
-            self.sock = secure
-            self._deadline.watch(secure)
-            secure.do_handshake()
+        with self._changing:
+            self.is_over = True
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 @cache
@@ -212,7 +204,8 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
         parts = urlsplit(url)
         port = _port(parts) if parts.scheme in PORTS else 0
         host = _host(parts.hostname or "")
-    except (ValueError, UnicodeError) as error:
+        httpx2.URL(scheme="http", host=host)
+    except (ValueError, UnicodeError, httpx2.InvalidURL) as error:
         raise AddressRefused(f'"{shown}" is not the address of a page, such as https://example.org/page.') from error
     if parts.scheme not in PORTS or not host:
         raise AddressRefused(f'"{shown}" is not the address of a page, such as https://example.org/page.')
@@ -241,34 +234,29 @@ def _port(parts: SplitResult) -> int:
     return PORTS[parts.scheme] if parts.port is None else parts.port
 
 
-def _receive(
-    response: http.client.HTTPResponse, url: str, max_mb: int, deadline: _Deadline, content: IO[bytes]
-) -> None:
+def _receive(response: httpx2.Response, url: str, max_mb: int, content: IO[bytes]) -> None:
     """Keep the content of an answer. Raises PageNotFetched, BodyTooLarge, OSError."""
-    if response.status != http.HTTPStatus.OK:
-        raise PageNotFetched(f"{url} answers {response.status} {response.reason}".rstrip() + ".")
+    if response.status_code != httpx2.codes.OK:
+        raise PageNotFetched(f"{url} answers {response.status_code} {response.reason_phrase}".rstrip() + ".")
     if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
         raise PageNotFetched(f"{url} sends a compressed page, though none was asked for. Such pages are not read.")
-    too_large = BodyTooLarge(f"The page is larger than {max_mb} MB, the largest that is accepted.")
-    if (response.length or 0) > max_mb * 1_000_000:
-        raise too_large
-    size = 0
-    while piece := response.read1(BYTES_AT_ONCE):
-        size += len(piece)
-        if size > max_mb * 1_000_000:
-            raise too_large
-        deadline.seconds_left()
-        content.write(piece)
-    deadline.seconds_left()
-    if response.length:
-        raise ConnectionResetError("the connection broke before the end")
+    size = int(response.headers.get("Content-Length", 0))
+    try:
+        for piece in response.iter_raw():
+            content.write(piece)
+            size = max(size, content.tell())
+            if size > max_mb * 1_000_000:
+                raise BodyTooLarge(f"The page is larger than {max_mb} MB, the largest that is accepted.")
+    except httpx2.RemoteProtocolError as error:
+        raise ConnectionResetError("the connection broke before the end") from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid ({error.verify_message})"
-    if isinstance(error, TimeoutError):
+    if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         return "it does not answer in time"
     if isinstance(error, OSError):
         return error.strerror or str(error) or "the connection broke"
-    return "what it sends is not HTTP"
+    cause = error.__cause__ or error.__context__
+    return _reason(cause) if cause is not None else "what it sends is not HTTP"

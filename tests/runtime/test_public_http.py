@@ -15,8 +15,8 @@ import pytest
 
 from rag_assistant.records import errors
 from rag_assistant.runtime.public_addresses import is_public
-from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp, connect
-from tests.testkit.site import OK, PUBLIC, Answer, Site, leads_to, sends
+from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp
+from tests.testkit.site import OK, PUBLIC, Answer, Rerouted, Site, leads_to, sends
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 
 def fetch(site: Site, url: str = "http://example.org/page", max_mb: int = 1, seconds: float = 5.0) -> bytes:
-    http = PublicHttp(site.resolve, site.connect, seconds)
+    http = PublicHttp(site.resolve, site.network, seconds)
     with http.fetch(url, (80, 443), max_mb, "text/html") as fetched:
         return fetched.content.read()
 
@@ -80,7 +80,7 @@ def test_this_machine_is_not_reached_however_its_name_is_written(site: Site, hos
 def test_a_name_that_means_something_else_a_moment_later_gains_nothing(site: Site) -> None:
     """DNS rebinding: what was checked is what is connected to; the name is not asked for again."""
     answers = [[PUBLIC], ["127.0.0.1"]]
-    http = PublicHttp(lambda host, port: answers.pop(0), site.connect, 5.0)
+    http = PublicHttp(lambda host, port: answers.pop(0), site.network, 5.0)
     site.answers["/a"], site.answers["/b"] = leads_to("/b"), sends(b"a secret")
     with pytest.raises(errors.AddressRefused), http.fetch("http://example.org/a", (80,), 1, "*/*"):
         pass
@@ -220,7 +220,7 @@ def refusing() -> Iterator[int]:
 
 def test_a_server_that_is_away_is_named(site: Site) -> None:
     with refusing() as port:
-        http = PublicHttp(site.resolve, lambda _address, _port, seconds: connect("127.0.0.1", port, seconds), 5.0)
+        http = PublicHttp(site.resolve, lambda: Rerouted(port, []), 5.0)
         with (
             pytest.raises(errors.PageNotFetched, match="Connection refused"),
             http.fetch("http://example.org/", (80,), 1, "*/*"),
@@ -244,7 +244,7 @@ def test_a_certificate_of_somebody_else_is_refused(site: Site, tmp_path: Path) -
         thread = threading.Thread(target=lambda: speaks_tls(listener.accept()[0]), daemon=True)
         thread.start()
         port = listener.getsockname()[1]
-        http = PublicHttp(site.resolve, lambda _address, _port, seconds: connect("127.0.0.1", port, seconds), 5.0)
+        http = PublicHttp(site.resolve, lambda: Rerouted(port, []), 5.0)
         with (
             pytest.raises(errors.PageNotFetched, match="certificate is not valid"),
             http.fetch("https://example.org/", (443,), 1, "*/*"),

@@ -6,6 +6,8 @@ import socket
 import threading
 from collections.abc import Callable
 
+import httpx2
+
 from rag_assistant.runtime.public_addresses import is_public
 
 PUBLIC = "93.184.215.14"
@@ -58,10 +60,24 @@ class Site:
             raise socket.gaierror(socket.EAI_NONAME, "unknown")
         return self.names[host]
 
-    def connect(self, address: str, port: int, seconds: float) -> socket.socket:
+    def network(self) -> httpx2.BaseTransport:
+        return Rerouted(self.port, self.connected)
+
+
+class Rerouted(httpx2.HTTPTransport):
+    """A way to the network on which every public address leads to a port of this machine."""
+
+    def __init__(self, port: int, connected: list[str]) -> None:
+        super().__init__(trust_env=False)
+        self._port = port
+        self._connected = connected
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        address, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
         assert is_public(address), "nothing else may ever be connected to"
-        self.connected.append(f"{address}:{port}")
-        return socket.create_connection(("127.0.0.1", self.port), seconds)
+        self._connected.append(f"{address}:{port}")
+        request.url = request.url.copy_with(host="127.0.0.1", port=self._port)
+        return super().handle_request(request)
 
 
 def sends(content: bytes, head: bytes = OK, length: bool = True) -> Answer:

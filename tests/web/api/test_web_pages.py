@@ -29,7 +29,7 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
 @pytest.fixture
 def site(services: Services) -> Iterator[Site]:
     with closing(Site()) as made:
-        services.web_pages._http = PublicHttp(made.resolve, made.connect, 5.0)
+        services.web_pages._http = PublicHttp(made.resolve, made.network, 5.0)
         yield made
 
 
