@@ -29,7 +29,7 @@ class Commands(click.Group):
         """List the commands without loading them."""
         with formatter.section("Commands"):
             serving = [(name, command.help or "") for name, command in SERVING.items()]
-            formatter.write_dl([*serving, *((name, entry.help) for name, entry in cli.COMMANDS.items())])
+            formatter.write_dl([*serving, *((name, text) for name, (_, text) in cli.COMMANDS.items())])
 
 
 @click.group(cls=Commands, invoke_without_command=True)

@@ -17,9 +17,7 @@ ACTOR = Actor(COMMAND_LINE)
 NAME = click.argument("name")
 
 
-@click.group
-def accounts() -> None:
-    """Manage who may sign in."""
+accounts = click.Group("accounts", help="Manage who may sign in.")
 
 
 @accounts.command

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-import httpx2
 
-from rag_assistant.cli.commands import ApiError
+from rag_assistant.cli.commands import ApiError, Function, opened_services
 from rag_assistant.records import ALONE, Event
 
 if TYPE_CHECKING:
+    import httpx2
+
     from rag_assistant.services import Services
 
+SERVER_VARIABLE, TOKEN_VARIABLE = "RAG_ASSISTANT_SERVER", "RAG_ASSISTANT_TOKEN"
 # An open answer has a sign of life every 15 seconds.
-TIMEOUTS = httpx2.Timeout(60.0, connect=10.0)
+CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 10.0, 60.0
 MAX_CONNECTIONS = 4
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # What a script can tell apart; 2 is a wrong command line.
@@ -102,6 +106,8 @@ class Api:
 
     def _stream_events(self, response: httpx2.Response) -> Iterator[Event]:
         """Yield the events of a stream until it ends or breaks off."""
+        import httpx2
+
         try:
             for one in httpx2.EventSource(response, max_event_size=None):
                 # "error" follows as well: the former name of "failed".
@@ -119,6 +125,8 @@ class Api:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **request: Any
     ) -> Iterator[httpx2.Response]:
         """Send a request and give its answer, unless that is a refusal. Raises ApiError."""
+        import httpx2
+
         if body is not None:  # In ASCII: an argument may hold what is no character.
             request |= {"content": json.dumps(body), "headers": {"Content-Type": "application/json"}}
         try:
@@ -139,6 +147,8 @@ class Api:
 
     def _reason(self, error: BaseException) -> str:
         """Return why a server cannot be reached."""
+        import httpx2
+
         while cause := error.__cause__ or error.__context__:
             error = cause
         match error:
@@ -187,6 +197,8 @@ def api_of_server(url: str, token: str | None) -> Api:
 
     Nor is a proxy of the environment used. Raises click.BadParameter.
     """
+    import httpx2
+
     try:
         parts = httpx2.URL(url)
         usable = parts.scheme in ("http", "https") and parts.host and not parts.query and not parts.userinfo
@@ -201,7 +213,8 @@ def api_of_server(url: str, token: str | None) -> Api:
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     # What the system trusts, also a certificate authority of one's own.
     context = ssl.create_default_context()
-    http = httpx2.Client(base_url=url, headers=headers, timeout=TIMEOUTS, verify=context, trust_env=False)
+    timeout = httpx2.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+    http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, verify=context, trust_env=False)
     return Api(http, has_token=bool(token))
 
 
@@ -210,6 +223,8 @@ def api_here(services: Services) -> Api:
 
     Whoever may run a command on this machine may do everything, as where there are no accounts.
     """
+    import httpx2
+
     from rag_assistant.web import app_of
     from rag_assistant.web.services import IDENTITY
 
@@ -220,3 +235,44 @@ def api_here(services: Services) -> Api:
 
     http = httpx2.Client(base_url="http://localhost", transport=httpx2.WSGITransport(as_owner))
     return Api(http, services)
+
+
+def with_api(*, answers: bool = False) -> Callable[[Function], Function]:
+    """Give a command the API, with the options that name a server; without one, it is that of this installation."""
+    server_option = click.option(
+        "--server", metavar="URL", envvar=SERVER_VARIABLE, help=f"Use this server ({SERVER_VARIABLE})."
+    )
+    token_option = click.option(
+        "--token-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help=f"A file with an API token for it; without one, {TOKEN_VARIABLE} has it.",
+    )
+
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def run(*args: Any, server: str | None, token_file: Path | None, **options: Any) -> None:
+            if server is not None:
+                command(api_of_server(server, read_token(token_file)), *args, **options)
+            elif token_file is not None:
+                raise click.UsageError("--token-file needs --server.")
+            else:
+                with opened_services() as services:
+                    services.start_command(answers=answers)
+                    command(api_here(services), *args, **options)
+
+        return server_option(token_option(run))
+
+    return decorate
+
+
+def read_token(file: Path | None) -> str | None:
+    """Return the API token in a file or in the environment. It is never a word of the command: all could see it."""
+    if file is None:
+        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.BadParameter(f"{file} cannot be read ({getattr(error, 'strerror', None) or 'no text'}).") from error
+    if not token or len(token.split()) != 1 or not token.isascii():
+        raise click.BadParameter(f"{file} must hold an API token and nothing else.")
+    return token

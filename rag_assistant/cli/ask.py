@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from rag_assistant.cli.api import Api, with_api
 from rag_assistant.cli.commands import ID, ApiError
 from rag_assistant.cli.documents import process_pending
-from rag_assistant.cli.server_option import with_api
 from rag_assistant.conversations.commands import commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.presenters.history import seen
@@ -19,9 +19,6 @@ from rag_assistant.presenters.turns import view_sentence
 from rag_assistant.records import Event
 from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
-
-if TYPE_CHECKING:
-    from rag_assistant.cli.api import Api
 
 # A question waits for no more than so many documents, and so long for their embeddings: words find them before.
 MAX_READ_FIRST = 20

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag_assistant.cli.api import Api, with_api
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
-from rag_assistant.cli.server_option import with_api
 from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, SettingsError
 from rag_assistant.records.validation import storable
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
-    from rag_assistant.cli.api import Api
     from rag_assistant.services import Services
 
 # A document as the API lists it.
@@ -33,9 +32,7 @@ DOCUMENT_IDS = click.argument("document_ids", nargs=-1, required=True, type=ID)
 TAGS = click.option("--tag", "tags", multiple=True, help="Tag the documents. Can be given several times.")
 
 
-@click.group
-def documents() -> None:
-    """Manage the library."""
+documents = click.Group("documents", help="Manage the library.")
 
 
 @documents.command

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rag_assistant.cli.api import SERVER_VARIABLE, Api, with_api
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, with_services
-from rag_assistant.cli.server_option import SERVER_VARIABLE, with_api
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.presenters.export import FORMATS
 from rag_assistant.records.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
 
 if TYPE_CHECKING:
-    from rag_assistant.cli.api import Api
     from rag_assistant.services import Services
 
 TURNS_SHOWN = 20
@@ -23,9 +22,7 @@ CONVERSATION = click.argument("conversation", type=ID)
 TURN = click.argument("turn", type=ID, metavar="TURN_ID")
 
 
-@click.group
-def history() -> None:
-    """Conversations, and what the model was sent."""
+history = click.Group("history", help="Conversations, and what the model was sent.")
 
 
 @history.command("list")

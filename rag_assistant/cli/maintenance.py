@@ -65,9 +65,7 @@ def doctor(services: Services, fix: bool) -> None:
     click.echo("Everything is consistent." if not findings else "Everything else is consistent.")
 
 
-@click.group
-def files() -> None:
-    """Manage where uploaded files are kept."""
+files = click.Group("files", help="Manage where uploaded files are kept.")
 
 
 @files.command
@@ -91,9 +89,7 @@ def move(services: Services, source: str | None) -> None:
     click.echo(f"{count} {'file' if count == 1 else 'files'} moved from {origin.address} to {target.address}.")
 
 
-@click.group("db")
-def database() -> None:
-    """Manage the database schema."""
+database = click.Group("db", help="Manage the database schema.")
 
 
 @database.command
@@ -113,7 +109,7 @@ def current(services: Services) -> None:
 
 
 def _program() -> str:
-    """Return how we were called: flask, or rag-assistant."""
+    """Return how we were called: rag-assistant, or python app.py."""
     return click.get_current_context().find_root().info_name or "rag-assistant"
 
 

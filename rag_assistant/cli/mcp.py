@@ -30,7 +30,7 @@ MAX_EMBEDDING_SECONDS = 600.0
 @click.command
 @with_services(answers=True)
 def mcp(services: Services) -> None:
-    """Serve a program that starts this command: the Model Context Protocol on standard input and output."""
+    """Serve a program that starts this command: the Model Context Protocol on standard in- and output."""
     from rag_assistant.web.mcp.protocol import reply_to
     from rag_assistant.web.mcp.tools import AssistantTools
 

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 
-@click.group
-def model() -> None:
-    """Fetch a language model, or test the connected one."""
+model = click.Group("model", help="Fetch a language model, or test the connected one.")
 
 
 @model.command

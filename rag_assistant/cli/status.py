@@ -31,49 +31,39 @@ def status_of(services: Services) -> dict[str, Any]:
     """Return what is so now. What needs the present schema is left out while an upgrade is pending."""
     from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision
 
-    settings = services.settings.current
-    endpoint = services.models.known_endpoint()
+    endpoint, folder = services.models.known_endpoint(), services.data_dir
     schema = current_revision(services.database)
-    found: dict[str, Any] = {
-        "version": __version__,
-        "schema": schema,
-        "upgrade_pending": schema != SCHEMA_REVISION,
-        "settings_file": str(services.settings.path),
-        "data_dir": str(services.data_dir),
-        "in_use": is_locked(services.data_dir),
-        "model": None if endpoint.quotes else {"base_url": endpoint.base_url or None, "model": endpoint.model},
-        "embedder": settings.embedder,
-        "files": services.uploads.store.address,
-        "bytes": file_sizes(services),
-    }
-    return found if found["upgrade_pending"] else found | stored(services, found["bytes"])
-
-
-def file_sizes(services: Services) -> dict[str, int]:
-    """Return the sizes of what lies in the data folder."""
-    folder, sizes = services.data_dir, {}
+    sizes = {}
     if services.database.is_sqlite:
         file = services.database.file
         sizes = {
             "database": size_of(file),
             "database_log": size_of(file.with_name(f"{file.name}-wal")),
-            "copies_before_upgrades": sum(size_of(copy) for copy in services.database.copies),
+            "copies_before_upgrades": sum(map(size_of, services.database.copies)),
         }
-    return sizes | {
-        "original_files": size_of(folder / "uploads"),
-        "chroma_index": size_of(folder / "chroma"),
-        "job_queue": size_of(folder / QUEUE_FILE),
-        "models": size_of(folder / "models"),
+    parts = {"original_files": "uploads", "chroma_index": "chroma", "job_queue": QUEUE_FILE, "models": "models"}
+    sizes |= {part: size_of(folder / name) for part, name in parts.items()}
+    facts: dict[str, Any] = {
+        "version": __version__,
+        "schema": schema,
+        "upgrade_pending": schema != SCHEMA_REVISION,
+        "settings_file": str(services.settings.path),
+        "data_dir": str(folder),
+        "in_use": is_locked(folder),
+        "model": None if endpoint.quotes else {"base_url": endpoint.base_url or None, "model": endpoint.model},
+        "embedder": services.settings.current.embedder,
+        "files": services.uploads.store.address,
+        "bytes": sizes,
     }
+    return facts if facts["upgrade_pending"] else facts | _stored(services, sizes)
 
 
-def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
+def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
     """Return what the database knows; the sizes of its parts lie within ``database``."""
     from rag_assistant.storage.usage import usage_of
 
-    usage = usage_of(services.database)
+    usage, serving = usage_of(services.database), services.embeddings.serving()
     waiting, scheduled = services.library.waiting
-    serving = services.embeddings.serving()
     parts = {"database": usage.database_bytes, "vectors": usage.vectors_bytes, "full_text": usage.full_text_bytes}
     return {
         "bytes": parts | sizes,
@@ -87,36 +77,36 @@ def stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def lines_of(found: dict[str, Any]) -> list[str]:
+def lines_of(facts: dict[str, Any]) -> list[str]:
     """Return the status as a person reads it."""
     lines = {
-        "Version": found["version"],
-        "Schema": f"{found['schema'] or 'none yet'}{', upgraded at the next start' * found['upgrade_pending']}",
-        "Settings": found["settings_file"],
-        "Data": found["data_dir"],
-        "Files": found["files"],
-        "Server": "running (or a command is processing documents)" if found["in_use"] else "not running",
-        "Model": model_line(found["model"]),
-        "Embedder": found["embedder"],
+        "Version": facts["version"],
+        "Schema": f"{facts['schema'] or 'none yet'}{', upgraded at the next start' * facts['upgrade_pending']}",
+        "Settings": facts["settings_file"],
+        "Data": facts["data_dir"],
+        "Files": facts["files"],
+        "Server": "running (or a command is processing documents)" if facts["in_use"] else "not running",
+        "Model": _model_line(facts["model"]),
+        "Embedder": facts["embedder"],
     }
-    if "documents" in found:
-        states = ", ".join(f"{count} {state}" for state, count in sorted(found["documents"].items()))
-        if found["documents_to_index"]:
-            states += f"; {found['documents_to_index']} still to be indexed by keyword after the upgrade"
+    if "documents" in facts:
+        states = ", ".join(f"{count} {state}" for state, count in sorted(facts["documents"].items()))
+        if facts["documents_to_index"]:
+            states += f"; {facts['documents_to_index']} still to be indexed by keyword after the upgrade"
         lines |= {
-            "Conversations": f"{found['conversations']}, {found['conversations_in_trash']} more in the trash; "
-            f"turns: {found['turns']}",
+            "Conversations": f"{facts['conversations']}, {facts['conversations_in_trash']} more in the trash; "
+            f"turns: {facts['turns']}",
             "Documents": states or "none",
-            "Jobs": f"{found['jobs']['waiting']} waiting, {found['jobs']['scheduled']} scheduled for a retry",
+            "Jobs": f"{facts['jobs']['waiting']} waiting, {facts['jobs']['scheduled']} scheduled for a retry",
         }
     lines["Disk"] = ""
-    for name, size in found["bytes"].items():
+    for name, size in facts["bytes"].items():
         label = "of which " * (name in PARTS_OF_THE_DATABASE) + name.replace("_", " ")
         lines[f"  {label}"] = f"{size / MEGABYTE:,.1f} MB"
     return [f"{name:26}{value}".rstrip() for name, value in lines.items()]
 
 
-def model_line(model: dict[str, str | None] | None) -> str:
+def _model_line(model: dict[str, str | None] | None) -> str:
     """Return who answers: an endpoint, a file on this machine, or nobody."""
     if model is None:
         return "none connected; answers are quotes"

@@ -35,11 +35,11 @@ def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str
 
     Each would embed everything for itself, or look in vain for the files of the others.
     """
-    for theirs in others:
+    for other in others:
         for name in NEEDED_BY_ALL:
-            if (other := theirs.get(name)) != own[name]:
+            if (value := other.get(name)) != own[name]:
                 return (
-                    f"{name} is {_shown(own[name])}, but a server on the same database uses {_shown(other)}; all must "
+                    f"{name} is {_shown(own[name])}, but a server on the same database uses {_shown(value)}; all must "
                     "use one. To change it, stop all of them first."
                 )
     return None
@@ -51,11 +51,11 @@ def _shown(value: object) -> str:
 
 def differences(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each setting in which others differ, so that answers depend on who gives them."""
-    found = []
+    sentences = []
     others = list(others)
     for name in [name for name in SHARED if name in own]:
         # Who tells fewer settings is a worker, or of another version.
-        values = {repr(theirs[name]) for theirs in others if name in theirs and theirs[name] != own[name]}
+        values = {repr(other[name]) for other in others if name in other and other[name] != own[name]}
         if values:
-            found.append(f"{name} is {own[name]!r} here and {', '.join(sorted(values))} at another server.")
-    return found
+            sentences.append(f"{name} is {own[name]!r} here and {', '.join(sorted(values))} at another server.")
+    return sentences

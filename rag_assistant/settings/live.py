@@ -110,9 +110,9 @@ class LiveSettings:
         before, after = self.current.model_dump(), loaded.values.model_dump()
         changed = [name for name in after if after[name] != before[name]]
         waiting = tuple(name for name in changed if not is_live(name))
-        kept = {name: before[name] for name in waiting}
+        unchanged = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
-        self._loaded = LoadedSettings(loaded.values.model_copy(update=kept), origins, loaded.notes)
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=unchanged), origins, loaded.notes)
         self._log_notes()
         if changed or self.problem or waiting != self.restart_required:
             self._changes += 1

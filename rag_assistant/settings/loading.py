@@ -175,8 +175,8 @@ def _line_of(name: str, text: str, occurrence: int = 1) -> int:
     """Return the line on which a name stands, for the first or a later time; ``oidc.issuer`` stands behind oidc."""
     outer, _, inner = name.rpartition(".")
     begin = max(0, text.find(json.dumps(outer))) if outer else 0
-    found = list(re.finditer(rf"{re.escape(json.dumps(inner))}\s*:", text[begin:]))
-    return text.count("\n", 0, begin + found[occurrence - 1].start()) + 1 if len(found) >= occurrence else 1
+    matches = list(re.finditer(rf"{re.escape(json.dumps(inner))}\s*:", text[begin:]))
+    return text.count("\n", 0, begin + matches[occurrence - 1].start()) + 1 if len(matches) >= occurrence else 1
 
 
 def _from_environment(name: str, raw: str) -> Any:

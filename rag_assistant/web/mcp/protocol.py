@@ -71,10 +71,10 @@ def reply_to(text: str | bytes, tools: ToolServer, headers: Mapping[str, str] | 
             _check_envelope(message, headers)
         result = _result_of(message, tools, stateless)
     except RpcError as error:
-        told = {"code": error.code, "message": str(error)} | ({"data": error.data} if error.data is not None else {})
+        details = {"code": error.code, "message": str(error)} | ({"data": error.data} if error.data is not None else {})
         # Clients of earlier revisions read the body of a 200 only.
         status = HTTP_STATUS.get(error.code, 400) if stateless or request_id is None else 200
-        return Reply({"jsonrpc": "2.0", "id": request_id, "error": told}, status)
+        return Reply({"jsonrpc": "2.0", "id": request_id, "error": details}, status)
     return Reply({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
@@ -106,8 +106,8 @@ def _is_stateless(message: dict[str, Any], headers: Mapping[str, str] | None) ->
     """Tell whether a request is of the stateless revision, or of one that nobody knows."""
     if message["method"] == "initialize":
         return False
-    told = (headers or {}).get("mcp-protocol-version")
-    return f"{KEY}protocolVersion" in _meta_of(message) or told not in (None, *WITH_HANDSHAKE)
+    version = (headers or {}).get("mcp-protocol-version")
+    return f"{KEY}protocolVersion" in _meta_of(message) or version not in (None, *WITH_HANDSHAKE)
 
 
 def _check_envelope(message: dict[str, Any], headers: Mapping[str, str] | None) -> None:
@@ -148,8 +148,8 @@ def _result_of(message: dict[str, Any], tools: ToolServer, stateless: bool) -> d
     elif stateless and method == "server/discover":
         result = about | {"supportedVersions": [STATELESS, *WITH_HANDSHAKE]} | _fresh()
     elif not stateless and method == "initialize":
-        asked = params.get("protocolVersion")
-        version = asked if asked in WITH_HANDSHAKE else WITH_HANDSHAKE[0]
+        requested = params.get("protocolVersion")
+        version = requested if requested in WITH_HANDSHAKE else WITH_HANDSHAKE[0]
         result = about | {"protocolVersion": version, "serverInfo": SERVER}
     elif not stateless and method == "ping":
         result = {}

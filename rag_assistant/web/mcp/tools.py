@@ -145,19 +145,21 @@ class AssistantTools:
 
     def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:
         """Call what the model may call, too."""
-        found = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
-        passages = number_sources(found.passages)
-        text = "\n".join(part for part in (found.text, passages_text(passages) if passages else "") if part)
-        return _result(text, {"passages": [source_data(one) for one in found.passages]} if passages else None)
+        result = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
+        passages = number_sources(result.passages)
+        text = "\n".join(part for part in (result.text, passages_text(passages) if passages else "") if part)
+        return _result(text, {"passages": [source_data(one) for one in result.passages]} if passages else None)
 
     def _list_conversations(self, arguments: ListConversations) -> dict[str, Any]:
         manager = self._services.conversations
         if arguments.query.strip():
-            found = [hit.conversation for hit in manager.find(query_words(arguments.query), arguments.limit)]
+            conversations = [hit.conversation for hit in manager.find(query_words(arguments.query), arguments.limit)]
         else:
-            found = manager.page(arguments.limit, None)
-        lines = [f"{one.id}: {one.title} ({one.turns} turns)" for one in found]
-        return _result("\n".join(lines) or "There are none.", {"conversations": list(map(conversation_data, found))})
+            conversations = manager.page(arguments.limit, None)
+        lines = [f"{one.id}: {one.title} ({one.turns} turns)" for one in conversations]
+        return _result(
+            "\n".join(lines) or "There are none.", {"conversations": list(map(conversation_data, conversations))}
+        )
 
     def _read_conversation(self, arguments: ReadConversation) -> dict[str, Any]:
         self._services.conversations.get(arguments.conversation_id)
