@@ -87,7 +87,6 @@ HOMES = {
     "authlib": ("accounts",),
     "joserfc": ("accounts",),
     "httpx2": ("llm", "accounts", "cli", "runtime"),
-    "httptools": ("llm",),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),
     "onnxruntime": ("retrieval",),

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.observing import observed
 from rag_assistant.answering.runner import Runner
-from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns, Send
+from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.answering.unkept import unkept_turn, without_store
 from rag_assistant.conversations.pictures import check_pictures
@@ -127,23 +127,21 @@ class Assistant:
         """
         return self._begin(lambda: self._turns.regenerate(turn_id))
 
-    def follow(self, turn_id: int, after: int = 0, send: Send | None = None) -> Iterator[Event | None]:
+    def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
-
-        Text that ``send`` can take past the thread that reads them is not among them.
 
         Raises TurnNotFound at once, not at the first event.
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            return self.follow_live(live, after, send)
+            return self.follow_live(live, after)
         self._turns.get(turn_id)
         return self._follow_stored(turn_id, after)
 
-    def follow_live(self, live: LiveTurn, after: int = 0, send: Send | None = None) -> Iterator[Event | None]:
+    def follow_live(self, live: LiveTurn, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn that is answered here, as ``follow`` does."""
         seconds = HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS
-        return live.follow(after, seconds, send)
+        return live.follow(after, seconds)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
         """Yield the events of a turn from what is stored; one that another process answers is read at each news of it.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.llm.pump import TextSink
+from rag_assistant.llm.client import collect
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import ModelError, cause_alone
 from rag_assistant.retrieval.claims import NUMBER
@@ -61,16 +61,15 @@ def rewrite_query(
         timeout_seconds=TIMEOUT_SECONDS,
     )
     tell("rewriting", "Rewriting your question for the search.")
-    sink, failed = TextSink(), False
+    text = ""
     try:
-        models.stream(endpoint, request, call, sink)
+        text, _ = collect(models.stream(endpoint, request, call))
     except ModelError as error:
         log.warning("The model did not rewrite the question of turn %s: %s", turn.id, cause_alone(str(error)))
-        failed = True
     finally:
         call.restart_deadline()
-    record = {"request": request.as_body(endpoint.model), "answer": sink.text}
-    query = None if failed else _as_query(sink.text)
+    record = {"request": request.as_body(endpoint.model), "answer": text}
+    query = _as_query(text)
     refused = None if query is None else why_refused(turn.question, query, exchanges)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 

@@ -7,7 +7,8 @@ follows) is in assistant.py.
 from __future__ import annotations
 
 import logging
-from functools import partial
+from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -17,10 +18,10 @@ from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request
 from rag_assistant.answering.tools import DELETES, said_yes, with_results
-from rag_assistant.answering.writer import ShownText
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.llm.client import Part, Retrying
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.presenters.turn_events import start_event, state_event, step_events
@@ -239,22 +240,33 @@ class Runner:
         self._announce(built, request)
         searched = self._searched_instead() if may_call else None
 
-        def holds_back(text: str) -> bool:
-            return searched is not None or (may_call and may_be_calls(text))
-
-        said = ShownText(self._deps.writer, self._turn, self._live, holds_back)
+        text, reply = "", ModelReply()  # Text is held until it is clear that it may be shown.
+        shown = ""
+        gap = "\n\n" if self._live.length else ""
         try:
-            reply = self._ask(built, request, said)
+            with closing(self._parts_of(built, request)) as parts:
+                for part in parts:
+                    if isinstance(part, Retrying):
+                        self._tell("waiting", part.why)
+                    elif isinstance(part, ModelReply):
+                        reply = part
+                    else:
+                        text += part
+                        if shown or not (searched is not None or (may_call and may_be_calls(text))):
+                            self._write(gap + text)
+                            shown, text, gap = shown + text, "", ""
             self._learn(reply, request)
-            said.held, calls = self._told_apart(said.held, reply.tool_calls)
-            if searched is not None and said.held.strip() and not calls:
-                said.held = ""
+            text, calls = self._told_apart(text, reply.tool_calls)
+            if searched is not None and text.strip() and not calls:
+                text = ""
                 self._take(searched)
                 self._deps.models.tool_habits.learn_unused(endpoint)
                 raise _NoToolCalled
         finally:
-            said.show_held()
-        return said.shown, calls
+            if text:
+                self._write(gap + text)
+        self._deps.writer.flush(self._live)
+        return shown + text, calls
 
     def _told_apart(self, text: str, calls: ToolCalls) -> tuple[str, ToolCalls]:
         """Return what of a text is said, and the tools that are called, in it or beside it."""
@@ -263,15 +275,13 @@ class Runner:
             self._deps.models.tool_habits.learn_call(self._draft.profile.endpoint)
         return "" if written or (calls and may_be_calls(text)) else text, calls or written
 
-    def _ask(self, built: BuiltRequest, request: ModelRequest, said: ShownText) -> ModelReply:
+    def _parts_of(self, built: BuiltRequest, request: ModelRequest) -> Generator[Part]:
+        """Yield what comes of a request: of a model, or of the documents."""
         endpoint = built.draft.profile.endpoint
-        if not endpoint.quotes:
-            waiting = partial(self._tell, "waiting")
-            return self._deps.models.stream(endpoint, request, self._live.call, said, waiting)
-        for text in self._deps.search.quoted(built.draft, self._live.call, model_failed=self._quotes):
-            said.take(text)
-            said.settle_patiently()
-        return ModelReply()
+        if endpoint.quotes:
+            yield from self._deps.search.quoted(built.draft, self._live.call, model_failed=self._quotes)
+        else:
+            yield from self._deps.models.stream(endpoint, request, self._live.call)
 
     def _announce(self, built: BuiltRequest, request: ModelRequest) -> None:
         """Keep the receipt of what is about to be sent; tell everyone who follows."""
@@ -359,8 +369,11 @@ class Runner:
 
     def _show(self, text: str) -> None:
         """Keep text of the answer, then show it."""
-        self._deps.writer.commit(self._turn, self._live, text)
-        self._live.add(text)
+        self._write(text)
+        self._deps.writer.flush(self._live)
+
+    def _write(self, text: str) -> None:
+        self._deps.writer.write(self._turn, self._live, text)
 
     def _tell(self, state: str, sentence: str) -> None:
         """Tell who follows what is awaited."""

@@ -4,90 +4,71 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from queue import Empty, SimpleQueue
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rag_assistant.records import Event
 
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
-
-
-# Takes text to a reader past the thread that follows for it, without waiting; returns what is left to that thread.
-Send = Callable[[Event], Event | None]
-
-
-class _Follower:
-    """Events for a thread that follows. While that waits, and ``may_send``, text goes past it to its reader."""
-
-    def __init__(self, send: Send | None) -> None:
-        self._send = send
-        self.queue: SimpleQueue[Event] = SimpleQueue()
-        self.may_send = False
-
-    def put(self, event: Event) -> None:
-        """Hand over an event; the lock of the turn is held."""
-        left: Event | None = event
-        if self.may_send and self._send is not None and event.name == "token":
-            left = self._send(event)
-        if left is not None:
-            self.may_send = False
-            self.queue.put(left)
+LAST_EVENTS = ("end", "error")
 
 
 class LiveTurn:
-    """Hands what was committed to everyone who follows. Every follower sees the same text in the same order."""
+    """Hands what was committed to everyone who follows. Every follower sees the same text in the same order.
+
+    ``failure`` is why text could not be committed: no more of it is.
+    """
 
     def __init__(self, call: ModelCall) -> None:
         self.call = call
-        self._lock = threading.Lock()
-        self._followers: list[_Follower] = []
+        self._changed = threading.Condition()
         self._state: Event | None = None
         self._start: Event | None = None
         self._steps: list[Event] = []
         self._parts: list[str] = []
-        self._last: Event | None = None
+        self._log: list[Event] = []
         self.length = 0
+        self.failure: AssistantError | None = None
         self._opened = time.monotonic()
         self.first_text_seconds: float | None = None
         self.ended = threading.Event()
 
     def tell_state(self, state: Event) -> None:
         """Show what is awaited before the answer begins."""
-        with self._lock:
+        with self._changed:
             self._state = state
-            self._hand_out(state)
+            self._show(state)
 
     def begin(self, start: Event) -> None:
         """Show what is known before the first text; who has seen that already gets what changed as an ``update``."""
-        with self._lock:
+        with self._changed:
             known, self._state, self._start = self._start, None, start
             if start != known:
-                self._hand_out(start if known is None else Event("update", start.data))
+                self._show(start if known is None else Event("update", start.data))
 
     def add_step(self, step: Event) -> None:
         """Show a tool call with its result, which has been committed."""
-        with self._lock:
+        with self._changed:
             self._steps.append(step)
-            self._hand_out(step)
+            self._show(step)
 
     def add(self, text: str) -> None:
         """Show text that has been committed; ``length`` is how many characters are shown."""
-        with self._lock:
+        with self._changed:
             if self.first_text_seconds is None:
                 self.first_text_seconds = time.monotonic() - self._opened
             self._parts.append(text)
             self.length += len(text)
-            self._hand_out(Event("token", {"text": text}, self.length))
+            self._show(Event("token", {"text": text}, self.length))
 
     def finish(self, last: Event) -> None:
         """Show the last event; nobody waits any more."""
-        with self._lock:
-            self._last = last
-            self._hand_out(last)
+        with self._changed:
+            self._show(last)
         self.ended.set()
 
     def stop(self) -> None:
@@ -98,65 +79,47 @@ class LiveTurn:
         """Return the whole text so far."""
         return "".join(self._parts)
 
-    def follow(
-        self,
-        after: int = 0,
-        heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS,
-        send: Send | None = None,
-    ) -> Iterator[Event | None]:
+    def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
         """Yield the events of the answer from character ``after`` on, to its end; ``None`` where nothing happens long.
 
-        What came in between two reads comes as one event. Behind the first that is more than a ``state``, text that
-        ``send`` takes is not yielded.
+        What came in between two reads comes as one event.
         """
-        follower = _Follower(send)
-        with self._lock:
-            token = Event("token", {"text": "".join(self._parts)}, self.length)
-            so_far = [self._state, self._start, *self._steps, token, self._last]
-            ended = self._last is not None
-            self._followers.append(follower)
-        try:
-            begun = False
-            for event in _from(after, [event for event in so_far if event is not None]):
-                yield event
-                begun = event.name != "state"
-            while not ended:
-                with self._lock:
-                    follower.may_send = begun and self.length >= after and follower.queue.empty()
-                news = _waiting_in(follower.queue, heartbeat_seconds)
-                with self._lock:
-                    follower.may_send = False
-                    if not news and not follower.queue.empty():
-                        continue  # It came as the wait was over: a heartbeat must not cut what is half sent.
-                ended = bool(news) and news[-1].name in ("end", "error")
-                yield from _from(after, news) if news else (None,)
-                begun = begun or not news or news[-1].name != "state"
-        finally:
-            with self._lock:
-                self._followers.remove(follower)
-
-    def _hand_out(self, event: Event) -> None:
-        """Give an event to all who follow; the lock is held."""
-        for follower in self._followers:
-            follower.put(event)
-
-
-def _waiting_in(queue: SimpleQueue[Event], timeout_seconds: float) -> list[Event]:
-    """Return what waits in a queue, after waiting for it if need be; an empty list if nothing comes for long.
-
-    Neighbouring pieces of text become one, and nothing stands behind a last event.
-    """
-    news: list[Event] = []
-    try:
-        news.append(queue.get(timeout=timeout_seconds))
+        with self._changed:
+            news, seen = self._so_far(), len(self._log)
         while True:
-            event = queue.get_nowait()
-            if event.name == "token" and news[-1].name == "token":
-                text = news.pop().data["text"] + event.data["text"]
-                event = Event("token", {"text": text}, event.position)
-            news.append(event)
-    except Empty:
-        return news
+            yield from _from(after, news)
+            if news and news[-1].name in LAST_EVENTS:
+                return
+            with self._changed:
+                while len(self._log) == seen and self._changed.wait(heartbeat_seconds):
+                    pass
+                news, seen = _joined(self._log[seen:]), len(self._log)
+            if not news:
+                yield None
+
+    def _show(self, event: Event) -> None:
+        """Hand an event to all who follow; the lock is held."""
+        self._log.append(event)
+        self._changed.notify_all()
+
+    def _so_far(self) -> list[Event]:
+        """Return what has been shown, as somebody who comes now needs it."""
+        token = Event("token", {"text": self.text()}, self.length)
+        so_far = [self._state, self._start, *self._steps, token]
+        last = [event for event in self._log[-1:] if event.name in LAST_EVENTS]
+        return [event for event in so_far if event is not None] + last
+
+
+def _joined(events: Iterable[Event]) -> list[Event]:
+    """Return events with neighbouring pieces of text as one."""
+    joined: list[Event] = []
+    for event in events:
+        if event.name == "token" and joined and joined[-1].name == "token":
+            text = joined.pop().data["text"] + event.data["text"]
+            joined.append(Event("token", {"text": text}, event.position))
+        else:
+            joined.append(event)
+    return joined
 
 
 def _from(after: int, events: Iterable[Event]) -> Iterator[Event]:

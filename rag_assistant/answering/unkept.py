@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -28,12 +28,12 @@ NOT_FINISHED = "Something went wrong on the server; see its log for details. Try
 class UnkeptAnswers(AnswerWriter):
     """Ends answers as ever, and keeps nothing of them."""
 
-    def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
-        """Leave text as it is shown."""
+    def write(self, turn: Turn, live: LiveTurn, text: str) -> None:  # noqa: ARG002
+        """Show text."""
+        live.add(text)
 
-    def begin_commit(self, turn: Turn, live: LiveTurn, text: str) -> Callable[[], None]:  # noqa: ARG002
+    def flush(self, live: LiveTurn) -> None:
         """Leave text as it is shown."""
-        return lambda: None
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep no receipt."""

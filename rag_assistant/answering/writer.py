@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.llm.pump import TextSink
 from rag_assistant.presenters.turn_events import last_event
 from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Message, Turn, TurnStatus
-from rag_assistant.records.errors import AnswerStopped, AssistantError, StorageDamaged, StorageFailed
+from rag_assistant.records.errors import AnswerStopped, AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import BuiltRequest
@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETRY_INTERVAL_SECONDS = 1.0
+# After each commit, what comes within a tick is committed and shown together: too short to be seen.
+TICK_SECONDS = 0.01
+RETRY_INTERVAL_SECONDS = 0.5
 COMMIT_TIMEOUT_SECONDS = 30.0
 KEEP_TIMEOUT_SECONDS = 300.0
 LAST_RESORT_INTERVAL_SECONDS = 10.0
+
+# Text that is to be committed, in pieces, with the number of its turn.
+Texts = dict["LiveTurn", tuple[int, list[str]]]
 
 
 class AnswerWriter:
@@ -39,28 +44,67 @@ class AnswerWriter:
         self._turns = turns
         self._answers = answers
         self._closing = threading.Event()
+        self._changed = threading.Condition()
+        self._pending: Texts = {}
+        self._committing: Texts = {}
+        self._thread: threading.Thread | None = None
 
-    def commit(self, turn: Turn, live: LiveTurn, text: str) -> None:
-        """Commit text before it is shown. Where the database is busy or full, try again for a while.
+    def write(self, turn: Turn, live: LiveTurn, text: str) -> None:
+        """Hand text to the next commit; it is shown once it is committed. Raises what became of the text before it."""
+        with self._changed:
+            if live.failure is not None:
+                raise live.failure
+            self._pending.setdefault(live, (turn.id, []))[1].append(text)
+            if self._thread is None or not self._thread.is_alive():  # A forked process has none.
+                self._thread = threading.Thread(target=self._commit_all, name="answer text", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
 
-        Raises StorageFailed.
-        """
-        end = time.monotonic() + COMMIT_TIMEOUT_SECONDS
+    def flush(self, live: LiveTurn) -> None:
+        """Return when all text of an answer is committed and shown. Raises StorageFailed, AnswerTakenOver."""
+        with self._changed:
+            while live in self._pending or live in self._committing:
+                self._changed.wait()
+        if live.failure is not None:
+            raise live.failure
+
+    def _commit_all(self) -> None:
+        """Commit what has come of all answers in one transaction, then show it, again and again."""
         while True:
+            with self._changed:
+                while not self._pending:
+                    self._changed.wait()
+                self._committing, self._pending = self._pending, {}
             try:
-                self._answers.append(turn.id, live.length, text)
-                return
+                self._commit(self._committing)
+            except Exception as error:
+                log.exception("The text of answers could not be committed")
+                _fail(self._committing, error)
+            with self._changed:
+                self._committing = {}
+                self._changed.notify_all()
+            time.sleep(TICK_SECONDS)
+
+    def _commit(self, texts: Texts) -> None:
+        """Commit some texts and show them; where the database is busy or full, try again for a while."""
+        end = time.monotonic() + COMMIT_TIMEOUT_SECONDS
+        while texts:
+            pieces = [(turn_id, live.length, "".join(text)) for live, (turn_id, text) in texts.items()]
+            try:
+                refused = self._answers.append_all(pieces)
             except StorageFailed as error:
-                if isinstance(error, StorageDamaged) or live.call.given_up or time.monotonic() > end:
-                    raise
-                time.sleep(RETRY_INTERVAL_SECONDS)
-
-    def begin_commit(self, turn: Turn, live: LiveTurn, text: str) -> Callable[[], None]:
-        """Put text into the next commit, which many answers share, and return what commits that.
-
-        It tries once. Raises StorageFailed.
-        """
-        return self._answers.add(turn.id, live.length, text)
+                is_over = isinstance(error, StorageDamaged) or time.monotonic() > end
+                given_up = {live: text for live, text in texts.items() if is_over or live.call.given_up}
+                _fail(given_up, error)
+                texts = {live: text for live, text in texts.items() if live not in given_up}
+                time.sleep(RETRY_INTERVAL_SECONDS if texts else 0)
+                continue
+            for live, (turn_id, _), (_, _, text) in zip(texts, texts.values(), pieces, strict=True):
+                if turn_id in refused:
+                    live.failure = AnswerTakenOver()
+                else:
+                    live.add(text)
+            return
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep what is about to be sent to the model, before it is sent; see ``receipt_of``."""
@@ -90,6 +134,8 @@ class AnswerWriter:
 
     def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
         """Keep a turn that did not come to its end: with what is written, if anything is. Raises StorageFailed."""
+        with suppress(AssistantError):
+            self.flush(live)
         status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(live.text())
         log.info("Turn %s %s: %s", turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
@@ -121,59 +167,13 @@ class AnswerWriter:
         self._closing.set()
 
 
-class ShownText(TextSink):
-    """The text that answers a request: committed, then shown. ``held`` is what is not shown yet.
-
-    Nothing is shown as long as ``holds_back`` says so of the text; once some of it is shown, so is the rest.
-    """
-
-    def __init__(self, writer: AnswerWriter, turn: Turn, live: LiveTurn, holds_back: Callable[[str], bool]) -> None:
-        super().__init__()
-        self._writer = writer
-        self._turn = turn
-        self._live = live
-        self._holds_back = holds_back
-        self._gap = "\n\n" if live.length else ""
-        self._shown: list[str] = []
-        self._commit: Callable[[], None] | None = None
-        self.held = ""
-
-    @property
-    def shown(self) -> str:
-        """The text that is shown."""
-        return "".join(self._shown)
-
-    def take(self, text: str) -> None:
-        """Take text, and put it into the next commit if it may be shown."""
-        self._pieces.append(text)
-        self.held += text
-        if self.held and (self._shown or not self._holds_back(self.held)):
-            self._commit = self._writer.begin_commit(self._turn, self._live, self._gap + self.held)
-
-    def settle(self) -> None:
-        """Show what may be shown, once it is committed. Raises StorageFailed."""
-        if self._commit is not None:
-            self._commit()
-            self._tell()
-
-    def settle_patiently(self) -> None:
-        """Do the same, and try for a while. Raises StorageFailed."""
-        try:
-            self.settle()
-        except StorageFailed:
-            self.show_held()
-
-    def show_held(self) -> None:
-        """Commit what is not shown yet, and show it; try for a while. Raises StorageFailed."""
-        if self.held:
-            self._writer.commit(self._turn, self._live, self._gap + self.held)
-            self._tell()
-
-    def _tell(self) -> None:
-        self._commit = None
-        self._live.add(self._gap + self.held)
-        self._shown.append(self.held)
-        self.held = self._gap = ""
+def _fail(texts: Texts, error: Exception) -> None:
+    """Let the answers of some texts know that those could not be committed."""
+    for live in texts:
+        if isinstance(error, AssistantError):
+            live.failure = error
+        else:
+            live.failure = StorageFailed("The text of the answer could not be stored; the server's log says why.")
 
 
 def _status_of(text: str) -> TurnStatus:

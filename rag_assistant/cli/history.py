@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -116,15 +115,8 @@ def replay(turn: int, server: str | None) -> None:
 
 
 def _replay(services: Services, turn: int) -> None:
-    from rag_assistant.llm.pump import TextSink
+    from rag_assistant.llm.client import Retrying
     from rag_assistant.records import ModelRequest
-
-    class Echo(TextSink):
-        """Prints what a model says as it comes."""
-
-        def take(self, text: str) -> None:
-            super().take(text)
-            click.echo(text, nl=False)
 
     body = services.turns.receipt(turn)
     if body is None or "request" not in body:
@@ -134,11 +126,15 @@ def _replay(services: Services, turn: int) -> None:
             f"Part of what turn {turn} sent was erased since, so its exact request can't be sent again."
         )
     call = services.models.new_call()
-    why = partial(click.secho, dim=True, err=True)
     request = ModelRequest.from_body(body["request"])
-    reply = services.models.stream(services.models.endpoint(call), request, call, Echo(), why)
-    for tool in reply.tool_calls:
-        click.echo(f"{tool['function']['name']} {tool['function']['arguments']}")
-    if reply.usage:
-        click.secho(f"\n{json.dumps(reply.usage)}", dim=True, err=True)
+    for part in services.models.stream(services.models.endpoint(call), request, call):
+        if isinstance(part, str):
+            click.echo(part, nl=False)
+        elif isinstance(part, Retrying):
+            click.secho(part.why, dim=True, err=True)
+        else:
+            for tool in part.tool_calls:
+                click.echo(f"{tool['function']['name']} {tool['function']['arguments']}")
+            if part.usage:
+                click.secho(f"\n{json.dumps(part.usage)}", dim=True, err=True)
     click.echo()

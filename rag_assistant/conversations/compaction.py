@@ -13,7 +13,7 @@ from rag_assistant.conversations.extract import EXTRACT, extract, shortened_reco
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
-from rag_assistant.llm.pump import TextSink
+from rag_assistant.llm.client import collect
 from rag_assistant.presenters.history import span_in_words
 from rag_assistant.records import Conversation, ModelRequest, PastTurn, text_in
 from rag_assistant.records.errors import ModelError, ModelFailed, NothingToSummarise, SummaryRejected, cause_alone
@@ -144,10 +144,10 @@ class Compaction:
         source_tokens = sum(estimate_tokens(text) for text in part)
         limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
         request = ModelRequest(tuple(summary_request(part, known)), int(min(limits)), profile.temperature)
-        sink = TextSink()
-        if self._models.stream(profile.endpoint, request, call, sink).tool_calls:
+        text, reply = collect(self._models.stream(profile.endpoint, request, call))
+        if reply.tool_calls:
             raise ModelFailed("The model called a tool instead of writing a summary.")
-        return checked_summary(sink.text, source_tokens, estimate_tokens)
+        return checked_summary(text, source_tokens, estimate_tokens)
 
 
 def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> str:

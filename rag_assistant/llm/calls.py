@@ -83,10 +83,10 @@ class ModelCall:
         self._deadline = None
         self.overdue = None
 
-    def wait_for(self, seconds: float, if_late: str) -> None:
-        """Set how long what is awaited now may take, and what is said if it does not come."""
+    def wait_for(self, seconds: float | None, if_late: str = "") -> None:
+        """Set how long what is awaited now may take, and what is said if it does not come; ``None``: nothing is."""
         self._if_late = if_late
-        self._deadline = time.monotonic() + seconds
+        self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def attach(self, connection: socket.socket) -> None:
         """Name the socket on which the call waits."""
@@ -94,12 +94,6 @@ class ModelCall:
             self._socket = connection
         if self.ended:
             self._hang_up()
-
-    def detach(self, connection: socket.socket) -> None:
-        """Forget a socket that others may wait on from now on."""
-        with self._lock:
-            if self._socket is connection:
-                self._socket = None
 
     def look(self, now: float) -> None:
         """End the call if it is past a deadline."""

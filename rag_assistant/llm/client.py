@@ -1,9 +1,4 @@
-"""Stream an answer from an OpenAI-compatible endpoint.
-
-The SDK's client lists models and gives the headers; a request goes over the connection below it, and its stream is read
-here, line by line, because the SDK's object for each token costs more than all the rest of the server, and its way to
-that connection as much as a search (docs/benchmarks.md).
-"""
+"""Stream an answer from an OpenAI-compatible endpoint, with the SDK; and ask it for its models."""
 
 from __future__ import annotations
 
@@ -11,8 +6,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,10 +16,8 @@ from rag_assistant.llm.calibration import MIN_LIMIT_TOKENS
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import failures_named
-from rag_assistant.llm.pump import StreamPump, TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
-from rag_assistant.llm.sdk import headers_of, load_sdk, sdk_client, status_error
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AnswerTooLong,
@@ -39,10 +31,7 @@ from rag_assistant.records.errors import (
 )
 
 if TYPE_CHECKING:
-    import httpx2
     import openai
-
-    from rag_assistant.llm.transport import Body, SocketTransport
 
 log = logging.getLogger(__name__)
 
@@ -54,16 +43,14 @@ LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
 
-class _Clients(Struct, frozen=True):
-    """How an endpoint is reached: with the SDK, and with the connection below it, which takes questions.
+class Retrying(Struct, frozen=True):
+    """An attempt failed before its first text, and another one follows after a pause; ``why`` is a sentence."""
 
-    ``head`` is how the request of each question begins.
-    """
+    why: str
 
-    sdk: openai.OpenAI
-    transport: SocketTransport
-    question: httpx2.Request
-    head: bytes
+
+# What comes of a request: pieces of text, and at its end the reply; before the first text perhaps why that takes long.
+Part = str | Retrying | ModelReply
 
 
 class ModelClient:
@@ -72,45 +59,41 @@ class ModelClient:
     def __init__(self, deadlines: Callable[[], Deadlines]) -> None:
         self._deadlines = deadlines
         self._watchdog = Watchdog()
-        self._pump = StreamPump()
         self._lock = threading.Lock()
-        self._clients: dict[tuple[str, str | None], _Clients] = {}
+        self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
 
     def warm_up(self) -> None:
         """Load the SDK, so that the first question does not wait for it."""
-        load_sdk()
+        import rag_assistant.llm.sdk  # noqa: F401
 
     def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the connections."""
         with self._lock:
-            for one in self._clients.values():
-                one.transport.close()
+            for client in self._clients.values():
+                client.close()
             self._clients.clear()
 
     def stream(
-        self,
-        endpoint: Endpoint,
-        request: ModelRequest,
-        call: ModelCall,
-        sink: TextSink,
-        on_wait: Callable[[str], None] | None = lambda _sentence: None,
-    ) -> ModelReply:
-        """Give the answer's text to ``sink`` as it comes, and return its tool calls, finish reason and usage.
+        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
+    ) -> Iterator[Part]:
+        """Yield the text of an answer as it comes, and at its end what it ended with.
 
-        Before the first text, a refused connection, a 5xx and a 429 are tried again a few times; ``on_wait`` is told
-        why; with ``None`` nothing is. Raises a ModelError (ContextTooLong and ToolsRefused among them), or
-        AnswerStopped when ``call`` was stopped, and what ``sink`` raises.
+        Before the first text, a refused connection, a 5xx and a 429 are tried again a few times. Raises a ModelError
+        (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was stopped.
         """
         timeout_seconds = self._deadlines().answer
         if request.timeout_seconds is not None:
             timeout_seconds = min(timeout_seconds, request.timeout_seconds)
         call.begin_request(timeout_seconds)
-        attempt = 0
+        attempt, has_text = 0, False
         while True:
             try:
-                return self._attempt(endpoint, request, call, sink)
+                for part in self._attempt(endpoint, request, call):
+                    has_text = True
+                    yield part
+                return
             except (ContextTooLong, AnswerTooLong):
                 raise
             except ModelRefused as error:
@@ -120,10 +103,10 @@ class ModelClient:
                 raise
             except (ModelUnreachable, ModelFailed, ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
-                if sink.text or pause is None or on_wait is None:
+                if has_text or pause is None or not may_retry:
                     raise
                 log.warning("The model failed and is asked again in %s s: %s", pause, error)
-                on_wait(f"{error} Trying again.")
+                yield Retrying(f"{error} Trying again.")
                 _sleep(pause, call)
                 attempt += 1
 
@@ -171,73 +154,66 @@ class ModelClient:
 
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
         """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
-        from rag_assistant.llm.transport import current_call
-
-        current_call.set(call)
         call.wait_for(timeout_seconds, "no list of models arrived")
         with failures_named(endpoint, call), self._watchdog.watching(call):
-            answer = self._to(endpoint).sdk.models.with_raw_response.list()
+            answer = self._client(endpoint, call).models.with_raw_response.list()
             try:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): _limit_in(model) for model in listed}
             except (ValueError, KeyError, TypeError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
 
-    def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, sink: TextSink) -> ModelReply:
+    def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
+        from openai import APIConnectionError, Stream
+
+        from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream
+
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
-
-        def take(text: str) -> None:
-            if text:
-                call.wait_for(deadlines.token, "no more text arrived")
-                sink.take(text)
-
         call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
-        with (
-            failures_named(endpoint, call, lambda: reader.shown),
-            self._watchdog.watching(call),
-            closing(self._open(endpoint, _request_body(endpoint, request), call)) as body,
-        ):
-            if body.is_event_stream:
-                self._pump.run(body, lambda piece: take(reader.feed(piece)), sink)
-                reader.check()
-            else:
-                self._pump.run(body, reader.feed_whole, sink)
-                take(reader.whole_answer())
-                sink.settle_patiently()
-            if call.ended or not reader.complete:
-                raise ConnectionResetError("the stream ended before the answer did")
-        calls = reader.tool_calls.calls()
-        return ModelReply(reader.finish_reason, reader.usage, calls, thought=reader.thought)
+        headers = {"traceparent": call.traceparent} if call.traceparent else {}
+        with failures_named(endpoint, call, lambda: reader.shown), self._watchdog.watching(call):
+            completions = self._client(endpoint, call).chat.completions.with_streaming_response
+            with completions.create(**_request_body(endpoint, request), extra_headers=headers) as response:
+                texts: Iterator[str]
+                if is_event_stream(response.http_response):
+                    texts = map(reader.text_of, response.parse(to=Stream[object]))
+                else:
+                    texts = iter([reader.whole_answer(response.text())])
+                try:
+                    for text in filter(None, texts):
+                        call.wait_for(None)  # Who takes the text may take its time.
+                        yield text
+                        call.wait_for(deadlines.token, "no more text arrived")
+                except APIConnectionError as error:
+                    # Many say with the last token that it is the last one, and some say no more.
+                    if reader.finish_reason is None or not isinstance(error.__cause__, StreamBrokenOff):
+                        raise
+            if call.ended:
+                raise ConnectionResetError
+        yield reader.reply()
 
-    def _open(self, endpoint: Endpoint, question: bytes, call: ModelCall) -> Body:
-        """Send a question, and return what is answered when its headers are there. Raises openai.APIStatusError."""
-        to = self._to(endpoint)
-        trace = f"traceparent: {call.traceparent}\r\n".encode() if call.traceparent else b""
-        request = b"%b%bContent-Length: %d\r\n\r\n%b" % (to.head, trace, len(question), question)
-        body = to.transport.send(to.question.url, request, call)
-        if 200 <= body.status < 300:
-            return body
-        with closing(body.as_response(to.question)) as response:
-            raise status_error(response)
+    def _client(self, endpoint: Endpoint, call: ModelCall) -> openai.OpenAI:
+        """Return the client of an endpoint, for a request on behalf of a call by this thread."""
+        from rag_assistant.llm.sdk import current_call, open_client, timeouts
 
-    def _to(self, endpoint: Endpoint) -> _Clients:
-        """Return how an endpoint is reached."""
-        import httpx2
-
-        from rag_assistant.llm.transport import SocketTransport, head_of
-
+        current_call.set(call)
         key = (endpoint.base_url, endpoint.api_key)
         with self._lock:
             if key not in self._clients:
-                transport = SocketTransport(lambda: self._deadlines().connect)
-                http = httpx2.Client(transport=transport, timeout=None)
-                sdk = sdk_client(endpoint.base_url, endpoint.api_key, http_client=http)
-                url = httpx2.URL(f"{endpoint.base_url.rstrip('/')}/chat/completions")
-                question = http.build_request("POST", url, headers=headers_of(sdk))
-                del question.headers["Content-Length"]
-                self._clients[key] = _Clients(sdk, transport, question, head_of(question))
-            return self._clients[key]
+                self._clients[key] = open_client(*key)
+            return self._clients[key].with_options(timeout=timeouts(self._deadlines().connect))
+
+
+def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:
+    """Return the whole text of an answer, and what it ended with."""
+    texts, reply = [], ModelReply()
+    for part in parts:
+        if isinstance(part, str):
+            texts.append(part)
+        elif isinstance(part, ModelReply):
+            reply = part
+    return "".join(texts), reply
 
 
 def _limit_in(model: dict[str, Any]) -> int | None:
@@ -251,13 +227,13 @@ def _limit_in(model: dict[str, Any]) -> int | None:
     return None
 
 
-def _request_body(endpoint: Endpoint, request: ModelRequest) -> bytes:
-    """Return the request as JSON; what is not set is not sent, so that the model's own default holds."""
+def _request_body(endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:
+    """Return the request as it is sent; what is not set is not sent, so that the model's own default holds."""
     body = request.as_body(endpoint.model) | {"stream": True, "stream_options": {"include_usage": True}}
     if "max_tokens" in body and endpoint.base_url.startswith(OPENAI_BASE_URL):
         # OpenAI's newer models refuse the old name; everybody else knows only that.
         body["max_completion_tokens"] = body.pop("max_tokens")
-    return json.dumps(body, ensure_ascii=False).encode()
+    return body
 
 
 def _pause_before_retry(error: ModelError, attempt: int) -> float | None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence, Sized
 
 from msgspec import Struct
 
+from rag_assistant.llm.client import collect
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import (
     EmbedderFailed,
@@ -112,7 +112,7 @@ def _answer(models: LanguageModels) -> str:
     call = models.new_call()
     endpoint = models.endpoint(call)
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
-    models.stream(endpoint, request, call, TextSink(), on_wait=None)
+    collect(models.stream(endpoint, request, call, may_retry=False))
     return f"{endpoint.model} answered."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.llm.sdk import sdk_client, service_failures
+from rag_assistant.llm.failures import service_failures
 from rag_assistant.records.errors import EmbedderFailed
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ BATCH_TIMEOUT_SECONDS = 60.0
 ITEM_TIMEOUT_SECONDS = 8.0
 # A batch of the longest vectors as text.
 MAX_ANSWER_BYTES = 64_000_000
+MAX_IDLE_CONNECTIONS = 4
 
 
 class EndpointEmbedder:
@@ -31,12 +32,15 @@ class EndpointEmbedder:
 
     def load(self) -> None:
         """Load the SDK."""
-        import httpx2
+        from rag_assistant.llm.sdk import open_client
 
-        from rag_assistant.llm.transport import BoundedTransport
-
-        http = httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, BATCH_TIMEOUT_SECONDS))
-        self._client = sdk_client(self._base_url, self._api_key, http_client=http)
+        self._client = open_client(
+            self._base_url,
+            self._api_key,
+            max_bytes=MAX_ANSWER_BYTES,
+            max_seconds=BATCH_TIMEOUT_SECONDS,
+            max_idle_connections=MAX_IDLE_CONNECTIONS,
+        )
 
     def close(self) -> None:
         """Close the connections."""
@@ -45,14 +49,17 @@ class EndpointEmbedder:
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in their order. Raises EmbedderFailed."""
+        from rag_assistant.llm.sdk import timeouts
+
         if self._client is None:
             raise RuntimeError("The embedder is loaded before it is used.")
         where = f'The embedding model "{self._model}" at {self._base_url}'
-        timeout_seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
-        with service_failures(EmbedderFailed, where, self._api_key, timeout_seconds):
+        seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
+        timeout = timeouts(min(self._connect_seconds, seconds), seconds)
+        with service_failures(EmbedderFailed, where, self._api_key, seconds):
             # Given a format, the SDK leaves the numbers as they come; many servers know no other.
-            answer: Any = self._client.with_options(timeout=timeout_seconds).embeddings.create(
-                model=self._model, input=list(texts), encoding_format="float"
+            answer: Any = self._client.embeddings.create(
+                model=self._model, input=list(texts), encoding_format="float", timeout=timeout
             )
             rows = sorted(answer.data or (), key=lambda row: row.index)
             return [row.embedding for row in rows]

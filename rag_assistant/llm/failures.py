@@ -6,7 +6,8 @@ import math
 import re
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rag_assistant.llm.calls import ModelCall
@@ -17,7 +18,6 @@ from rag_assistant.records.errors import (
     TEXT_SAVED,
     AnswerInterrupted,
     AnswerStopped,
-    AnswerTakenOver,
     AnswerTooLong,
     AssistantError,
     ContextTooLong,
@@ -26,7 +26,6 @@ from rag_assistant.records.errors import (
     ModelRefused,
     ModelTimedOut,
     ModelUnreachable,
-    StorageFailed,
 )
 from rag_assistant.records.validation import storable
 
@@ -42,61 +41,75 @@ ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
 CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
 
 
-class failures_named:
+@contextmanager
+def failures_named(endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False) -> Iterator[None]:
     """Turn what the SDK and the network raise into errors of ours, which say what to do."""
+    try:
+        yield
+    except Exception as error:
+        named = _named(error, endpoint, call, shown())
+        if named is error:
+            raise
+        raise named from error
 
-    def __init__(self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False) -> None:
-        self._endpoint = endpoint
-        self._call = call
-        self._shown = shown
 
-    def __enter__(self) -> None:
-        pass
+@contextmanager
+def service_failures(
+    kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
+) -> Iterator[None]:
+    """Turn what the SDK raises, where no question is asked, into errors of one ``kind`` that say ``where`` it was."""
+    import openai
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _trace: object) -> None:
-        if error is None or isinstance(error, GeneratorExit):
-            return
-        named = self._name(error)
-        try:
-            if named is not error:
-                raise named from error
-        finally:
-            # A frame that knows the error it raised keeps both, and the megabytes that were read, until the next
-            # collection of cycles.
-            del named, error
+    try:
+        yield
+    except openai.APIStatusError as error:
+        raise kind(f"{where} refused the request ({error.status_code}): {reason_given(error.body, api_key)}") from error
+    except openai.APITimeoutError as error:
+        raise kind(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
+    except openai.APIConnectionError as error:
+        raise kind(f"{where} could not be reached{cause_of(error)}.") from error
+    except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise kind(f"{where} gave an answer that is none.") from error
 
-    def _name(self, error: BaseException) -> BaseException:
-        import httpx2
-        import openai
 
-        from rag_assistant.llm.transport import OverlongBody
+def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -> Exception:
+    import httpx2
+    import openai
 
-        if isinstance(error, (StorageFailed, AnswerTakenOver)):  # What became of its text is not the model's fault.
-            return error
-        shown = self._shown()
-        where = "The local model" if self._endpoint.local else f"The model at {self._endpoint.base_url}"
-        try:
-            self._call.refuse_stopped(TEXT_SAVED if shown else QUESTION_KEPT)
-        except (AnswerStopped, AnswerInterrupted) as ended:
-            return ended
-        if self._call.overdue is not None:
-            kept = TEXT_SAVED if shown else QUESTION_KEPT
-            return ModelTimedOut(f"{where} took too long: {self._call.overdue}.{kept}")
-        if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
-            return error
-        if isinstance(error, openai.APIStatusError) and not shown:
-            return _refusal(where, self._endpoint, error)
-        network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
-        if shown and isinstance(error, (*network, ModelFailed, ContextTooLong)):
-            return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
-        if isinstance(error, OverlongBody):
-            return AnswerTooLong(f"{where} sent {error}; no answer is that long.{QUESTION_KEPT}")
-        if isinstance(error, network):
-            connected = isinstance(error, (httpx2.ReadError, httpx2.RemoteProtocolError, ConnectionError))
-            if connected or isinstance(error.__cause__, (httpx2.ReadError, httpx2.RemoteProtocolError)):
-                return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
-            return ModelUnreachable(f"{where} could not be reached{cause_of(error)}.{QUESTION_KEPT}")
+    from rag_assistant.llm.sdk import OverlongBody
+
+    where = "The local model" if endpoint.local else f"The model at {endpoint.base_url}"
+    kept = TEXT_SAVED if shown else QUESTION_KEPT
+    try:
+        call.refuse_stopped(kept)
+    except (AnswerStopped, AnswerInterrupted) as ended:
+        return ended
+    if call.overdue is not None:
+        return ModelTimedOut(f"{where} took too long: {call.overdue}.{kept}")
+    if isinstance(error, openai.APIStatusError):
+        error = _refusal(where, endpoint, error)
+    elif isinstance(error, (ValueError, RecursionError)):
+        error = ModelFailed("The model sent something that is not JSON.")
+    elif isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
+        error = reported_error(error.body, endpoint.api_key)
+    if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
         return error
+    network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
+    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    if isinstance(cause, OverlongBody):
+        return AnswerTooLong(f"{where} sent {cause}; no answer is that long.{kept}")
+    if shown and isinstance(error, (*network, AssistantError)):
+        return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
+    if isinstance(cause, (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, ConnectionError)):
+        return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
+    if isinstance(error, network):
+        return ModelUnreachable(f"{where} could not be reached{cause_of(error)}.{QUESTION_KEPT}")
+    return error
+
+
+def reported_error(body: object, api_key: str | None) -> AssistantError:
+    """Return the error that an endpoint reports within its answer."""
+    return context_too_long(body) or ModelFailed(f"The model reported an error: {reason_given(body, api_key)}")
 
 
 def cause_of(error: BaseException) -> str:

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient
+from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
 from rag_assistant.llm.local_model import LocalModel
-from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
@@ -114,28 +113,28 @@ class LanguageModels:
         return self.state
 
     def stream(
-        self,
-        endpoint: Endpoint,
-        request: ModelRequest,
-        call: ModelCall,
-        sink: TextSink,
-        on_wait: Callable[[str], None] | None = lambda _sentence: None,
-    ) -> ModelReply:
-        """Give the answer's text to ``sink``; see ModelClient.stream. What an endpoint refuses is remembered."""
+        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
+    ) -> Iterator[Part]:
+        """Yield what comes of a request; see ModelClient.stream. What an endpoint refuses is remembered."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
         with step("model", **facts) as asked, self._noting_failures(endpoint):
             call.traceparent = asked.traceparent
+            texts: list[str] = []
             reply: ModelReply | None = None
             try:
-                reply = self.client.stream(endpoint, request, call, sink, on_wait)
+                for part in self.client.stream(endpoint, request, call, may_retry=may_retry):
+                    if isinstance(part, str):
+                        texts.append(part)
+                    elif isinstance(part, ModelReply):
+                        reply = part
+                        asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
+                        call.replies.append(reply)
+                    yield part
             finally:
-                if reply is not None or sink.text:
-                    self._note_answer(endpoint, request, sink.text, reply.usage if reply else None)
-            asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
-            call.replies.append(reply)
-            return reply
+                if reply is not None or texts:
+                    self._note_answer(endpoint, request, "".join(texts), reply.usage if reply else None)
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""

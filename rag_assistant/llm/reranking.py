@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rag_assistant.llm.sdk import sdk_client, service_failures
+from rag_assistant.llm.failures import service_failures
 from rag_assistant.records.errors import RerankerFailed
+
+if TYPE_CHECKING:
+    import openai
 
 # Somebody waits for the answer, and there is an order without it.
 TIMEOUT_SECONDS = 8.0
 MAX_ANSWER_BYTES = 4_000_000
+MAX_IDLE_CONNECTIONS = 4
 
 
 class EndpointReranker:
@@ -21,21 +25,24 @@ class EndpointReranker:
         self._base_url = base_url.rstrip("/")
         self._api_key = api_key
         self._model = model
+        self._client: openai.OpenAI | None = None
 
     def __call__(self, query: str, texts: Sequence[str]) -> list[int]:
         """Return the indexes of some texts, the best answer first. Raises RerankerFailed."""
-        import httpx2
-
-        from rag_assistant.llm.transport import BoundedTransport
+        from rag_assistant.llm.sdk import open_client
 
         where = f'The reranking model "{self._model}" at {self._base_url}'
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
-        http = httpx2.Client(transport=BoundedTransport(MAX_ANSWER_BYTES, TIMEOUT_SECONDS))
-        with (
-            service_failures(RerankerFailed, where, self._api_key, TIMEOUT_SECONDS),
-            sdk_client(self._base_url, self._api_key, timeout=TIMEOUT_SECONDS, http_client=http) as client,
-        ):
-            return _order(client.post("/rerank", cast_to=object, body=body), len(texts))
+        if self._client is None:
+            self._client = open_client(
+                self._base_url,
+                self._api_key,
+                max_bytes=MAX_ANSWER_BYTES,
+                max_seconds=TIMEOUT_SECONDS,
+                max_idle_connections=MAX_IDLE_CONNECTIONS,
+            ).with_options(timeout=TIMEOUT_SECONDS)
+        with service_failures(RerankerFailed, where, self._api_key, TIMEOUT_SECONDS):
+            return _order(self._client.post("/rerank", cast_to=object, body=body), len(texts))
 
 
 def _order(answer: Any, count: int) -> list[int]:

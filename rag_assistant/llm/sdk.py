@@ -1,122 +1,169 @@
-"""The OpenAI SDK, without what no chat needs of it, and its client, without its account of this machine.
+"""The OpenAI SDK, as every endpoint is spoken to: its client over a transport that bounds what an endpoint may send.
 
-The SDK finds that out with a program of the system (``uname``), which would get our environment with the keys in it,
-and tells it to every endpoint.
+Importing this module loads the SDK, which takes half a second: whoever needs it imports it where it is needed.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
+import math
+import time
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec, module_from_spec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from contextvars import ContextVar
+from typing import Any, cast
 
-from rag_assistant.llm.failures import cause_of, reason_given
+import httpx2
+import openai
 
-if TYPE_CHECKING:
-    from httpx2 import Response
-    from openai import APIStatusError, OpenAI
+from rag_assistant.llm.calls import ModelCall
 
-    from rag_assistant.records.errors import AssistantError
+# What an endpoint may send, however long it goes on. Of a stream, some 300 bytes a token, nothing is held.
+MAX_ERROR_BYTES = 100_000
+MAX_BODY_BYTES = 16_000_000
+MAX_STREAM_BYTES = 256_000_000
+# A token takes some hundred bytes; whole tool calls may come in one event.
+MAX_EVENT_BYTES = 2_000_000
+EVENT_ENDS = (b"\n\n", b"\r\r", b"\n\r\n")
+GZIP = zlib.MAX_WBITS | 16
 
-# These load everything that the SDK knows, such as each type of each request: 480 modules, 13 MB, 0.5 s.
-LATE_PACKAGES = ("openai", "openai.types", "openai.types.shared", "openai.lib")
-
-_loading = threading.RLock()
-_not_loaded: set[str] = set()
-
-
-class LatePackage(ModuleType):
-    """A package that is loaded when it is asked for a name that it has not; modules of it can be loaded before."""
-
-    def __getattr__(self, name: str) -> Any:
-        # With an underscore begin its modules, and what the import system looks for.
-        if not name.startswith("_"):
-            with _loading:
-                if self.__name__ in _not_loaded:
-                    _not_loaded.remove(self.__name__)
-                    self.__spec__.loader.exec_module(self)  # type: ignore[union-attr] # it came with a loader
-        return super().__getattribute__(name)
+# The call on whose behalf a thread sends requests: it gets to know their sockets, so that it can be ended.
+current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=None)
 
 
-def load_sdk() -> None:
-    """Load the client of the SDK and its errors; whoever asks for anything else of it gets that, too."""
-    with _loading:
-        if "openai" in sys.modules:
-            return
-        for name in LATE_PACKAGES:
-            _make_late(name)
-        has_aiohttp = "aiohttp" in sys.modules
-        # Not to be imported, as Python has it: 7 MB for a client that is not used here.
-        sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type]
-        try:
-            from openai import _exceptions
-            from openai._client import OpenAI
-        finally:
-            if not has_aiohttp:
-                del sys.modules["aiohttp"]
-        errors = {name: kind for name, kind in vars(_exceptions).items() if isinstance(kind, type)}
-        vars(sys.modules["openai"]).update(errors, OpenAI=OpenAI)
+class OverlongBody(httpx2.ReadError):
+    """A body that is longer than it may be; the text says how much was read."""
 
 
-def _make_late(name: str) -> None:
-    spec = find_spec(name)
-    if spec is None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-    package = module_from_spec(spec)
-    package.__class__ = LatePackage
-    _not_loaded.add(name)
-    sys.modules[name] = package
+class StreamBrokenOff(httpx2.RemoteProtocolError):
+    """An event stream that ends without the event that says so."""
 
 
-def sdk_client(base_url: str, api_key: str | None, **options: Any) -> OpenAI:
-    """Return a client, which retries nothing by itself; ``options`` are those of the SDK."""
-    load_sdk()
-    import openai
-
-    class Client(openai.OpenAI):
-        def platform_headers(self) -> dict[str, str]:
-            return {}
-
-    return Client(base_url=base_url, api_key=api_key or "none", max_retries=0, **options)
+class _Client(openai.OpenAI):
+    def platform_headers(self) -> dict[str, str]:
+        """Tell endpoints nothing of this machine: the SDK finds it out with a program that would get our keys."""
+        return {}
 
 
-def headers_of(client: OpenAI) -> dict[str, str]:
-    """Return the headers with which a client sends each request, its key among them."""
-    headers = {**client.default_headers, **client.auth_headers}
-    return {name: value for name, value in headers.items() if isinstance(value, str)}
+def open_client(
+    base_url: str,
+    api_key: str | None,
+    *,
+    max_bytes: int = MAX_BODY_BYTES,
+    max_seconds: float = math.inf,
+    max_idle_connections: int = 0,
+) -> openai.OpenAI:
+    """Return a client, which retries nothing by itself and follows no redirect.
+
+    Idle connections are for requests that are not ended from outside: only a new one tells its call its socket.
+    """
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=max_idle_connections)
+    http = httpx2.Client(transport=BoundedTransport(limits, max_bytes, max_seconds))
+    return _Client(base_url=base_url, api_key=api_key or "none", max_retries=0, http_client=http)
 
 
-@contextmanager
-def service_failures(
-    kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
-) -> Iterator[None]:
-    """Turn what the SDK raises, where no question is asked, into errors of one ``kind`` that say ``where`` it was."""
-    import openai
-
-    try:
-        yield
-    except openai.APIStatusError as error:
-        raise kind(f"{where} refused the request ({error.status_code}): {reason_given(error.body, api_key)}") from error
-    except openai.APITimeoutError as error:
-        raise kind(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
-    except openai.APIConnectionError as error:
-        raise kind(f"{where} could not be reached{cause_of(error)}.") from error
-    except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise kind(f"{where} gave an answer that is none.") from error
+def timeouts(connect_seconds: float, seconds: float | None = None) -> httpx2.Timeout:
+    """Return the time for connecting, and for each wait for bytes after that; ``None``: the watchdog sees to it."""
+    return httpx2.Timeout(seconds, connect=connect_seconds)
 
 
-def status_error(response: Response) -> APIStatusError:
-    """Read a response that refuses a request, and return what the SDK raises for it."""
-    import openai
+class BoundedTransport(httpx2.HTTPTransport):
+    """The SDK's own transport, with bodies that end, and with sockets that the current call can end."""
 
-    response.read()
-    try:
-        body = response.json()
-    except (ValueError, RecursionError):
-        body = response.text.strip()
-    told = body.get("error", body) if isinstance(body, dict) else body
-    return openai.APIStatusError(f"Error code: {response.status_code}", response=response, body=told)
+    def __init__(self, limits: httpx2.Limits, max_bytes: int, max_seconds: float) -> None:
+        super().__init__(limits=limits)
+        self._max_bytes = max_bytes
+        self._max_seconds = max_seconds
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the response when its headers are there."""
+        request.headers["Accept-Encoding"] = "identity"
+        call = current_call.get()
+        if call is not None:
+            request.extensions = {**request.extensions, "trace": _attaching(call)}
+        response = super().handle_request(request)
+        body = cast("httpx2.SyncByteStream", response.stream)
+        encoding = response.headers.pop("content-encoding", "identity")
+        if encoding not in ("identity", "gzip"):
+            body.close()
+            raise httpx2.RemoteProtocolError(f"the answer is packed as {encoding[:20]!r}, which nobody asked for")
+        is_gzip, is_stream = encoding == "gzip", is_event_stream(response) and response.is_success
+        max_bytes = MAX_STREAM_BYTES if is_stream and not is_gzip else self._max_bytes
+        if not response.is_success:
+            max_bytes = MAX_ERROR_BYTES
+        until = time.monotonic() + self._max_seconds
+        response.stream = _BoundedBody(body, max_bytes, until, is_gzip, is_stream, is_cut=not response.is_success)
+        return response
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Tell whether a body comes as server-sent events."""
+    return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
+
+
+def _attaching(call: ModelCall) -> Callable[[str, dict[str, Any]], None]:
+    """Return what tells a call its socket when the connection is there (the ``trace`` extension of httpx)."""
+
+    def trace(event: str, facts: dict[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            call.attach(facts["return_value"].get_extra_info("socket"))
+
+    return trace
+
+
+class _BoundedBody(httpx2.SyncByteStream):
+    """A body that ends: one of an error without a word (``is_cut``), else with OverlongBody, or late, ReadTimeout."""
+
+    def __init__(
+        self,
+        body: httpx2.SyncByteStream,
+        max_bytes: int,
+        until: float,
+        is_gzip: bool,
+        is_event_stream: bool,
+        *,
+        is_cut: bool,
+    ) -> None:
+        self._body = body
+        self._max_bytes = max_bytes
+        self._until = until
+        self._is_gzip = is_gzip
+        self._is_event_stream = is_event_stream
+        self._is_cut = is_cut
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the body as it comes, unpacked."""
+        read = event_bytes = 0
+        end = b""
+        for piece in self._unpacked() if self._is_gzip else self._body:
+            read += len(piece)
+            if read > self._max_bytes and self._is_cut:
+                return
+            if read > self._max_bytes:
+                raise OverlongBody(f"more than {self._max_bytes:,} bytes")
+            if time.monotonic() > self._until:
+                raise httpx2.ReadTimeout("the answer does not end")
+            if self._is_event_stream:
+                event_bytes += len(piece)
+                end += piece
+                last = max(end.rfind(one) for one in EVENT_ENDS)
+                if last >= 0:
+                    event_bytes = len(end) - last
+                if event_bytes > MAX_EVENT_BYTES:
+                    raise OverlongBody(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
+                end = end[-3:]
+            yield piece
+        if self._is_event_stream:
+            raise StreamBrokenOff("the stream ended before the answer did")
+
+    def _unpacked(self) -> Iterator[bytes]:
+        """Unpack what nobody asked to be packed; some proxies pack all that they pass on."""
+        unpacker = zlib.decompressobj(GZIP)
+        for piece in self._body:
+            try:
+                yield unpacker.decompress(piece, self._max_bytes + 1)
+            except zlib.error as error:
+                raise httpx2.RemoteProtocolError(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connection: the endpoint sees it and stops."""
+        self._body.close()

@@ -96,12 +96,10 @@ class Event(Struct, frozen=True):
     ``state``, ``start``, ``update`` (what ``start`` said has changed), ``step`` (a tool was called), ``token``, ``end``
     or ``error``.
 
-    ``rest`` goes to one reader alone: the end of a token whose beginning is on the wire (``Direct`` in web/api).
-
     ``position`` is the number of characters of the answer shown once this event is read; only ``start`` and
     ``token`` carry one, and a reader who comes back names the last one it saw.
     """
 
-    name: Literal["state", "start", "update", "step", "token", "rest", "end", "error"]
+    name: Literal["state", "start", "update", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None

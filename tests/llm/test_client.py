@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.client import ModelClient, Part, Retrying, collect
 from rag_assistant.llm.endpoint import Deadlines, Endpoint
 from rag_assistant.llm.failures import reason_given
-from rag_assistant.llm.pump import TextSink
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import (
@@ -30,7 +29,6 @@ from rag_assistant.records.errors import (
     ModelRefused,
     ModelTimedOut,
     ModelUnreachable,
-    StorageFailed,
 )
 from tests.testkit.shared_data import shared_jsonl
 from tests.testkit.stub_model import Reply, StubModel
@@ -55,16 +53,24 @@ def endpoint(stub: StubModel) -> Endpoint:
 
 
 def answer(client: ModelClient, stub: StubModel, call: ModelCall | None = None) -> str:
-    sink = TextSink()
-    client.stream(endpoint(stub), REQUEST, call or ModelCall(), sink)
-    return sink.text
+    text, _ = collect(client.stream(endpoint(stub), REQUEST, call or ModelCall()))
+    return text
+
+
+def text_before_error(parts: Iterator[Part]) -> tuple[str, ModelError]:
+    """Return the text that came, and the error that ended it."""
+    text = ""
+    with pytest.raises(ModelError) as error:
+        for part in parts:
+            text += part if isinstance(part, str) else ""
+    return text, error.value
 
 
 def test_an_answer_streams_and_ends_with_its_figures(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("It is so.", usage={"prompt_tokens": 7, "completion_tokens": 3}))
-    sink = TextSink()
-    reply = client.stream(endpoint(stub), replace(REQUEST, max_tokens=50, temperature=0.0), ModelCall(), sink)
-    assert sink.text == "It is so."
+    request = replace(REQUEST, max_tokens=50, temperature=0.0)
+    text, reply = collect(client.stream(endpoint(stub), request, ModelCall()))
+    assert text == "It is so."
     assert reply.finish_reason == "stop"
     assert reply.usage == {"prompt_tokens": 7, "completion_tokens": 3}
     (sent,) = stub.requests
@@ -145,7 +151,7 @@ def test_a_path_that_is_not_there_is_no_model_that_is_not_there(
 ) -> None:
     stub.default = Reply(status=404, body=json.dumps({"error": {"message": reason}}).encode())
     with pytest.raises(ModelRefused, match=rf"\(404\): {reason}\.? Check {checks}[.;]"):
-        client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall(), TextSink())
+        collect(client.stream(Endpoint(stub.url, KEY, model), REQUEST, ModelCall()))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ def test_a_key_is_not_repeated_and_a_word_in_its_place_hides_nothing(key: str, s
 def test_without_a_key_the_endpoint_asks_for_one(client: ModelClient, stub: StubModel) -> None:
     stub.default = Reply(status=401)
     with pytest.raises(ModelRefused, match=r"asks for an API key \(401\)\. Set openai_api_key\."):
-        client.stream(Endpoint(stub.url, None, "some-model"), REQUEST, ModelCall(), TextSink())
+        collect(client.stream(Endpoint(stub.url, None, "some-model"), REQUEST, ModelCall()))
 
 
 def test_a_model_that_is_not_there_is_named(client: ModelClient, stub: StubModel) -> None:
@@ -199,7 +205,7 @@ def test_why_there_is_no_connection_is_said(
     if isinstance(error, ssl.SSLCertVerificationError):
         error.verify_message = "self-signed certificate"
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(socket, "create_connection", refuse)
@@ -209,10 +215,9 @@ def test_why_there_is_no_connection_is_said(
 
 def test_what_fails_once_is_tried_again_before_the_first_text(client: ModelClient, stub: StubModel) -> None:
     stub.replies += [Reply(status=500), Reply(status=429, headers={"Retry-After": "0"})]
-    waits: list[str] = []
-    sink = TextSink()
-    client.stream(endpoint(stub), REQUEST, ModelCall(), sink, on_wait=waits.append)
-    assert sink.text == "An answer."
+    parts = list(client.stream(endpoint(stub), REQUEST, ModelCall()))
+    assert collect(parts)[0] == "An answer."
+    waits = [part.why for part in parts if isinstance(part, Retrying)]
     assert len(waits) == 2
     assert "failed (500)" in waits[0]
 
@@ -235,10 +240,10 @@ def test_a_hang_before_the_first_text_ends_at_its_deadline(client: ModelClient, 
 
 def test_a_hang_in_the_middle_keeps_what_came(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("one two three", hang_at=2))
-    sink = TextSink()
-    with pytest.raises(ModelTimedOut, match="no more text arrived"):
-        client.stream(endpoint(stub), REQUEST, ModelCall(), sink)
-    assert sink.text == "one two"
+    text, error = text_before_error(client.stream(endpoint(stub), REQUEST, ModelCall()))
+    assert isinstance(error, ModelTimedOut)
+    assert "no more text arrived" in str(error)
+    assert text == "one two"
 
 
 def test_a_stream_that_breaks_in_the_middle_is_interrupted_and_not_repeated(
@@ -304,33 +309,21 @@ def test_a_call_that_was_stopped_before_it_connected_ends_at_once(client: ModelC
         answer(client, stub, call)
 
 
-def test_text_that_cannot_be_taken_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
-    class Full(TextSink):
-        def take(self, text: str) -> None:
-            raise ValueError(text)
-
+def test_an_answer_that_nobody_takes_any_more_closes_the_upstream(client: ModelClient, stub: StubModel) -> None:
     stub.replies.append(Reply("word " * 1000, seconds_between=0.01))
-    with pytest.raises(ValueError, match="word"):
-        client.stream(endpoint(stub), REQUEST, ModelCall(), Full())
+    parts = client.stream(endpoint(stub), REQUEST, ModelCall())
+    assert isinstance(next(parts), str)
+    parts.close()  # type: ignore[attr-defined] # it is a generator
     until(lambda: stub.requests[0].left_after is not None)
 
 
-def test_text_that_cannot_be_stored_is_told_as_that_though_the_model_is_late_meanwhile(
-    client: ModelClient, stub: StubModel
-) -> None:
-    call = ModelCall()
-
-    class Full(TextSink):
-        def settle(self) -> None:
-            raise StorageFailed("The disk is full.")
-
-        def settle_patiently(self) -> None:
-            if self.text:
-                call.overdue = "no more text arrived"
-                self.settle()
-
-    with pytest.raises(StorageFailed):
-        client.stream(endpoint(stub), REQUEST, call, Full())
+def test_whoever_takes_the_text_may_take_longer_than_a_model_may(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("one two three"))
+    text = ""
+    for part in client.stream(endpoint(stub), REQUEST, ModelCall()):
+        text += part if isinstance(part, str) else ""
+        time.sleep(0.8 if text == "one" else 0)
+    assert text == "one two three"
 
 
 def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClient, stub: StubModel) -> None:
@@ -363,10 +356,8 @@ def test_half_a_pair_of_characters_does_not_break_an_answer(client: ModelClient,
 
 def test_content_in_parts_and_usage_that_is_none_are_understood() -> None:
     reader = AnswerReader()
-    text = reader.feed(
-        b'data: {"choices": [{"index": 0, "delta": {"content": [{"type": "text", "text": "Five"}, {"type": "x"}]}}],'
-        b' "usage": "a lot"}\n\n'
-    )
+    content = [{"type": "text", "text": "Five"}, {"type": "x"}]
+    text = reader.text_of({"choices": [{"index": 0, "delta": {"content": content}}], "usage": "a lot"})
     assert (text, reader.usage) == ("Five", None)
 
 
@@ -390,37 +381,6 @@ def certified(stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_an_answer_comes_whole_over_tls(client: ModelClient, certified: StubModel, reply: Reply) -> None:
     certified.replies.append(reply)
     assert answer(client, certified) == "".join(reply.parts())
-
-
-def test_tokens_that_have_arrived_over_tls_are_taken_and_settled_together(
-    client: ModelClient, certified: StubModel
-) -> None:
-    class Counting(TextSink):
-        taken, settled = 0, 0
-
-        def take(self, text: str) -> None:
-            super().take(text)
-            self.taken += 1
-
-        def settle(self) -> None:
-            self.settled += 1
-
-        def settle_patiently(self) -> None:
-            self.settled += 1
-
-    certified.replies.append(Reply(pieces=["word "] * 600))
-    sink = Counting()
-    client.stream(endpoint(certified), REQUEST, ModelCall(), sink)
-    assert sink.text == "word " * 600
-    assert sink.taken <= sink.settled < 200
-
-
-def test_a_second_question_over_tls_takes_the_connection_of_the_first(
-    client: ModelClient, certified: StubModel
-) -> None:
-    for _ in range(2):
-        answer(client, certified)
-    assert len({seen.port for seen in certified.requests}) == 1
 
 
 def test_a_hang_over_tls_ends_at_its_deadline(client: ModelClient, certified: StubModel) -> None:

@@ -11,10 +11,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import ModelClient
+from rag_assistant.llm.client import ModelClient, collect
 from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.local_model import LocalModel
-from rag_assistant.llm.pump import TextSink
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import ModelUnreachable
 from rag_assistant.services import Services
@@ -48,15 +47,15 @@ def client(app: Flask) -> FlaskClient:
 
 @pytest.mark.model
 def test_it_answers_under_its_own_name_with_its_own_limit_and_the_tools_of_its_template() -> None:
-    model, sink = LocalModel(str(carried_gguf())), TextSink()
+    model = LocalModel(str(carried_gguf()))
     try:
         endpoint = model.endpoint()
         with closing(ModelClient(lambda: Deadlines(connect=60, first_token=60, token=60, answer=120))) as client:
             request = ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4)
-            client.stream(endpoint, request, ModelCall(), sink)
+            text, _ = collect(client.stream(endpoint, request, ModelCall()))
     finally:
         model.process.close()
-    assert sink.text
+    assert text
     assert (endpoint.model, endpoint.context_tokens) == (carried_gguf().stem, 8192)
     assert endpoint.local
     assert not endpoint.takes_tools

@@ -1,8 +1,6 @@
 """Somebody else holds the database: what waits goes on, and nothing is reported that is not so."""
 
 import shutil
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -52,37 +50,6 @@ def test_on_a_disk_that_may_only_be_read_what_is_there_is_read_and_writing_is_re
     event.remove(opened.engine, "checkout", read_only)
     opened.close()
     assert conversations.create("Two").title == "Two"
-    opened.close()
-
-
-def test_a_commit_that_fails_fails_for_everyone_who_waited_for_it(opened: Database) -> None:
-    answers = AnswerLog(opened, "here")
-    inside, go = threading.Event(), threading.Event()
-
-    def broken(_batch: object) -> None:
-        inside.set()
-        go.wait(5)
-        raise RuntimeError("the driver is gone")
-
-    answers._write = broken  # type: ignore[assignment]
-    failed: list[int] = []
-
-    def append(turn_id: int) -> None:
-        try:
-            answers.append(turn_id, 0, "text")
-        except StorageFailed:
-            failed.append(turn_id)
-
-    threads = [threading.Thread(target=append, args=(number,)) for number in range(5)]
-    threads[0].start()
-    inside.wait(5)
-    for thread in threads[1:]:
-        thread.start()
-    time.sleep(0.1)
-    go.set()
-    for thread in threads:
-        thread.join(5)
-    assert sorted(failed) == [0, 1, 2, 3, 4]
     opened.close()
 
 

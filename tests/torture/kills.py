@@ -20,16 +20,16 @@ SECONDS_BETWEEN_WORDS = 0.005
 STEP_TIMEOUT_SECONDS = 20.0
 
 TURNS = "rag_assistant.storage.conversations.turns:TurnStore"
-WRITER = "rag_assistant.answering.writer:AnswerWriter"
+ANSWERS = "rag_assistant.storage.conversations.answer_log:AnswerLog"
 STEPS_OF_A_TURN = (
     f"{TURNS}.accept:before:1",
     f"{TURNS}.accept:after:1",
     "rag_assistant.answering.runner:Runner.answer:before:1",
     f"{TURNS}.keep_receipt:before:1",
     f"{TURNS}.keep_receipt:after:1",
-    f"{WRITER}.commit:before:1",
-    f"{WRITER}.commit:after:1",
-    f"{WRITER}.commit:after:5",
+    f"{ANSWERS}.append_all:before:1",
+    f"{ANSWERS}.append_all:after:1",
+    f"{ANSWERS}.append_all:after:5",
     f"{TURNS}.finish:before:1",
     f"{TURNS}.finish:after:1",
     "rag_assistant.answering.stream:LiveTurn.finish:before:1",

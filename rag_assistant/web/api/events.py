@@ -5,17 +5,15 @@ It forwards the assistant's events and adds nothing but heartbeats.
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import orjson
 from flask import Response
 
-from rag_assistant.answering.stream import Send
 from rag_assistant.records import Event
 from rag_assistant.records.errors import Overloaded
 from rag_assistant.records.validation import spells_number
@@ -26,9 +24,6 @@ HEADERS = {
     "Cache-Control": "no-store, no-transform",
     "X-Accel-Buffering": "no",
 }
-# A token as it goes over the wire.
-Framed = Callable[[Event], bytes]
-
 HEARTBEAT = b": still here\n\n"
 MIN_PAUSE_SECONDS = 0.04
 
@@ -71,65 +66,9 @@ def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Block
     of what was drawn stay, ``html`` comes behind them. The text itself is left out.
     """
     frames = map(frame, events) if blocks is None else _drawn(events, blocks)
-    return Response(Frames(frames, readers.leave), headers=HEADERS, direct_passthrough=True)
-
-
-class Frames:
-    """What the server iterates over, with nothing in between; it closes it however the stream ends."""
-
-    def __init__(self, frames: Iterator[bytes], leave: Callable[[], None]) -> None:
-        self._frames = frames
-        self._leave = leave
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self._frames
-
-    def close(self) -> None:
-        """Free the reader's place."""
-        self._leave()
-
-
-class Direct:
-    """Writes text straight to the socket of a reader, from whatever thread has it, while the reader's thread waits."""
-
-    def __init__(self, connection: socket.socket, framed: Framed) -> None:
-        self._connection = connection
-        self._framed = framed
-
-    def send(self, event: Event) -> Event | None:
-        """Write a token without waiting; return what is left of it to the reader's thread."""
-        data = self._framed(event)
-        chunk = b"%X\r\n%b\r\n" % (len(data), data)
-        try:
-            sent = self._connection.send(chunk, socket.MSG_DONTWAIT)
-        except OSError:  # Its buffer is full, or the reader is gone: its thread finds out.
-            return event
-        return None if sent == len(chunk) else Event("rest", {"bytes": chunk[sent:]})
-
-    def finishing(self, events: Iterator[Event | None]) -> Iterator[Event | None]:
-        """Yield events for the reader's thread, which first writes what is left of one."""
-        for event in events:
-            if event is not None and event.name == "rest":
-                self._connection.sendall(event.data["bytes"])
-            else:
-                yield event
-
-
-def direct(wsgi: Mapping[str, Any], framed: Framed) -> Direct | None:
-    """Return what writes to the socket of a request; ``None`` for other servers and protocols than our own."""
-    connection = wsgi.get("gunicorn.socket")
-    # gunicorn sends chunks as they are to HTTP/1.1 alone; over TLS, two threads may not write.
-    if type(connection) is not socket.socket or wsgi["SERVER_PROTOCOL"] != "HTTP/1.1":
-        return None
-    return Direct(connection, framed)
-
-
-def straight(
-    follow: Callable[[Send | None], Iterator[Event | None]], wsgi: Mapping[str, Any], framed: Framed
-) -> Iterator[Event | None]:
-    """Return the events of an answer; what it can, ``framed`` text goes straight to the socket of the request."""
-    past = direct(wsgi, framed)
-    return follow(None) if past is None else past.finishing(follow(past.send))
+    response = Response(frames, headers=HEADERS)
+    response.call_on_close(readers.leave)
+    return response
 
 
 def frame(event: Event | None) -> bytes:

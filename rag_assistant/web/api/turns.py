@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
@@ -26,7 +25,7 @@ from rag_assistant.presenters.turns import (
 )
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
-from rag_assistant.web.api.events import Readers, collect, event_stream, frame, last_event_id, straight
+from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
@@ -58,8 +57,7 @@ def query() -> Response:
     readers().enter()
     try:
         turn = services().assistant.ask(question)
-        # Of its text nothing is needed before the end.
-        return answer(collect(while_let_in(services().assistant.follow(turn.id, send=lambda _token: None))))
+        return answer(collect(while_let_in(services().assistant.follow(turn.id))))
     finally:
         readers().leave()
 
@@ -206,8 +204,7 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    follow = services().assistant.follow
-    events = follow(turn.id) if drawn else straight(partial(follow, turn.id, after), request.environ, frame)
+    events = services().assistant.follow(turn.id, 0 if drawn else after)
     response = event_stream(in_language(while_let_in(events)), readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response

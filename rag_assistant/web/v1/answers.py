@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from itertools import chain
 from typing import Any
 
-from flask import Response, jsonify, request, url_for
+from flask import Response, jsonify, url_for
 from msgspec import Struct
 
 from rag_assistant.records import Event, Question
-from rag_assistant.web.api.events import HEADERS, Framed, Frames, collect, straight
+from rag_assistant.web.api.events import HEADERS, collect
 from rag_assistant.web.api.turns import readers, while_let_in
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.services import services
@@ -58,14 +57,13 @@ def whole(asked: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str,
 def streamed(
     asked: Asked,
     frames: Callable[[Iterable[Event | None], About], Iterator[bytes]],
-    token: Callable[[About], Framed] | None = None,
 ) -> Response:
-    """Answer with a stream of ``frames``; where ``token`` gives that of a token alone, tokens go past this thread.
+    """Answer with a stream of ``frames``.
 
     It begins with the figures, which stand in its headers, or after a while without them; what fails before is an
     error.
     """
-    answering = _begin(asked, token)
+    answering = _begin(asked)
     try:
         begun = _until_start(answering.events)
         first = begun[-1]
@@ -73,7 +71,8 @@ def streamed(
             answering.leave()
             return answer_with_error(first.data)
         shown = frames(chain(begun, answering.events), answering.about)
-        response = Response(Frames(shown, answering.leave), headers=HEADERS, direct_passthrough=True)
+        response = Response(shown, headers=HEADERS)
+        response.call_on_close(answering.leave)
         response.headers.update(headers_of(first.data, answering.about) if first is not None else {})
         return response
     except BaseException:
@@ -81,19 +80,18 @@ def streamed(
         raise
 
 
-def _begin(asked: Asked, token: Callable[[About], Framed] | None = None) -> _Answering:
+def _begin(asked: Asked) -> _Answering:
     # The end of a stream comes when the request is over, and knows no application.
     places, assistant = readers(), services().assistant
     with places.place_for_stream():
         if asked.stored:
             turn = assistant.ask(asked.question)
-            follow, own_id, stop = partial(assistant.follow, turn.id, 0), str(turn.id), None
+            events, own_id, stop = assistant.follow(turn.id), str(turn.id), None
         else:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
             live = assistant.ask_unkept(asked.question, asked.sent.history)
-            follow, own_id, stop = partial(assistant.follow_live, live, 0), f"x{uuid.uuid4().hex}", live.stop
+            events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.stop
         known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
-        events = straight(follow, request.environ, token(known)) if token else follow()
 
     def leave() -> None:
         places.leave()

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from rag_assistant.records import Event
-from rag_assistant.web.api.events import HEARTBEAT, Framed
+from rag_assistant.web.api.events import HEARTBEAT
 from rag_assistant.web.v1.errors import openai_error
 from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, tokens_of
 
@@ -29,7 +29,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
     Each has ``choices``. Only the last before the end has none in it, where the usage was asked for. An error ends the
     stream; nothing behind it says that the answer is whole.
     """
-    more, token = _more(include_usage), framed_token(about, include_usage)
+    more = _more(include_usage)
     began = False
     for event in events:
         if event is None:
@@ -40,7 +40,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             told = extension(event.data, about) if event.name == "start" else {}
             yield _chunk(about, delta, None, more | told)
         elif event.name == "token":
-            yield token(event)
+            yield _chunk(about, {"content": event.data["text"]}, None, more)
         elif event.name == "error":
             yield _data({"error": openai_error(500, event.data["error"])})
         elif event.name == "end":
@@ -50,12 +50,6 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})
             yield DONE
-
-
-def framed_token(about: About, include_usage: bool) -> Framed:
-    """Return what gives the chunk of a token that is not the first."""
-    more = _more(include_usage)
-    return lambda event: _chunk(about, {"content": event.data["text"]}, None, more)
 
 
 def _more(include_usage: bool) -> dict[str, Any]:

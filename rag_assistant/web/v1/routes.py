@@ -14,7 +14,7 @@ from rag_assistant.web.services import services
 from rag_assistant.web.v1 import response_routes
 from rag_assistant.web.v1.answers import Asked, streamed, whole
 from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
-from rag_assistant.web.v1.chat import chunks, completion, framed_token
+from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.reading import MODES, conversation_named, mode_of, question_of, read_chat
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
@@ -59,11 +59,7 @@ def chat_completions() -> Response:
     if not body.stream:
         return whole(asked, completion)
     include_usage = bool(body.stream_options and body.stream_options.include_usage)
-    return streamed(
-        asked,
-        lambda events, about: chunks(events, about, include_usage),
-        lambda about: framed_token(about, include_usage),
-    )
+    return streamed(asked, lambda events, about: chunks(events, about, include_usage))
 
 
 @blueprint.post("/embeddings")

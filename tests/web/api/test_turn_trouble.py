@@ -92,14 +92,14 @@ def test_a_turn_whose_end_cannot_be_kept_as_it_is_frees_its_conversation(
 def test_text_that_cannot_be_committed_at_once_is_tried_again(
     client: FlaskClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write, failures = AnswerLog._write, [StorageFailed("busy"), StorageFailed("busy")]
+    append_all, failures = AnswerLog.append_all, [StorageFailed("busy"), StorageFailed("busy")]
 
-    def sometimes(self: AnswerLog, batch: Any) -> None:
+    def sometimes(self: AnswerLog, pieces: Any) -> set[int]:
         if failures:
             raise failures.pop()
-        write(self, batch)
+        return append_all(self, pieces)
 
-    monkeypatch.setattr(AnswerLog, "_write", sometimes)
+    monkeypatch.setattr(AnswerLog, "append_all", sometimes)
     monkeypatch.setattr("rag_assistant.answering.writer.RETRY_INTERVAL_SECONDS", 0.01)
     assert ask(client)["answer"] == "An answer."
     assert failures == []

@@ -1,8 +1,6 @@
 """Chat completions: the window applies to what a client sends along, and nothing of that is kept."""
 
 import json
-import re
-import socket
 import threading
 from typing import Any
 
@@ -267,29 +265,6 @@ def test_an_answer_that_is_stored_goes_on_without_its_reader(
     stream.close()
     until(lambda: client.get("/api/turns/1").json["status"] == "completed", 20)
     assert client.get("/api/turns/1").json["answer"] == "One two three four."
-
-
-@pytest.mark.parametrize("kept", [{}, {"metadata": {"conversation_id": "new"}}], ids=["unkept", "kept"])
-def test_the_text_of_a_stream_goes_past_the_thread_of_its_reader(
-    client: FlaskClient, stub: StubModel, kept: dict[str, Any]
-) -> None:
-    # Each piece is a word of its own: which of the two ways it goes depends on what else the machine does.
-    pieces = [f"{n} " for n in range(30)]
-    stub.replies.append(Reply(pieces=pieces, seconds_between=0.02))
-    near, far = socket.socketpair()
-    asked = {"model": MODEL, "messages": talk(0), "stream": True} | kept
-    with near, far:
-        served = {"gunicorn.socket": near, "SERVER_PROTOCOL": "HTTP/1.1"}
-        by_thread = client.post(CHAT, json=asked, environ_overrides=served).data
-        past = far.recv(1_000_000, socket.MSG_DONTWAIT)
-    # Each chunk of the transfer holds one of the answer.
-    sent = [json.loads(data) for data in re.findall(rb"data: (.*)\n\n\r\n", past)]
-    first, *rest, done = chunks_of(by_thread)
-    assert (first["choices"][0]["delta"]["role"], done) == ("assistant", "[DONE]")
-    assert {one["id"] for one in sent} == {first["id"]}
-    told = [one["choices"][0]["delta"].get("content", "") for one in [*sent, first, *rest]]
-    assert sorted("".join(told).split()) == sorted("".join(pieces).split())
-    assert len(sent) > 1
 
 
 def test_as_many_answers_run_at_once_as_are_carried(app: Flask, client: FlaskClient, stub: StubModel) -> None:
