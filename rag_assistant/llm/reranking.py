@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # Somebody waits for the answer, and there is an order without it.
 TIMEOUT_SECONDS = 8.0
 MAX_ANSWER_BYTES = 4_000_000
-MAX_IDLE_CONNECTIONS = 4
 
 
 class EndpointReranker:
@@ -39,7 +38,6 @@ class EndpointReranker:
                 self._api_key,
                 max_bytes=MAX_ANSWER_BYTES,
                 max_seconds=TIMEOUT_SECONDS,
-                max_idle_connections=MAX_IDLE_CONNECTIONS,
             ).with_options(timeout=TIMEOUT_SECONDS)
         with service_failures(RerankerFailed, where, self._api_key, TIMEOUT_SECONDS):
             return _order(self._client.post("/rerank", cast_to=object, body=body), len(texts))
