@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -155,8 +156,8 @@ class ModelClient:
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
         """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
         call.wait_for(timeout_seconds, "no list of models arrived")
-        with failures_named(endpoint, call), self._watchdog.watching(call):
-            answer = self._client(endpoint, call).models.with_raw_response.list()
+        with self._asking(endpoint, call) as client:
+            answer = client.models.with_raw_response.list()
             try:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): _limit_in(model) for model in listed}
@@ -172,8 +173,8 @@ class ModelClient:
         reader = AnswerReader(endpoint.api_key)
         call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
-        with failures_named(endpoint, call, lambda: reader.shown), self._watchdog.watching(call):
-            completions = self._client(endpoint, call).chat.completions.with_streaming_response
+        with self._asking(endpoint, call, lambda: reader.shown) as client:
+            completions = client.chat.completions.with_streaming_response
             with completions.create(**_request_body(endpoint, request), extra_headers=headers) as response:
                 texts: Iterator[str]
                 if is_event_stream(response.http_response):
@@ -193,16 +194,18 @@ class ModelClient:
                 raise ConnectionResetError
         yield reader.reply()
 
-    def _client(self, endpoint: Endpoint, call: ModelCall) -> openai.OpenAI:
-        """Return the client of an endpoint, for a request on behalf of a call by this thread."""
-        from rag_assistant.llm.sdk import current_call, open_client, timeouts
+    @contextmanager
+    def _asking(
+        self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False
+    ) -> Iterator[openai.OpenAI]:
+        """Give the client for a request of a call, which is watched; what goes wrong becomes an error of ours."""
+        from rag_assistant.llm.sdk import open_client, sending_for, timeouts
 
-        current_call.set(call)
         key = (endpoint.base_url, endpoint.api_key)
-        with self._lock:
-            if key not in self._clients:
-                self._clients[key] = open_client(*key)
-            return self._clients[key].with_options(timeout=timeouts(self._deadlines().connect))
+        with failures_named(endpoint, call, shown), self._watchdog.watching(call), sending_for(call):
+            with self._lock:
+                client = self._clients[key] = self._clients.get(key) or open_client(*key)
+            yield client.with_options(timeout=timeouts(self._deadlines().connect))
 
 
 def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:

@@ -9,6 +9,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -26,8 +27,8 @@ MAX_EVENT_BYTES = 2_000_000
 EVENT_ENDS = (b"\n\n", b"\r\r", b"\n\r\n")
 GZIP = zlib.MAX_WBITS | 16
 
-# The call on whose behalf a thread sends requests: it gets to know their sockets, so that it can be ended.
-current_call: ContextVar[ModelCall | None] = ContextVar("current_call", default=None)
+# The call for which a thread sends requests: it gets to know their sockets, so that it can be ended.
+_current_call: ContextVar[ModelCall | None] = ContextVar("_current_call", default=None)
 
 
 class OverlongBody(httpx2.ReadError):
@@ -66,6 +67,16 @@ def timeouts(connect_seconds: float, seconds: float | None = None) -> httpx2.Tim
     return httpx2.Timeout(seconds, connect=connect_seconds)
 
 
+@contextmanager
+def sending_for(call: ModelCall) -> Iterator[None]:
+    """Let the requests that this thread sends inside belong to a call."""
+    _current_call.set(call)
+    try:
+        yield
+    finally:
+        _current_call.set(None)
+
+
 class BoundedTransport(httpx2.HTTPTransport):
     """The SDK's own transport, with bodies that end, and with sockets that the current call can end."""
 
@@ -77,7 +88,7 @@ class BoundedTransport(httpx2.HTTPTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response when its headers are there."""
         request.headers["Accept-Encoding"] = "identity"
-        call = current_call.get()
+        call = _current_call.get()
         if call is not None:
             request.extensions = {**request.extensions, "trace": _attaching(call)}
         response = super().handle_request(request)
