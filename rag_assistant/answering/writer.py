@@ -108,8 +108,7 @@ class AnswerWriter:
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
         """Keep what is about to be sent to the model, before it is sent; see ``receipt_of``."""
-        recalled = [one.as_past() for one in built.draft.recalled]
-        self._turns.keep_receipt(turn, receipt_of(built, sent), built.draft.window.turns, recalled)
+        self._turns.keep_receipt(turn, receipt_of(built, sent))
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
         """Keep one tool iteration: the calls, and all their results."""

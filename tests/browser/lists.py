@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, Page
 from sqlalchemy import insert
 
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.sent_texts import TURNS_IN_A_BLOCK
 from rag_assistant.storage.tables import conversations
 from tests.testkit.server_process import ServerProcess
 
@@ -58,13 +57,6 @@ def lengthen(server: ServerProcess, count: int) -> None:
                 "INSERT INTO messages (turn_id, position, role, content, extra) SELECT ?, position, role, "
                 "replace(content, 'Question 1', 'Question ' || ?), extra FROM messages WHERE turn_id = 1",
                 (made, number),
-            )
-        # What was sent is kept for each block of turns.
-        columns = 'conversation_id, "key", text, document_id, start, "end"'
-        for block in range(1, count // TURNS_IN_A_BLOCK + 1):
-            database.execute(
-                f"INSERT INTO sent_texts (block, {columns}) SELECT ?, {columns} FROM sent_texts WHERE block = 0",
-                (block,),
             )
         database.execute(
             "UPDATE conversations SET turns = ?, visible_turns = ?, visible_messages = ?", (count, count, 2 * count)

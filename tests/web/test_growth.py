@@ -15,7 +15,6 @@ from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import block_of, keep_texts
 from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.statements import listening
@@ -101,11 +100,13 @@ def insert_receipts(connection: Connection, turn_ids: Sequence[int], first: int)
     """Add a receipt to each of the first conversation's turns from number ``first`` on: it was sent the two before."""
     rows = []
     for number, turn_id in enumerate(turn_ids, first):
-        kept = [[number - 2, number - 1]] if number > 2 else []
-        body = {"request": {"model": "m", "messages": [*kept, [number, 0, 0]]}, "kept_turns": kept}
-        rows.append({"turn_id": turn_id, "body": body | {"prefix_messages": 4}})
-        keep_sent_turns(connection, 1, number, [(run[0], run[1]) for run in kept])
-        keep_texts(connection, block_of(1, number), {f"{number}": "Answer."})
+        kept = [number - 2, number - 1] if number > 2 else []
+        asked, answered = {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}
+        request = {"model": "m", "messages": [*[asked, answered] * len(kept), asked]}
+        body = {"request": request, "kept_turns": kept, "prefix_messages": 2 * len(kept)}
+        rows.append({"turn_id": turn_id, "body": body})
+        if kept:
+            keep_sent_turns(connection, 1, number, [(kept[0], kept[-1])])
     connection.execute(insert(receipts), rows)
 
 

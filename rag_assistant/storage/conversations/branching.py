@@ -19,13 +19,11 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import VisibleBefore, counted, covered_by, recount
-from rag_assistant.storage.conversations.receipts import collect_texts
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import block_of, copy_texts
-from rag_assistant.storage.tables import answer_versions, conversations, messages, receipts, summaries, turns
+from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
 
 # What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
@@ -142,12 +140,9 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
         .where(old.c.conversation_id == origin, new.c.conversation_id == made)
         .subquery("pairs")
     )
-    for table in (messages, receipts, answer_versions):
+    for table in (messages, pictures, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
     copy_sent_turns(connection, origin, made, before)
-    last = block_of(made, before - 1)
-    copy_texts(connection, origin, last)
-    collect_texts(connection, last)  # Not those of the turns that were left behind.
     TURN_WORDS.copy(connection, pairs)
     said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
     counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, select
 
-from rag_assistant.history.references import keeps
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
@@ -49,21 +48,17 @@ class CorrectionStore:
         hidden = connection.execute(_HIDDEN_BEFORE, asked).all()
         if not hidden:
             return []
-        body = receipts.c.body
-        rows = connection.execute(
-            select(receipts.c.turn_id, body["kept_turns"].label("kept"), body["erased_turns"].label("erased")).where(
-                receipts.c.turn_id.in_([turn.id for turn in answered])
-            )
-        ).all()
+        ids = [turn.id for turn in answered]
+        rows = connection.execute(select(receipts).where(receipts.c.turn_id.in_(ids))).all()
         recalled = {turn.id: (turn.history or {}).get("recalled_turns", []) for turn in answered}
         return [
             (row.turn_id, Correction("turn", "excluded" if excluded else "erased", turn=number))
             for row in rows
             for number, excluded in hidden
             if (
-                keeps(row.kept or (), number) or number in recalled[row.turn_id]
+                number in row.body.get("kept_turns", ()) or number in recalled[row.turn_id]
                 if excluded
-                else number in (row.erased or ())
+                else number in row.body.get("erased_turns", ())
             )
         ]
 

@@ -5,23 +5,22 @@ What other turns say of it is theirs, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
-from rag_assistant.history.references import Receipt
+from rag_assistant.history.erasing import Receipt, may_lean_on, receipt_without, search_without
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
-from rag_assistant.storage.conversations.receipts import ReceiptReader, collect_texts, keep_body
+from rag_assistant.storage.conversations.receipts import keep_body
 from rag_assistant.storage.conversations.sent_turns import later_turns_with
-from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
-from rag_assistant.storage.conversations.versions import take_answer_off, with_version
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.conversations.versions import take_answer_off
 from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.sent_texts import block_of
 from rag_assistant.storage.tables import (
     answer_parts,
     answer_versions,
@@ -29,6 +28,7 @@ from rag_assistant.storage.tables import (
     history_changes,
     messages,
     now,
+    pictures,
     ratings,
     receipts,
     summaries,
@@ -66,10 +66,9 @@ _SAME = (
     .order_by(turns.c.conversation_id)
 )
 _LATER = (
-    select(turns, receipts.c.body)
+    select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
     .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
     .where(turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers"))
-    .order_by(turns.c.number)
 )
 _COVERED = select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
 _CHANGES = (
@@ -79,7 +78,7 @@ _CHANGES = (
 )
 _FORGET = [
     delete(table).where(table.c.turn_id == bindparam("turn"))
-    for table in (messages, answer_parts, answer_versions, ratings)
+    for table in (messages, pictures, answer_parts, answer_versions, ratings)
 ]
 
 
@@ -111,16 +110,12 @@ class TurnEraser:
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
         counters = Recount(connection, turn.conversation_id, turn.number)
-        # First, since what was sent is read by what is to be erased.
-        reader = ReceiptReader(connection, turn.conversation_id)
-        changed = _take_out_of_later_turns(connection, turn, reader)
+        _take_out_of_later_turns(connection, turn)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
         for forget in _FORGET:
             connection.execute(forget, {"turn": turn_id})
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
-        for block in {block_of(turn.conversation_id, number) for number in (turn.number, *changed)}:
-            collect_texts(connection, block)
         counters.keep()
 
     def _rename(self, connection: Connection, conversation: Row, question: str) -> None:
@@ -190,36 +185,36 @@ def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(one[name] == other[name] for name in ("context_start", "view_start", "summary_id"))
 
 
-def _take_out_of_later_turns(connection: Connection, turn: Turn, reader: ReceiptReader) -> list[int]:
-    """Take a turn out of what is kept of the requests of later ones, and return the numbers of those that held it."""
+def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
+    """Take a turn out of what is kept of the requests of later ones."""
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     for start in range(0, len(numbers), TURNS_AT_ONCE):
         some = {"conversation": turn.conversation_id, "numbers": numbers[start : start + TURNS_AT_ONCE]}
-        rows = connection.execute(_LATER, some).mappings().all()
-        kept = list(zip(as_turns(connection, rows), (row["body"] for row in rows), strict=True))
-        reader.read_ahead(kept)
-        for later, body in kept:
-            _take_out_of_answer(connection, turn, reader, later, body)
-            if later.versions > 1:
-                _take_out_of_versions(connection, turn, reader, later)
-    return numbers
+        for later in connection.execute(_LATER, some).mappings().all():
+            search, body = _without_turn(turn.number, later, later["body"])
+            if search != later["search"]:
+                set_values(connection, turns, later["id"], {"search": search})
+            if body is not None and body is not later["body"]:
+                keep_body(connection, later["id"], body)
+            if later["versions"] > 1:
+                _take_out_of_versions(connection, turn, later["id"])
 
 
-def _take_out_of_answer(
-    connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn, kept: Receipt | None
-) -> None:
-    search, body = reader.without(turn.number, later, kept)
-    if search != later.search:
-        set_values(connection, turns, later.id, {"search": search})
-    if body is not None and body is not kept:
-        keep_body(connection, later.id, body)
-
-
-def _take_out_of_versions(connection: Connection, turn: Turn, reader: ReceiptReader, later: Turn) -> None:
+def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> None:
     """Take a turn out of what is kept of the requests of answers that do not stand in their turn."""
-    query = select(answer_versions).where(answer_versions.c.turn_id == later.id)
-    for row in connection.execute(query).mappings():
-        search, body = reader.without(turn.number, with_version(connection, later, row), row["receipt"])
-        this = answer_versions.c.turn_id == later.id, answer_versions.c.version == row["version"]
+    query = select(answer_versions).where(answer_versions.c.turn_id == later_id)
+    for row in connection.execute(query).mappings().all():
+        search, body = _without_turn(turn.number, row["figures"], row["receipt"])
+        this = answer_versions.c.turn_id == later_id, answer_versions.c.version == row["version"]
         kept = {"figures": row["figures"] | {"search": search}, "receipt": body}
         connection.execute(update(answer_versions).where(*this).values(kept))
+
+
+def _without_turn(
+    number: int, figures: Mapping[Any, Any], body: Receipt | None
+) -> tuple[dict[str, Any] | None, Receipt | None]:
+    """Return how the documents were searched for a later answer, and its receipt, without turn ``number``."""
+    limit = (figures["history"] or {}).get("max_history_turns")
+    leans = may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
+    search = search_without(figures["search"]) if leans else figures["search"]
+    return search, body and receipt_without(body, number, limit)

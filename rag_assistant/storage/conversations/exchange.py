@@ -20,23 +20,14 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import recount
-from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
+from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
-from rag_assistant.storage.conversations.turn_rows import as_turns
+from rag_assistant.storage.conversations.turn_rows import as_turns, source_rows, sources_in
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import OWNER, key_of, own_conversations
-from rag_assistant.storage.sent_texts import (
-    Block,
-    as_kept,
-    block_of,
-    keep_texts,
-    load_sources,
-    load_texts,
-    texts_of,
-)
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
@@ -133,7 +124,7 @@ class ExchangeStore:
                 )
                 .returning(turns.c.id)
             ).scalar_one()
-            self._insert_what_belongs(connection, block_of(made, number), number, turn_id, turn)
+            self._insert_what_belongs(connection, made, number, turn_id, turn)
         _count_messages(connection, made)
         if whole.summary is not None:
             _insert_summary(connection, made, whole.summary)
@@ -141,10 +132,11 @@ class ExchangeStore:
         return made
 
     def _insert_what_belongs(
-        self, connection: Connection, block: Block, number: int, turn_id: int, turn: WholeTurn
+        self, connection: Connection, made: int, number: int, turn_id: int, turn: WholeTurn
     ) -> None:
         if turn.erased_at is None:
-            images = keep_pictures(connection, block, turn.images)
+            keep_pictures(connection, turn_id, turn.images)
+            images = [picture_key(url) for url in turn.images]
             asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
             said: list[Message] = [asked, *turn.answer.messages]
             insert_messages(connection, turn_id, said)
@@ -152,8 +144,7 @@ class ExchangeStore:
         if answer.strip():
             TURN_WORDS.insert(connection, [(turn_id, words_found_by(turn.question, answer, self._words_of))])
         for one in (turn.answer, *turn.others.values()):
-            keep_texts(connection, block, texts_of(one.sources), one.sources)
-            keep_leaning(connection, block.conversation_id, number, one.search, one.history)
+            keep_leaning(connection, made, number, one.search, one.history)
         for version, one in turn.others.items():
             connection.execute(
                 insert(answer_versions).values(
@@ -227,7 +218,7 @@ def _turn_values(turn: WholeTurn) -> dict[str, Any]:
 def _figures(answer: WholeAnswer) -> dict[str, Any]:
     """Return the columns of a turn that are about its answer."""
     values = {name: getattr(answer, name) for name in FIGURES}
-    return values | {"notes": list(answer.notes), "sources": as_kept(answer.sources) or None}
+    return values | {"notes": list(answer.notes), "sources": source_rows(answer.sources)}
 
 
 def _count_messages(connection: Connection, made: int) -> None:
@@ -258,7 +249,7 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
     said = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
     kept = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
     others = connection.execute(kept).mappings().all() if turn.versions > 1 else []
-    block = block_of(turn.conversation_id, turn.number)
+    urls = load_pictures(connection, turn.images)
     return WholeTurn(
         question=turn.question,
         answer=_answer_of(row, said, turn.sources, row["finished_at"]),
@@ -270,15 +261,14 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
         purged=turn.purged,
         erased_at=turn.erased_at,
         version=turn.version,
-        others={one["version"]: _other_answer_of(connection, turn, one) for one in others},
+        others={one["version"]: _other_answer_of(one) for one in others},
         rating=None if turn.rating is None else Rating(**asdict(turn.rating)),
-        images=tuple(load_texts(connection, block, [key])[key] for key in turn.images),
+        images=tuple(urls[key] for key in turn.images),
     )
 
 
-def _other_answer_of(connection: Connection, turn: Turn, row: RowMapping) -> WholeAnswer:
-    (sources,) = load_sources(connection, turn.conversation_id, [(turn.number, row["figures"]["sources"])])
-    return _answer_of(row["figures"], row["messages"], sources, row["finished_at"])
+def _other_answer_of(row: RowMapping) -> WholeAnswer:
+    return _answer_of(row["figures"], row["messages"], sources_in(row["figures"]["sources"]), row["finished_at"])
 
 
 def _answer_of(figures: Any, said: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:

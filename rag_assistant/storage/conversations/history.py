@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -30,7 +29,8 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, Recount, covered_by
-from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
+from rag_assistant.storage.conversations.pictures import load_pictures
+from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn, sources_in
 from rag_assistant.storage.conversations.windows import (
     WHOLE,
     WHOLE_AND_HELD,
@@ -42,7 +42,6 @@ from rag_assistant.storage.conversations.windows import (
 from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
 from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.sent_texts import block_of, load_sources, load_texts, load_texts_of_turns
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -108,21 +107,21 @@ class HistoryStore:
             query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
             rows = connection.execute(query, params).all()
-            return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
+            return past_turns(connection, rows)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
         params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
         with self._database.read() as connection:
             rows = connection.execute(WHOLE_WITH_MARKS, params).all()
-            return past_turns(rows, partial(load_texts_of_turns, connection, conversation.id))
+            return past_turns(connection, rows)
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
         """Return the pictures beside the question of a turn."""
         if not turn.images:
             return ()
         with self._database.read() as connection:
-            found = load_texts(connection, block_of(turn.conversation_id, turn.number), turn.images)
+            found = load_pictures(connection, turn.images)
         return tuple(found[key] for key in turn.images)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
@@ -166,8 +165,7 @@ class HistoryStore:
         """Return what the answers of some turns cite, by the turn's number."""
         with self._database.read() as connection:
             found = connection.execute(_CITED, {"conversation": conversation.id, "numbers": numbers}).all()
-            loaded = load_sources(connection, conversation.id, found, cited=True)
-        return {number: sources for (number, _), sources in zip(found, loaded, strict=True)}
+        return {number: tuple(one for one in sources_in(rows) if one.cited) for number, rows in found}
 
     # --- changes; each can be undone
 

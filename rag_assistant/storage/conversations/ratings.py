@@ -83,7 +83,7 @@ def _as_rated(connection: Connection, turn: Turn) -> Turn:
     """Return a turn with that of its answers that was rated."""
     if turn.rating is None or turn.rating.version == turn.version:
         return turn
-    rated = version_of(connection, turn, load_version(connection, turn, turn.rating.version))
+    rated = version_of(load_version(connection, turn, turn.rating.version))
     return replace(
         turn,
         version=rated.version,

@@ -12,9 +12,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, Recount, messages_in
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
-from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.conversations.turn_rows import load_turn, source_rows
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import as_kept, block_of, keep_texts, texts_of
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
 # How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
@@ -102,7 +101,7 @@ def end_turn(
             "new_notes": list(turn.notes),
             "new_usage": usage,
             "new_model": turn.model,
-            "new_sources": as_kept(turn.sources),
+            "new_sources": source_rows(turn.sources),
             "new_search": turn.search,
             "new_error_type": error_type,
             "new_error_message": error_message,
@@ -113,7 +112,6 @@ def end_turn(
     ).all()
     if not counted:
         return load_turn(connection, turn.id)
-    keep_texts(connection, block_of(turn.conversation_id, turn.number), texts_of(turn.sources), turn.sources)
     if turn.history is None:  # There is no receipt: it was not announced.
         keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
     connection.execute(_DROP_PARTS, {"turn": turn.id})

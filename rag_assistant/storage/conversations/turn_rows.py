@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import ceil
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from rag_assistant.history.references import key_of
 from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
 from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
-from rag_assistant.storage.conversations.pictures import IMAGES
+from rag_assistant.storage.conversations.pictures import IMAGES, picture_key
 from rag_assistant.storage.database import person_of
 from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import PERSON
-from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
 _ONE = select(turns).where(turns.c.id == bindparam("turn"))
@@ -55,21 +53,20 @@ def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
     for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
         said[turn_id].append({"role": role, "content": content} | (extra or {}))
     rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(said)}).mappings()}
-    found: dict[int, tuple[Source, ...]] = {}
-    for conversation_id in {row["conversation_id"] for row in rows if row["sources"]}:
-        own = [row for row in rows if row["conversation_id"] == conversation_id]
-        sources = load_sources(connection, conversation_id, [(row["number"], row["sources"]) for row in own])
-        found |= zip((row["id"] for row in own), sources, strict=True)
-    return [_as_turn(connection, row, said[row["id"]], found.get(row["id"], ()), rated.get(row["id"])) for row in rows]
+    return [_as_turn(connection, row, said[row["id"]], rated.get(row["id"])) for row in rows]
 
 
-def _as_turn(
-    connection: Connection,
-    row: Row,
-    said: Sequence[Message],
-    sources: tuple[Source, ...],
-    rated: Row | None,
-) -> Turn:
+def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
+    """Return the sources that a column holds."""
+    return tuple(Source(**row) for row in rows or ())
+
+
+def source_rows(sources: Iterable[Source]) -> list[dict[str, Any]]:
+    """Return sources as a column holds them."""
+    return [one.as_dict() for one in sources]
+
+
+def _as_turn(connection: Connection, row: Row, said: Sequence[Message], rated: Row | None) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
     answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
     running = row["status"] == "running"
@@ -90,7 +87,7 @@ def _as_turn(
         options=AnswerOptions(**request.get("options", {})),
         images=tuple(said[0].get(IMAGES, ())) if said else (),
         history=row["history"],
-        sources=sources,
+        sources=sources_in(row["sources"]),
         usage=row["usage"],
         model=row["model"],
         error_type=row["error_type"],
@@ -145,5 +142,5 @@ def hash_of(question: Question) -> str:
     if question.edits_turn is not None:
         whole.append(question.edits_turn)
     if question.images:
-        whole.append([key_of(url) for url in question.images])
+        whole.append([picture_key(url) for url in question.images])
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()

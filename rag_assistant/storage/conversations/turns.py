@@ -19,7 +19,6 @@ from rag_assistant.records import (
     UNTITLED,
     Conversation,
     Message,
-    PastTurn,
     Question,
     Source,
     Turn,
@@ -40,7 +39,7 @@ from rag_assistant.storage.conversations.conversations import (
     not_found,
 )
 from rag_assistant.storage.conversations.counters import Recount
-from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures
+from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures, picture_key
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import (
     INSERT_MESSAGE,
@@ -55,6 +54,7 @@ from rag_assistant.storage.conversations.turn_rows import (
     hash_of,
     load_turn,
     request_of,
+    source_rows,
 )
 from rag_assistant.storage.conversations.versions import (
     keep_version,
@@ -65,7 +65,6 @@ from rag_assistant.storage.conversations.versions import (
 from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, key_of
-from rag_assistant.storage.sent_texts import as_kept, block_of
 from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)
@@ -190,7 +189,8 @@ class TurnStore:
             "new_created_at": moment,
         }
         ((turn_id,),) = connection.execute(_INSERT_TURN, new).all()
-        images = keep_pictures(connection, block_of(conversation_id, conversation.turns), question.images)
+        keep_pictures(connection, turn_id, question.images)
+        images = [picture_key(url) for url in question.images]
         extra = {IMAGES: images} if images else None
         connection.execute(INSERT_MESSAGE, message_row(turn_id, 0, "user", question.text, extra))
         turn = Turn(
@@ -248,31 +248,24 @@ class TurnStore:
             counters.keep()
             return _running(connection, turn)
 
-    def keep_receipt(
-        self,
-        turn: Turn,
-        receipt: dict[str, Any],
-        past: Sequence[PastTurn] = (),
-        recalled: Sequence[PastTurn] = (),
-    ) -> None:
+    def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
         """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer.
 
-        ``past`` are turns of its conversation that may be sent whole, ``recalled`` others that may be quoted. A power
-        cut may lose it with the text that streams after it. Raises AnswerTakenOver.
+        A power cut may lose it with the text that streams after it. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
             kept = {
                 "turn": turn.id,
                 "present_owner": self.owner,
                 "new_history": turn.history,
-                "new_sources": as_kept(turn.sources),
+                "new_sources": source_rows(turn.sources),
                 "new_search": turn.search,
                 "new_model": turn.model,
                 "new_notes": list(turn.notes),
             }
             if not connection.execute(_KEEP_FIGURES, kept).rowcount:
                 raise AnswerTakenOver
-            keep_receipt(connection, turn, receipt, past, recalled)
+            keep_receipt(connection, turn, receipt)
 
     def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
         """Keep one tool iteration of a running turn: the calls, and all their results. Raises AnswerTakenOver."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 
 from rag_assistant.records import AnswerVersion, Turn
@@ -13,10 +12,9 @@ from rag_assistant.records.errors import ConversationBusy, TurnErased, TurnNotRe
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
-from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.conversations.turn_rows import load_turn, sources_in
 from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.sent_texts import load_sources
 from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
 
 # The columns of a turn that are about its answer, and what they hold while there is none.
@@ -54,7 +52,7 @@ class VersionStore:
             rows = connection.execute(
                 select(answer_versions).where(answer_versions.c.turn_id == turn_id).order_by(answer_versions.c.version)
             )
-            found = [version_of(connection, turn, row) for row in rows.mappings()]
+            found = [version_of(row) for row in rows.mappings()]
         present = AnswerVersion(
             turn.version, turn.status, turn.answer, turn.model, turn.sources, turn.notes, turn.finished_at, chosen=True
         )
@@ -172,16 +170,6 @@ def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping
     return row
 
 
-def with_version(connection: Connection, turn: Turn, row: RowMapping) -> Turn:
-    """Return a turn with an answer that does not stand in it, as far as its receipt is about that."""
-    found, said = version_of(connection, turn, row), row["messages"]
-    iterations = said[:-1] if answer_in(said) else said
-    figures = row["figures"]
-    return replace(
-        turn, iterations=tuple(iterations), sources=found.sources, search=figures["search"], history=figures["history"]
-    )
-
-
 def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> None:
     busy = select(turns.c.id).where(turns.c.conversation_id == turn.conversation_id, turns.c.status == "running")
     if connection.execute(busy).first() is not None:
@@ -208,16 +196,15 @@ def _summaries_in_reach(connection: Connection, conversation: Row) -> set[int]:
     return {summary_id for summary_id in ids if summary_id is not None}
 
 
-def version_of(connection: Connection, turn: Turn, row: RowMapping) -> AnswerVersion:
+def version_of(row: RowMapping) -> AnswerVersion:
     """Return the record of such a row of a turn."""
     figures = row["figures"]
-    (sources,) = load_sources(connection, turn.conversation_id, [(turn.number, figures["sources"])])
     return AnswerVersion(
         version=row["version"],
         status=figures["status"],
         answer=answer_in(row["messages"]),
         model=figures["model"],
-        sources=sources,
+        sources=sources_in(figures["sources"]),
         notes=tuple(figures["notes"]),
         finished_at=row["finished_at"],
     )

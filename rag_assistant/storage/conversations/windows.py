@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, Subquery, bindparam, false, null, select, union
+from sqlalchemy import Connection, Select, Subquery, bindparam, false, null, select, union
 
 from rag_assistant.records import Message, PastTurn
-from rag_assistant.storage.conversations.pictures import IMAGES, message_of
+from rag_assistant.storage.conversations.pictures import IMAGES, load_pictures, message_of
 from rag_assistant.storage.tables import HELD, messages, turns
 
 
@@ -55,13 +55,12 @@ WINDOW_AND_HELD, WHOLE_AND_HELD = (_messages_with_marks(_and_held(_newest(limite
 WHOLE_WITH_MARKS = _messages_with_marks(_newest(limited=False).subquery())
 
 
-def past_turns(rows: Sequence[Any], load: Callable[[Iterable[tuple[int, str]]], Mapping[str, str]]) -> list[PastTurn]:
-    """Return the turns of the rows that one of these queries gave; ``load`` is as ``load_texts_of_turns``."""
-    keys = {(number, key) for number, *_, extra in rows for key in (extra or {}).get(IMAGES, ())}
-    pictures = load(keys) if keys else {}
+def past_turns(connection: Connection, rows: Sequence[Any]) -> list[PastTurn]:
+    """Return the turns of the rows that one of these queries gave."""
+    pictures = load_pictures(connection, (key for *_, extra in rows for key in (extra or {}).get(IMAGES, ())))
     messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}
     for number, pinned, waiting, role, content, extra in rows:
-        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures.__getitem__))
+        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
         marks[number] = (pinned, waiting["call_id"] if waiting else None)
     return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]

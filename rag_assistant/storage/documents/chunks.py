@@ -15,7 +15,6 @@ from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import READABLE, readable, readable_by_person, reads_everything
-from rag_assistant.storage.sent_texts import keep_passages_of
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
@@ -200,7 +199,6 @@ class ChunkStore:
 
 def drop_chunks(connection: Connection, document_id: int) -> None:
     """Delete a document's text, chunks, words and vectors."""
-    keep_passages_of(connection, document_id)
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     count_dropped(connection, own)
     drop_words(connection, own)
@@ -211,7 +209,6 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
 
 def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
     """Let text and chunks of one document be those of another, which has none."""
-    keep_passages_of(connection, from_document)
     for table in (document_texts, chunks, documents_to_index):
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -10,12 +12,15 @@ from sqlalchemy import (
     DateTime,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
     TypeDecorator,
 )
 from sqlalchemy.engine import Dialect
+
+from rag_assistant.storage.database import as_json, from_json
 
 metadata = MetaData()
 
@@ -48,6 +53,19 @@ class UtcTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
         return value if value is None or value.tzinfo else value.replace(tzinfo=UTC)
+
+
+class CompressedJSON(TypeDecorator[Any]):
+    """A JSON value that is read whole or not at all, compressed."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:  # noqa: ARG002
+        return None if value is None else zlib.compress(as_json(value).encode())
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else from_json(zlib.decompress(value))
 
 
 def now() -> datetime:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index
+from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, metadata, partial_index
 
 conversations = Table(
     "conversations",
@@ -91,7 +91,7 @@ turns = Table(
     Column("request_hash", String),
     # What the caller is told: the history's figures, the sources, the model, its usage, an error.
     Column("history", JSON),
-    Column("sources", JSON),
+    Column("sources", CompressedJSON),
     Column("usage", JSON),
     Column("model", String),
     Column("error_type", String),
@@ -159,12 +159,22 @@ answer_parts = Table(
     sqlite_with_rowid=False,
 )
 
-# What one request sent; history/references.py says to what it refers, and how.
+# The pictures beside a question, each a data URL by its hash.
+pictures = Table(
+    "pictures",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("url", Text, nullable=False),
+    Index("ix_pictures_key", "key"),
+)
+
+# The bodies of a turn's requests as they were sent, and what was left out of them.
 receipts = Table(
     "receipts",
     metadata,
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("body", JSON, nullable=False),
+    Column("body", CompressedJSON, nullable=False),
 )
 
 # Of which turns the receipt or the search of turn ``number`` may hold something: see sent_turns.py.
@@ -179,22 +189,6 @@ sent_turns = Table(
     sqlite_with_rowid=False,
 )
 
-# Texts that the receipts and sources of a block of turns refer to, each once, by its hash: see sent_texts.py.
-sent_texts = Table(
-    "sent_texts",
-    metadata,
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
-    Column("block", Integer, primary_key=True),
-    Column("key", String, primary_key=True),
-    Column("text", Text),
-    # In the place of the text, while they are there: the chunks of a document of which it is made.
-    Column("document_id", Integer),
-    Column("start", Integer),
-    Column("end", Integer),
-    partial_index("ix_sent_texts_document", "document_id", where="document_id IS NOT NULL"),
-    sqlite_with_rowid=False,
-)
-
 # The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
 answer_versions = Table(
     "answer_versions",
@@ -203,8 +197,8 @@ answer_versions = Table(
     Column("version", Integer, primary_key=True),
     # All that was said behind the question, and those columns of the turn that are about the answer.
     Column("messages", JSON, nullable=False),
-    Column("figures", JSON, nullable=False),
-    Column("receipt", JSON(none_as_null=True)),
+    Column("figures", CompressedJSON, nullable=False),
+    Column("receipt", CompressedJSON),
     Column("finished_at", UtcTime),
     sqlite_with_rowid=False,
 )

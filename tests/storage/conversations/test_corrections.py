@@ -22,7 +22,7 @@ def answered(database: Database) -> list[Turn]:
 
     def turn(conversation_id: int | None, **history: Any) -> Turn:
         asked = replace(ask(store, conversation_id=conversation_id), history=history)
-        store.keep_receipt(asked, {"kept_turns": history["kept_turns"], "messages": []})
+        store.keep_receipt(asked, {"kept_turns": history["kept_turns"], "request": {"messages": []}})
         return store.finish(asked, "completed", "Because.")
 
     first = turn(None, kept_turns=[])

@@ -14,10 +14,10 @@ from rag_assistant.records.errors import ConversationBusy, ConversationNotFound,
 from rag_assistant.storage.conversations import turn_endings
 from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.counters import messages_in
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.sent_texts import keep_texts
 from tests.conftest import both_engines
 
 
@@ -255,12 +255,12 @@ def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     next_turns: list[Turn] = []
     asking = threading.Thread(target=lambda: next_turns.append(ask(turns, "And?", turn.conversation_id)))
 
-    def keep_beside_a_question(*given: Any) -> None:
+    def count_beside_a_question(*given: Any) -> dict[str, int]:
         asking.start()
         asking.join(0.3)  # It has come as far as it can.
-        keep_texts(*given)
+        return messages_in(*given)
 
-    monkeypatch.setattr(turn_endings, "keep_texts", keep_beside_a_question)
+    monkeypatch.setattr(turn_endings, "messages_in", count_beside_a_question)
     ended = turns.interrupt(turn.id, mark_cited) if interrupted else turns.finish(turn, "completed", "Because.")
     asking.join(20)
     assert ended.status == ("failed" if interrupted else "completed")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
+from sqlalchemy import LargeBinary, select, text, type_coerce
 
 from rag_assistant.records.errors import HistoryChanged
 from rag_assistant.services import Services
-from rag_assistant.storage.tables import metadata
+from rag_assistant.storage.tables import CompressedJSON, metadata
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, view
 from tests.web.conftest import PAGE, ask, post, until, upload
@@ -26,15 +26,27 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
 
 def tables_with_secret(services: Services) -> set[str]:
     with services.database.read() as connection:
-        names = (*metadata.tables, "turn_words")
+        queries = {name: select(table) for name, table in metadata.tables.items()}
+        queries["turn_words"] = select(text("*")).select_from(text("turn_words"))
         # The text of a Row is cut short; that of its fields is not.
-        rows = {name: list(map(tuple, connection.execute(text(f"SELECT * FROM {name}")))) for name in names}
+        rows = {name: list(map(tuple, connection.execute(query))) for name, query in queries.items()}
     return {name for name, found in rows.items() if SECRET in str(found).lower()}
 
 
-def files_with_secret(services: Services) -> list[str]:
+def compressed_with_secret(services: Services) -> list[bytes]:
+    """Return the ends of all compressed values that hold the secret: what they begin with, others may, too."""
+    with services.database.read() as connection:
+        tables = metadata.tables.values()
+        columns = [column for table in tables for column in table.c if isinstance(column.type, CompressedJSON)]
+        pairs = [
+            pair for column in columns for pair in connection.execute(select(column, type_coerce(column, LargeBinary)))
+        ]
+    return [kept[-40:] for value, kept in pairs if SECRET in str(value).lower()]
+
+
+def files_with(services: Services, *what: bytes) -> list[str]:
     files = [path for path in services.data_dir.rglob("*") if path.is_file()]
-    return [path.name for path in files if SECRET.encode() in path.read_bytes().lower()]
+    return [path.name for path in files if any(one in path.read_bytes() for one in what)]
 
 
 def erase(client: FlaskClient, turn: int) -> Any:
@@ -84,9 +96,8 @@ def told_everywhere(client: FlaskClient, stub: StubModel) -> Any:
     return told
 
 
-# Receipts refer to what was said.
 EVERYWHERE = {
-    *("conversations", "turns", "messages", "sent_texts", "answer_versions", "summaries", "ratings", "turn_words"),
+    *("conversations", "turns", "messages", "receipts", "answer_versions", "summaries", "ratings", "turn_words"),
 }
 
 
@@ -97,9 +108,11 @@ def test_nothing_of_an_erased_turn_is_left_in_any_table_or_file(
     told = told_everywhere(client, stub)
     assert tables_with_secret(services) == EVERYWHERE
     assert client.get(f"/api/conversations?q={SECRET}").json["conversations"]
+    compressed = compressed_with_secret(services)
+    assert len(compressed) > 5
     erase(client, told["turn_id"])
     assert tables_with_secret(services) == set()
-    assert files_with_secret(services) == []
+    assert files_with(services, SECRET.encode(), SECRET.capitalize().encode(), *compressed) == []
     assert client.get(f"/api/conversations?q={SECRET}").json["conversations"] == []
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from rag_assistant.history import TOKENS_PER_ATTACHMENT
 from rag_assistant.services import Services
-from rag_assistant.storage.tables import sent_texts
+from rag_assistant.storage.tables import pictures
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask
 
@@ -36,8 +36,7 @@ def parts(text: str, *pictures: str) -> list[dict[str, Any]]:
 
 def pictures_kept(services: Services) -> int:
     with services.database.read() as connection:
-        own = sent_texts.c.text.startswith("data:image/")
-        return int(connection.execute(select(func.count()).select_from(sent_texts).where(own)).scalar_one())
+        return int(connection.execute(select(func.count()).select_from(pictures)).scalar_one())
 
 
 def test_a_picture_is_sent_kept_once_and_shown(client: FlaskClient, services: Services, stub: StubModel) -> None:
@@ -47,7 +46,7 @@ def test_a_picture_is_sent_kept_once_and_shown(client: FlaskClient, services: Se
     ask(client, "And this?", images=[PICTURE], conversation_id=first["conversation_id"])
     said = [message["content"] for message in stub.requests[-1].messages if message["role"] == "user"]
     assert said == [parts("What is this?", PICTURE, OTHER), parts("And this?", PICTURE)]
-    assert pictures_kept(services) == 2, "what came twice is kept once"
+    assert pictures_kept(services) == 3, "once for each question, not for each request"
     shown = client.get(f"/api/turns/{first['turn_id']}/images/1")
     assert (shown.data, shown.headers["Content-Type"]) == (PNG_BYTES, "image/png")
     assert "sandbox" in shown.headers["Content-Security-Policy"]
