@@ -17,9 +17,9 @@ from flask import Flask
 from pydantic import TypeAdapter
 
 from rag_assistant import cli
-from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Turn, errors
 from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.views import turn_data
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live, settings_schema
 from rag_assistant.web import create_app

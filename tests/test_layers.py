@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "rag_assistant"
 FLOORS = [
     ("records",),
     ("history", "settings"),
-    ("runtime", "files", "storage", "presenters", "extraction", "retrieval", "llm"),
+    ("runtime", "files", "storage", "extraction", "retrieval", "llm"),
     ("conversations", "documents", "accounts", "answering"),
     ("services", "factory"),
     ("web",),
@@ -26,7 +26,7 @@ FLOORS = [
 RANK = {room: rank for rank, room in enumerate(room for floor in FLOORS for room in floor)}
 # Rooms that may not know each other: what is read, searched, asked and kept is brought together above them.
 STRANGERS = {
-    *map(frozenset, combinations(("storage", "presenters", "extraction", "retrieval", "llm"), 2)),
+    *map(frozenset, combinations(("storage", "extraction", "retrieval", "llm"), 2)),
     *map(frozenset, combinations(("conversations", "documents", "accounts"), 2)),
     frozenset(("answering", "documents")),
     frozenset(("history", "settings")),
@@ -35,7 +35,6 @@ PURE = (
     *(
         "records",
         "history",
-        "presenters",
         "web.i18n.languages",
         "accounts.addresses",
         "accounts.admission",

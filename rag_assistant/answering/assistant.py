@@ -21,12 +21,12 @@ from rag_assistant.answering.observing import observed
 from rag_assistant.answering.runner import Runner
 from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
 from rag_assistant.answering.tools import said_yes
+from rag_assistant.answering.turn_events import last_event, replay
 from rag_assistant.answering.unkept import unkept_turn, without_store
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
-from rag_assistant.presenters.turn_events import last_event, replay
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable

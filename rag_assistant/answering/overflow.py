@@ -12,7 +12,7 @@ from rag_assistant.answering.request import build_request
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.window import Rules, load_window
 from rag_assistant.history import UNANSWERED
-from rag_assistant.presenters.history import figures_in_words, numbers_in_words, sentence_about
+from rag_assistant.history.words import figures_in_words, numbers_in_words, sentence_about
 from rag_assistant.records.errors import (
     HistoryChanged,
     NothingToSummarise,

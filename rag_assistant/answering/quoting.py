@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.presenters.turns import LEAD, LEAD_INSTEAD
+from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD
 from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text

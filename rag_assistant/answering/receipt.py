@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec.structs import asdict
 
-from rag_assistant.presenters.history import seen, turns_by_reason
+from rag_assistant.history.words import seen, turns_by_reason
 from rag_assistant.records import MAX_INT32, ModelReply
 
 if TYPE_CHECKING:

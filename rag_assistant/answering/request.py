@@ -13,7 +13,7 @@ from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
-from rag_assistant.presenters.turns import history_figures
+from rag_assistant.history.figures import history_figures
 from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, Source
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery

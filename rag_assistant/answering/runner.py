@@ -18,14 +18,13 @@ from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, build_request
 from rag_assistant.answering.tools import DELETES, said_yes, with_results
+from rag_assistant.answering.turn_events import start_event, state_event, step_events
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.client import Part, Retrying
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.presenters.turn_events import start_event, state_event, step_events
-from rag_assistant.presenters.turns import steps_of
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AssistantError,
@@ -339,10 +338,10 @@ class Runner:
         self._live.call.refuse_stopped()
         turn, messages = with_results(self._turn, text, calls, results)
         self._deps.writer.keep_iteration(turn, messages)
-        steps_before = len(steps_of(turn.iterations))
+        steps_before = len(turn.steps)
         self._turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
         self._draft = replace(self._draft, iterations=(*self._draft.iterations, *messages))
-        for step in step_events(turn, steps_of(turn.iterations)[steps_before:]):
+        for step in step_events(turn, turn.steps[steps_before:]):
             self._live.add_step(step)
         asks = next((result.asks for result in results if result.asks is not None), None)
         if asks is not None:

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.quoting import needs_model, quoted_answer
 from rag_assistant.answering.request import Found
+from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.presenters.turns import without_lead
 from rag_assistant.records import EXCHANGES, Exchange, exchanges_of
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within_budget

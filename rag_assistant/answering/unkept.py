@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rag_assistant.answering.receipt import usage_of
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Turn, Unset
 from rag_assistant.records.errors import ModelError, cause_alone
 
@@ -59,7 +58,7 @@ class UnkeptAnswers(AnswerWriter):
 
     def last_resort(self, turn: Turn, live: LiveTurn) -> bool:  # noqa: ARG002
         """Tell who follows that it is over: nothing of it was to be kept."""
-        live.finish(Event("error", {"status": "failed", "error": error_data(ModelError(NOT_FINISHED))}))
+        live.finish(Event("error", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
         return True
 
 

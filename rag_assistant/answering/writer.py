@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rag_assistant.answering.receipt import receipt_of, usage_of
+from rag_assistant.answering.turn_events import last_event
 from rag_assistant.conversations.prompts import mark_cited, note_citations
-from rag_assistant.presenters.turn_events import last_event
-from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 from rag_assistant.records.errors import AnswerStopped, AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
 
@@ -157,7 +156,7 @@ class AnswerWriter:
             except Exception as error:
                 log.exception("Turn %s could not be kept at all", turn.id)
                 told = error if isinstance(error, StorageDamaged) else lost
-                live.finish(Event("error", {"status": "failed", "error": error_data(told)}))
+                live.finish(Event("error", {"status": "failed", "error": told.as_dict()}))
                 if told is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
                     return False
 

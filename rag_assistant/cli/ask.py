@@ -13,9 +13,8 @@ from rag_assistant.cli.commands import ID, ApiError
 from rag_assistant.cli.documents import process_pending
 from rag_assistant.conversations.commands import commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.presenters.history import seen
-from rag_assistant.presenters.token_usage import tokens_sentence
-from rag_assistant.presenters.turns import view_sentence
+from rag_assistant.history.token_usage import tokens_sentence
+from rag_assistant.history.words import seen, view_sentence
 from rag_assistant.records import Event
 from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number

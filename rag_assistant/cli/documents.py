@@ -14,9 +14,9 @@ import click
 
 from rag_assistant.cli.api import Api, with_api
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
-from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, SettingsError
 from rag_assistant.records.validation import storable
+from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.runtime.data_dir import lock_data_dir
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
             refuse_strange(path, paths)
             if intake is not None:
                 record, outcome = intake.take_in(file_at(path), is_file, tags)
-                document = document_data(record)
+                document = data_of(view_of(DocumentAnswer, record))
             else:
                 document = api.upload("/api/documents", path, {"tags": ",".join(tags)})
                 outcome = "new" if document["new"] else "known"

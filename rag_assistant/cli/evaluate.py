@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag_assistant.answering.verdicts import count_verdicts, counts_in_words, figures_in_words, what_is_worse
 from rag_assistant.cli.commands import ID, with_services
-from rag_assistant.presenters.evaluation import count_verdicts, counts_in_words, figures_in_words, what_is_worse
-from rag_assistant.presenters.turns import rated_data
 from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.views import data_of, rated_view
 
 if TYPE_CHECKING:
     from rag_assistant.answering.evaluation import Evaluated
@@ -84,7 +84,7 @@ def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
         "counts": count_verdicts(one.verdict for one in done),
         "since_last": count_verdicts(one.since_last for one in done if one.since_last),
         "questions": [
-            rated_data(one.turn)
+            data_of(rated_view(one.turn))
             | {"verdict": one.verdict, "since_last": one.since_last, "error": one.error, "result": one.result}
             for one in done
         ],

@@ -12,9 +12,9 @@ from rag_assistant.cli.commands import with_services
 from rag_assistant.cli.documents import DocumentData, work_with_progress
 from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
 from rag_assistant.conversations.exchange.files import document_file, read_export, write_archive
-from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
@@ -88,7 +88,7 @@ def _add_documents(
             refused += 1
             continue
         click.echo(f"{one.name}: {'added' if new else 'here already'}, document {document.id}")
-        added.append(document_data(document))
+        added.append(data_of(view_of(DocumentAnswer, document)))
     return added, refused
 
 

@@ -9,8 +9,8 @@ import click
 
 from rag_assistant.cli.api import SERVER_VARIABLE, Api, with_api
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, with_services
+from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.presenters.export import FORMATS
 from rag_assistant.records.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
 
 if TYPE_CHECKING:

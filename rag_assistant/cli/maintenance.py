@@ -11,8 +11,8 @@ import click
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import progress, with_services
 from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, processing, work_with_progress
-from rag_assistant.presenters.documents import document_data
 from rag_assistant.records.errors import SettingsError
+from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.runtime.data_dir import lock_data_dir
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 
@@ -29,7 +29,10 @@ LOOKS_UNTIL_QUIET = 10
 def reindex(services: Services, read_again: bool) -> None:
     """Embed everything with the configured embedding model, and switch search to it."""
     if read_again:
-        again = [document_data(services.library.read_again(number)) for number in services.documents.ours()]
+        again = [
+            data_of(view_of(DocumentAnswer, services.library.read_again(number)))
+            for number in services.documents.ours()
+        ]
         if work_with_progress(api_here(services), again):
             raise click.exceptions.Exit(1)
         return

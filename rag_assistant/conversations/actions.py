@@ -15,7 +15,7 @@ from rag_assistant.conversations.compaction import Compaction, first_kept_after_
 from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
-from rag_assistant.presenters.history import seen, turns_by_reason
+from rag_assistant.history.words import seen, turns_by_reason
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
 from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.extract import EXTRACT
-from rag_assistant.presenters.history import REASONS, span_in_words, turns_in_words
+from rag_assistant.history.words import REASONS, span_in_words, turns_in_words
 from rag_assistant.records.errors import UnknownCommand
 
 # What /undo does, and what it says afterwards, by the change that it undoes.

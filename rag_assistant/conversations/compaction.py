@@ -13,8 +13,8 @@ from rag_assistant.conversations.extract import EXTRACT, extract, shortened_reco
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.history.words import span_in_words
 from rag_assistant.llm.client import collect
-from rag_assistant.presenters.history import span_in_words
 from rag_assistant.records import Conversation, ModelRequest, PastTurn, text_in
 from rag_assistant.records.errors import ModelError, ModelFailed, NothingToSummarise, SummaryRejected, cause_alone
 

@@ -16,13 +16,15 @@ from math import log1p
 from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
-from rag_assistant.presenters.turns import without_lead
 from rag_assistant.records import PastTurn, text_in
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import content_stems
 
 EXTRACT = "extract"
+# What leads an answer of quotes.
+LEAD = "No language model is connected, so here is what your documents say:"
+LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
 # Of the turns' length so much is kept; a few short turns may be kept nearly whole.
 SHARE_KEPT = 0.25
 MIN_TOKENS_KEPT = 120
@@ -44,6 +46,11 @@ class _Sentence(Struct, frozen=True):
     text: str
     tokens: int
     words: frozenset[str]
+
+
+def without_lead(answer: str) -> str:
+    """Return an answer without the line that leads quotes: it says nothing about the conversation."""
+    return answer.removeprefix(LEAD).removeprefix(LEAD_INSTEAD).lstrip()
 
 
 def extract(turns: Sequence[PastTurn], max_tokens: float) -> str:

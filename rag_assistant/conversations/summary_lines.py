@@ -14,7 +14,7 @@ from math import log1p
 
 from msgspec import Struct
 
-from rag_assistant.presenters.history import MAX_PIECES, numbers_in_words
+from rag_assistant.history.words import MAX_PIECES, numbers_in_words
 from rag_assistant.records import runs_of
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_stems

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from rag_assistant.records.base import Message
 
 # The name under which answers are given where no model is connected.
 QUOTES = "quotes"
+Strategy = Literal["window", "smart"]
+# What an answer rests on; see Turn.support.
+Support = Literal["cited", "uncited", "not_checked", "nothing_found", "not_sent", "not_searched"]
 
 
 class Source(Struct, frozen=True):
@@ -35,6 +40,11 @@ class Source(Struct, frozen=True):
     doubts: Sequence[dict[str, Any]] = ()
     offered: Sequence[str] = ()
     cited_in: int | None = None
+
+    @property
+    def document_name(self) -> str:
+        """The former name of ``document``."""
+        return self.document
 
     def as_dict(self) -> dict[str, Any]:
         """Return the source as it is kept and shown."""
@@ -103,3 +113,94 @@ class Event(Struct, frozen=True):
     name: Literal["state", "start", "update", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None
+
+
+class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What went wrong: its kind, and a sentence about it."""
+
+    type: str
+    message: str
+    details: dict[str, Any] | None = None
+    retry_after_seconds: float | None = None
+
+
+class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens of a request, by part; estimates."""
+
+    system: int = 0
+    tools: int = 0
+    summary: int = 0
+    history: int = 0
+    passages: int = 0
+    question: int = 0
+    total: int = 0
+    limit: int | None = None
+
+
+class MissingTurn(Struct, frozen=True, forbid_unknown_fields=True):
+    """A turn that the question seems to be about, and that was not sent."""
+
+    turn: int
+    why: str = "turn_limit"
+    score: float = 0
+
+
+class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the model saw of the earlier turns; of an imported or an old turn not everything is known."""
+
+    max_history_turns: int | None = None
+    strategy: Strategy = "window"
+    turns_total: int = 0
+    turns_kept: int = 0
+    turns_dropped: int = 0
+    messages_dropped: int = 0
+    first_kept_turn: int | None = None
+    reason: str | None = None
+    notice: str | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    summary_sent: bool = False
+    recalled_turns: list[int] = field(default_factory=list)
+    missing: list[MissingTurn] = field(default_factory=list)
+    iterations_dropped: int = 0
+    tokens: Tokens = Tokens()
+
+
+class SearchData(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the documents were searched; ``leans_on`` is the former name of ``follow_up_context``."""
+
+    found: int
+    query: str | None = None
+    by: Literal["question", "words", "model"] | None = None
+    leans_on: str | None = None
+    follow_up_context: str | None = None
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "follow_up_context", self.leans_on)
+
+
+class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
+    """A citation that its passage does not seem to carry."""
+
+    nth: int
+    problem: Literal["number", "name", "negation", "words"]
+    missing: list[str]
+    carried_by: int | None
+
+
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool that was called, and what it gave."""
+
+    n: int
+    tool: str
+    arguments: str
+    result: str | None
+
+
+def steps_of(iterations: Sequence[Message]) -> list[Step]:
+    """Return the tool calls of a turn with their results, in their order, numbered from 1."""
+    calls = [call["function"] for message in iterations for call in message.get("tool_calls") or ()]
+    results = [message["content"] for message in iterations if message["role"] == "tool"]
+    return [
+        Step(n, call["name"], call["arguments"], result)
+        for n, (call, result) in enumerate(zip_longest(calls, results[: len(calls)]), 1)
+    ]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from rag_assistant.records.answers import Source
+from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
 from rag_assistant.records.base import UNSET, Message, Unset
 from rag_assistant.records.pictures import text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
@@ -151,6 +151,62 @@ class Turn(Struct, frozen=True):
     # The keys of the pictures beside the question.
     images: tuple[str, ...] = ()
 
+    @property
+    def history_trimmed(self) -> bool:
+        """Whether turns were left out."""
+        return self.history is not None and self.history["turns_dropped"] > 0
+
+    @property
+    def notice(self) -> str | None:
+        """The notice that the model got with the turn, ``None`` if it got none."""
+        if self.history is None or not self.history_trimmed:
+            return None
+        return str(self.history.get("notice") or f"[History trimmed to last {self.history['turns_kept']} turns]")
+
+    @property
+    def steps(self) -> list[Step]:
+        """The tool calls with their results."""
+        return steps_of(self.iterations)
+
+    @property
+    def support(self) -> Support:
+        """What the answer rests on.
+
+        ``cited``: it names passages. ``uncited``: it had passages and names none. ``not_checked``: it had passages, and
+        the server ended before it was kept which model answered. ``nothing_found``: the documents were searched in
+        vain. ``not_sent``: what was found did not fit into the request. ``not_searched``: they were not searched.
+        """
+        if self.sources:
+            if any(source.cited for source in self.sources):
+                return "cited"
+            return "not_checked" if self.model is None else "uncited"
+        if self.search is not None and self.search["found"]:
+            return "not_sent"
+        searched = self.search is not None or any(step.tool == "search_documents" for step in self.steps)
+        return "nothing_found" if searched else "not_searched"
+
+    @property
+    def doubts(self) -> int:
+        """How many of its citations are doubtful."""
+        return sum(len(source.doubts) for source in self.sources)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it asks for a confirmation."""
+        return self.waiting is not None
+
+    @property
+    def pictures(self) -> int:
+        """How many pictures stand beside the question."""
+        return len(self.images)
+
+    @property
+    def error(self) -> ErrorData | None:
+        """What went wrong, if something did."""
+        if self.error_type is None:
+            return None
+        return ErrorData(self.error_type, self.error_message or "", retry_after_seconds=self.retry_after_seconds)
+
 
 class Correction(Struct, frozen=True):
     """What an answer rests on and was changed since: an earlier turn, a summary, or source ``n`` of the answer.
@@ -163,6 +219,18 @@ class Correction(Struct, frozen=True):
     turn: int | None = None
     n: int | None = None
     document: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """It in words."""
+        source = f"source {self.n}" + (f" of turn {self.turn}" if self.turn else "")
+        return {
+            "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
+            "deleted": f"“{self.document}” ({source}) has been deleted since.",
+            "excluded": f"Turn {self.turn}, which was in view, has been excluded since.",
+            "erased": f"Turn {self.turn}, which was in view, has been erased since.",
+            "edited": "The summary that was in view has been edited since.",
+        }[self.change]
 
 
 class AnswerVersion(Struct, frozen=True):

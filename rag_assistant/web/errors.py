@@ -12,7 +12,6 @@ from flask import Flask, Response, jsonify, make_response, render_template, requ
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge, SecurityError
 
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
-from rag_assistant.presenters.turns import error_data
 from rag_assistant.records import errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.policy import FOR_PROGRAMS
@@ -140,7 +139,7 @@ def status_of(kind: type[Exception]) -> int:
 def answer_assistant_error(error: AssistantError) -> Response:
     """Answer an error that was raised on purpose."""
     kind = type(error)
-    response = _answer(status_of(kind), error_data(error), error.param)
+    response = _answer(status_of(kind), error.as_dict(), error.param)
     if isinstance(error, errors.NotSignedIn):
         response.headers["WWW-Authenticate"] = "Bearer"
     return _with_retry_after(response, kind, error.retry_after_seconds)

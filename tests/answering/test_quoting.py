@@ -14,7 +14,7 @@ from rag_assistant.answering.quoting import (
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, Found
-from rag_assistant.presenters.turns import LEAD, without_lead
+from rag_assistant.conversations.extract import LEAD, without_lead
 from rag_assistant.records import Source
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.quotes import Quote

@@ -16,20 +16,28 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
 # Rooms and modules whose sentences come to a page. What only a terminal, a log, a program or a model reads is not here.
 SPEAKING = (
-    *("records/errors", "presenters", "documents", "extraction"),
+    *("records/conversations", "records/errors", "answering/verdicts", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     *("accounts/setup", "accounts/single_sign_on"),
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
     *("answering/runner", "answering/search", "answering/writer"),
     *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
-    *("conversations/scope", "files/folder", "files/s3", "history/overflow"),
+    *(
+        "conversations/extract",
+        "conversations/scope",
+        "files/folder",
+        "files/s3",
+        "history/overflow",
+        "history/token_usage",
+        "history/words",
+    ),
     *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
     *("llm/refusals", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
 # Of those, what is meant for others.
-SILENT = ("records/errors/installation", "presenters/export", "documents/doctor", "web/pages/installable")
+SILENT = ("records/errors/installation", "conversations/exchange/export", "documents/doctor", "web/pages/installable")
 # What goes to a model or a program, what no one sees, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {
@@ -48,7 +56,7 @@ NOT_FOR_PEOPLE = frozenset(
 )
 # Parts of sentences, and what is too short to be told from code.
 PHRASES = {
-    "presenters/history.py": (
+    "history/words.py": (
         *("{n1} of {n2} earlier turn", "{n1} of {n2} earlier turns"),
         *("{n1} of {n2} earlier turn ({why})", "{n1} of {n2} earlier turns ({why})"),
         *("{n} over the turn limit", "{n} over the token limit", "{n} left out by the smart strategy", "{n} excluded"),
@@ -57,26 +65,26 @@ PHRASES = {
         *("in a completed confirmation", "cleared", "without an answer", "erased", "left out"),
         *("turn {numbers}", "turns {numbers}", "{n} of turns {n1} to {n2}", "none of the earlier turns", "to"),
     ),
-    "presenters/token_usage.py": (
+    "history/token_usage.py": (
         *("instructions", "tools", "summary", "earlier turns", "passages", "question", "free"),
         *("instructions {n}", "tools {n}", "summary {n}", "earlier turns {n}", "passages {n}", "question {n}"),
         *("free {n}",),
     ),
-    "presenters/receipts.py": (
+    "web/pages/receipt_parts.py": (
         *("Instructions", "Notice about left-out turns", "Summary of older turns", "Earlier turn", "Turn {n}"),
         *("Recalled from left-out turns", "Passages from your documents", "Question", "Tool calls for this answer"),
     ),
-    "presenters/settings.py": (
+    "web/pages/settings_topics.py": (
         *("Memory", "Model", "Model timeouts", "Search", "Documents", "Server", "Sign-in", "Advanced", "default"),
         *("environment",),
     ),
-    "presenters/evaluation.py": (
+    "answering/verdicts.py": (
         *("yes", "no", "the passages that it needs are no longer found", "it no longer cites them"),
         *("more citations are doubtful", "it has less of the right answer"),
         *("The passages that it needs are no longer found", "It no longer cites them"),
         *("More citations are doubtful", "It has less of the right answer"),
     ),
-    "presenters/turns.py": ("source {n}", "source {n} of turn {turn}"),
+    "records/conversations.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (
         *("{name}: {does}", "{n} turn, {n2} messages ({roles}).", "{n} turns, {n2} messages ({roles})."),
         "Next question: {seen}, about {tokens} tokens without the question.",

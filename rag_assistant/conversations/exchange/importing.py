@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import MAX_INT32, Scope, Source
 from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 

@@ -13,3 +13,8 @@ class AssistantError(Exception):
     details: dict[str, Any] | None = None
     param: str | None = None
     retry_after_seconds: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error in the one shape in which it is shown."""
+        details = {"details": self.details} if self.details else {}
+        return {"type": type(self).__name__, "message": str(self)} | details

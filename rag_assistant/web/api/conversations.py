@@ -8,12 +8,11 @@ from flask import Blueprint, Response, jsonify, make_response, request
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
+from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.conversations.scope import check_scope
-from rag_assistant.presenters.conversations import conversation_data
-from rag_assistant.presenters.export import FORMATS, as_json, as_markdown
-from rag_assistant.presenters.turns import correction_data, corrections_data, turn_data
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.views import CorrectionAnswer, conversation_view, data_of, turn_view, view_of
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import (
     PAGE_PARAMS,
@@ -55,20 +54,20 @@ def conversations() -> Response:
     manager = services().conversations
     if "q" in request.args:
         hits = manager.find(query_words(request.args["q"]), limit)
-        found = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
+        found = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", found, None)
     before = parse_cursor("cursor", cursor_asked())
     page = manager.deleted(limit + 1, before) if deleted else manager.page(limit + 1, before, pinned=pinned)
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
-    return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)
+    return page_response("conversations", [data_of(conversation_view(one)) for one in page[:limit]], following)
 
 
 @blueprint.post("")
 def new_conversation() -> Response:
     """Make an empty conversation."""
     made = services().conversations.create(read_optional_json(NewConversationBody).title)
-    return make_response(jsonify(conversation_data(made)), 201)
+    return make_response(jsonify(data_of(conversation_view(made))), 201)
 
 
 @blueprint.get("/<int:conversation_id>")
@@ -101,7 +100,7 @@ def delete_conversation(conversation_id: int) -> Response:
 def restore_conversation(conversation_id: int) -> Response:
     """Bring a deleted conversation back, whole."""
     read_optional_json(NoFields)
-    return jsonify(conversation_data(services().conversations.restore(conversation_id)))
+    return jsonify(data_of(conversation_view(services().conversations.restore(conversation_id))))
 
 
 @blueprint.post("/<int:conversation_id>/purge")
@@ -120,7 +119,7 @@ def turns(conversation_id: int) -> Response:
     following = found[0].number if found and found[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
     corrections = services().corrections.of(found)
-    listed = [turn_data(turn) | corrections_data(turn, corrections) for turn in found]
+    listed = [data_of(turn_view(turn, corrections)) for turn in found]
     return page_response("turns", listed, following, total=total)
 
 
@@ -214,7 +213,11 @@ def shown(conversation_id: int, **more: Any) -> Response:
     data = view.as_dict()
     if data["summary"]:
         data["summary"]["lines"] = [
-            {"turns": line.turns, "text": line.text, "corrections": [correction_data(one) for one in corrections]}
+            {
+                "turns": line.turns,
+                "text": line.text,
+                "corrections": [data_of(view_of(CorrectionAnswer, one)) for one in corrections],
+            }
             for line, corrections in services().corrections.of_summary(view.conversation)
         ]
-    return jsonify(conversation_data(view.conversation) | {"view": data} | more)
+    return jsonify(data_of(conversation_view(view.conversation)) | {"view": data} | more)

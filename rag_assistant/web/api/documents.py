@@ -8,10 +8,10 @@ from typing import IO, Any
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 from msgspec.structs import asdict
 
-from rag_assistant.presenters.documents import document_data
 from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import spells_number, storable
+from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, NoFields, UploadFields, WebPageBody
@@ -204,7 +204,7 @@ def source_data(source: SourceState) -> dict[str, Any]:
 
 def visible_data(document: Document) -> dict[str, Any]:
     """Return a document as it is listed for whoever asks."""
-    data = document_data(document)
+    data = data_of(view_of(DocumentAnswer, document))
     if not identity().may_manage and not document.is_web_page:
         del data["origin"]  # A path of the server's machine.
     if identity().person is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, jsonify
 
-from rag_assistant.presenters.turns import rated_data, turn_data
+from rag_assistant.records.views import data_of, rated_view, turn_data
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.request_bodies import RatingBody
 from rag_assistant.web.request_parsing import page_limit, read_json, takes
@@ -20,7 +20,7 @@ def ratings() -> Response:
     limit = page_limit()
     page = services().ratings.page(limit + 1, number_before())
     following = page[limit - 1].id if len(page) > limit else None
-    return page_response("ratings", [rated_data(turn) for turn in page[:limit]], following)
+    return page_response("ratings", [data_of(rated_view(turn)) for turn in page[:limit]], following)
 
 
 @blueprint.put("/turns/<int:turn_id>/rating")

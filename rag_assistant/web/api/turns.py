@@ -11,20 +11,21 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.search import exchanges_seen
+from rag_assistant.answering.turn_events import end_position
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import load_window, rules_for
-from rag_assistant.presenters.turn_events import end_position
-from rag_assistant.presenters.turns import (
-    corrections_data,
-    error_data,
-    receipt_data,
-    source_data,
-    turn_data,
-    version_data,
-)
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
+from rag_assistant.records.views import (
+    PassageAnswer,
+    VersionAnswer,
+    data_of,
+    receipt_data,
+    turn_data,
+    turn_view,
+    view_of,
+)
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
@@ -91,7 +92,7 @@ def image(turn_id: int, number: int) -> Response:
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
     found = services().turns.get(turn_id)
-    return jsonify(turn_data(found) | corrections_data(found, services().corrections.of([found])))
+    return jsonify(data_of(turn_view(found, services().corrections.of([found]))))
 
 
 @blueprint.get("/turns/<int:turn_id>/stream")
@@ -130,7 +131,7 @@ def regenerate(turn_id: int) -> Response:
 @blueprint.get("/turns/<int:turn_id>/versions")
 def versions(turn_id: int) -> Response:
     """Return the answers that a turn's question got, the first one first."""
-    return jsonify(versions=[version_data(version) for version in services().versions.all(turn_id)])
+    return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
 
 
 @blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose")
@@ -180,7 +181,7 @@ def search() -> Response:
     exchanges = _exchanges_seen(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)
     found = services().retriever.search(asked, limit, scope)
-    passages = [source_data(passage) for passage in found]
+    passages = [data_of(view_of(PassageAnswer, passage)) for passage in found]
     context = asked.context or None
     return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
 
@@ -230,7 +231,7 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
     for event in events:
         if time.monotonic() - looked_at >= WATCH_INTERVAL_SECONDS:
             if not is_open():
-                yield Event("error", {"error": error_data(NotSignedIn())})
+                yield Event("error", {"error": NotSignedIn().as_dict()})
                 return
             looked_at = time.monotonic()
         yield event

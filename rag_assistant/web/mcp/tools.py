@@ -22,10 +22,9 @@ from rag_assistant.answering.tool_arguments import (
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.presenters.conversations import conversation_data
-from rag_assistant.presenters.turns import receipt_data, source_data, turn_data
 from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, UNSET, Ability, Question, Scope
 from rag_assistant.records.errors import AssistantError, ToolFailed
+from rag_assistant.records.views import PassageAnswer, conversation_view, data_of, receipt_data, turn_data, view_of
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError
 
@@ -148,7 +147,9 @@ class AssistantTools:
         result = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
         passages = number_sources(result.passages)
         text = "\n".join(part for part in (result.text, passages_text(passages) if passages else "") if part)
-        return _result(text, {"passages": [source_data(one) for one in result.passages]} if passages else None)
+        return _result(
+            text, {"passages": [data_of(view_of(PassageAnswer, one)) for one in result.passages]} if passages else None
+        )
 
     def _list_conversations(self, arguments: ListConversations) -> dict[str, Any]:
         manager = self._services.conversations
@@ -158,7 +159,8 @@ class AssistantTools:
             conversations = manager.page(arguments.limit, None)
         lines = [f"{one.id}: {one.title} ({one.turns} turns)" for one in conversations]
         return _result(
-            "\n".join(lines) or "There are none.", {"conversations": list(map(conversation_data, conversations))}
+            "\n".join(lines) or "There are none.",
+            {"conversations": [data_of(conversation_view(one)) for one in conversations]},
         )
 
     def _read_conversation(self, arguments: ReadConversation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assistant.presenters.export import FORMATS
+from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.records import DOCUMENT_STATES, MAX_INT32
 from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 

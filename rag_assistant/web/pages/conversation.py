@@ -5,13 +5,13 @@ Each action of a page is a plain form, so that everything works without scripts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
-from rag_assistant.presenters.turns import doubt_in_words, support_of
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Source, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
@@ -310,11 +310,22 @@ def doubts_of(turn: Turn) -> list[tuple[Source, dict[str, Any]]]:
 
 
 @blueprint.app_template_filter()
+def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
+    """Return what is doubtful about a citation of source ``n``, in words."""
+    listed = ", ".join(f"“{one}”" for one in doubt["missing"])
+    sentence = {
+        "number": f"{listed} is not in source {n}.",
+        "name": f"{listed} is not in source {n}.",
+        "negation": f"Source {n} seems to say the opposite.",
+        "words": f"Source {n} does not seem to say this.",
+    }[doubt["problem"]]
+    return f"{sentence} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else sentence
+
+
+@blueprint.app_template_filter()
 def on_one_line(text: str) -> str:
     """Return a passage as one line, without the marks of Markdown headings, each row of a table with its head."""
     return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
 
 
-blueprint.add_app_template_filter(doubt_in_words)
-blueprint.add_app_template_filter(support_of, "support")
 blueprint.add_app_template_filter(in_words, "scope_in_words")

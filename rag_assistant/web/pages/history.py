@@ -13,17 +13,10 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.summary_lines import SummaryLine
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.presenters.history import REASONS, numbers_in_words, turns_in_words
-from rag_assistant.presenters.token_usage import token_parts, tokens_sentence
-from rag_assistant.presenters.turns import (
-    correction_in_words,
-    messages_sent,
-    notice_of,
-    seen_by_model,
-    steps_of,
-    view_in_words,
-)
+from rag_assistant.history.token_usage import token_parts, tokens_sentence
+from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
+from rag_assistant.records.views import messages_sent
 from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
@@ -206,13 +199,10 @@ def words() -> dict[str, Any]:
     }
 
 
-blueprint.add_app_template_filter(notice_of, "notice")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
-blueprint.add_app_template_filter(correction_in_words)
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(view_in_words)
 blueprint.add_app_template_filter(messages_sent)
-blueprint.add_app_template_filter(steps_of)
 blueprint.add_app_template_filter(operation_in_words)
 blueprint.add_app_template_filter(token_parts)
 blueprint.add_app_template_filter(tokens_sentence)

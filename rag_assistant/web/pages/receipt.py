@@ -7,12 +7,12 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, url_for
 
 from rag_assistant.llm.client import OPENAI_BASE_URL
-from rag_assistant.presenters.receipts import as_curl, parts_of
 from rag_assistant.records import Turn
 from rag_assistant.records.errors import ReceiptNotFound
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.pages.receipt_parts import as_curl, parts_of
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("receipt_pages", __name__)

@@ -8,7 +8,6 @@ from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant import __version__
 from rag_assistant.llm.connection_check import ConnectionCheck
-from rag_assistant.presenters.settings import ADVANCED, settings_view
 from rag_assistant.records import MAX_INT32
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.settings.package_files import home
@@ -16,6 +15,7 @@ from rag_assistant.web.archives import Imported, import_sent_file
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.pages.settings_topics import ADVANCED, settings_view
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.services import services
 

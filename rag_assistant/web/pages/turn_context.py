@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from rag_assistant.presenters.turns import shifts
+from rag_assistant.history.words import shifts
 from rag_assistant.records import Branch, Correction, Turn
 from rag_assistant.web.services import services
 

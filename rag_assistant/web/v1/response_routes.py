@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.viewed_history import SentSummary, ViewedHistory
 from rag_assistant.history import estimate_tokens
-from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
 from rag_assistant.records.errors import InvalidRequest, ResponseNotFound, TurnNotFound
+from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, take_pictures, takes
 from rag_assistant.web.services import services

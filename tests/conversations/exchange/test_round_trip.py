@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from rag_assistant.conversations.exchange.archive import MAX_INT64, line_of
 from rag_assistant.conversations.exchange.files import read_export, write_archive
 from rag_assistant.conversations.exchange.importing import NO_DOCUMENT, ConversationImport
-from rag_assistant.presenters.turns import turn_data
 from rag_assistant.records import Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database, sqlite_url

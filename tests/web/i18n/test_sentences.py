@@ -2,8 +2,7 @@
 
 import pytest
 
-from rag_assistant.presenters.history import numbers_in_words, seen
-from rag_assistant.presenters.turns import view_sentence
+from rag_assistant.history.words import numbers_in_words, seen, view_sentence
 from rag_assistant.web.i18n.catalogs import catalog
 from rag_assistant.web.i18n.languages import TRANSLATED, Language
 from rag_assistant.web.i18n.sentences import CODE, PLACE, PLACES, pattern_of, translate

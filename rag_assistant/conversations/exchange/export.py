@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rag_assistant.presenters.history import span_in_words
-from rag_assistant.presenters.turns import turn_data, version_data, view_in_words
+from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Rating, Scope, Source, Turn
+from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Gives all answers of a turn that has more than one.
@@ -106,7 +106,7 @@ def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:
     answers = versions(turn.id) if turn.versions > 1 else []
     return turn_data(turn) | {
         "scope": turn.scope.as_dict(),
-        "other_answers": [version_data(one) for one in answers if not one.chosen],
+        "other_answers": [data_of(view_of(VersionAnswer, one)) for one in answers if not one.chosen],
     }
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from rag_assistant.presenters.settings import TOPICS, SettingView, settings_view
 from rag_assistant.settings.schema import SECRET, Settings
+from rag_assistant.web.pages.settings_topics import TOPICS, SettingView, settings_view
 
 DEFAULTS = dict.fromkeys(Settings.model_fields, "default")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from rag_assistant.history import UNANSWERED, FittedHistory, HistoryReceipt, LeftOut
-from rag_assistant.records import runs_of
+from rag_assistant.history.fitting import FittedHistory
+from rag_assistant.history.receipt import UNANSWERED, HistoryReceipt, LeftOut
+from rag_assistant.records import QUOTES, Turn, runs_of
 
 REASONS = {
     "turn_limit": "over the turn limit",
@@ -109,3 +110,51 @@ def sentence_about(undecided: Sequence[LeftOut], receipt: HistoryReceipt) -> str
     runs = [asdict(run) for run in receipt.left_out]
     places = "; ".join(turns_in_words(asdict(run), receipt.kept_turns, runs) for run in undecided)
     return f"This question would leave out {turns} earlier {'turn' if turns == 1 else 'turns'}: {places}."
+
+
+def seen_by_model(turn: Turn) -> str | None:
+    """Return what the model saw of the earlier turns, ``None`` where nothing was left out."""
+    history = turn.history
+    if history is None:
+        return None
+    left_out = history.get(
+        "left_out", {history["reason"]: history["turns_dropped"]} if history["turns_dropped"] else {}
+    )
+    return seen(history["turns_kept"], left_out) if left_out.keys() - UNANSWERED else None
+
+
+def view_in_words(turn: Turn) -> str | None:
+    """Return the sentence about what was seen of the earlier turns, ``None`` where nothing was left out."""
+    seen_turns = seen_by_model(turn)
+    return None if seen_turns is None else view_sentence(seen_turns, turn.model)
+
+
+def view_sentence(seen_turns: str, model: str | None) -> str:
+    """Return the sentence about which earlier turns were seen; where quotes answer, no model sees any."""
+    return f"In view: {seen_turns}." if model == QUOTES else f"The model saw {seen_turns}."
+
+
+def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
+    """Return the numbers of the turns that say what was left out: those where it differs in kind from the turn before.
+
+    ``before`` is the turn in front of them. A full window says it once, not with every answer.
+    """
+    known = _kind_left_out(before) if before is not None else None
+    told = []
+    for turn in turns:
+        if turn.history is None:
+            continue
+        kind = _kind_left_out(turn)
+        if kind and kind != known:
+            told.append(turn.number)
+        known = kind
+    return frozenset(told)
+
+
+def _kind_left_out(turn: Turn) -> frozenset[str]:
+    """Return why turns were left out for a turn, and whether a summary stood for them."""
+    history = turn.history
+    if history is None or seen_by_model(turn) is None:
+        return frozenset()
+    reasons = history.get("left_out") or {history["reason"]: history["turns_dropped"]}
+    return frozenset(reasons) - UNANSWERED | ({"with a summary"} if history.get("summary_sent") else frozenset())

@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens, length_of_system_block
-from rag_assistant.presenters.turns import messages_sent
 from rag_assistant.records import Message, Turn, pictures_in, text_in
+from rag_assistant.records.views import messages_sent
 
 BESIDE = re.compile(
     r"\A(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rag_assistant.presenters.turns import steps_of, turn_data
-from rag_assistant.records import Event, Turn
+from rag_assistant.records import Event, Step, Turn
+from rag_assistant.records.views import StartEvent, data_of, turn_data, view_of
 
 
-def step_events(turn: Turn, steps: Sequence[dict[str, Any]]) -> list[Event]:
+def step_events(turn: Turn, steps: Sequence[Step]) -> list[Event]:
     """Return the events that show tool calls with their results."""
     ids = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
-    return [Event("step", step | ids) for step in steps]
+    return [Event("step", data_of(step) | ids) for step in steps]
 
 
 def state_event(turn: Turn, state: str, message: str) -> Event:
@@ -23,12 +22,7 @@ def state_event(turn: Turn, state: str, message: str) -> Event:
 
 def start_event(turn: Turn) -> Event:
     """Return the event that says what is known before the first text."""
-    data = turn_data(turn)
-    for name in ("answer", "usage", "finished_at", "error", "steps", "support", "doubts"):
-        data.pop(name, None)
-    data["trimmed"] = data["history_trimmed"]
-    data["dropped"] = turn.history["messages_dropped"] if turn.history else 0
-    return Event("start", data | {"status": "running"})
+    return Event("start", data_of(view_of(StartEvent, turn)) | {"status": "running"})
 
 
 def last_event(turn: Turn) -> Event:
@@ -46,7 +40,7 @@ def replay(turn: Turn, after: int) -> list[Event]:
     events: list[Event] = []
     if turn.history is not None:
         events.append(start_event(turn))
-    events += step_events(turn, steps_of(turn.iterations))
+    events += step_events(turn, turn.steps)
     if turn.answer[after:]:
         events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
     return [*events, last_event(turn)]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.presenters.history import seen, turns_in_words
+from rag_assistant.history.words import seen, turns_in_words
 
 Run = dict[str, Any]
 

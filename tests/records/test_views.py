@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import number_sources
-from rag_assistant.presenters.turns import support_of
 from rag_assistant.records import Passage, Turn
 
 FOUND = number_sources([Passage(1, 1, "geese.txt", 0, 9, "Seventeen geese.", None, 0.9)])
@@ -25,4 +24,4 @@ TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), 
     ],
 )
 def test_it_is_said_what_an_answer_rests_on(turn: Turn, support: str) -> None:
-    assert support_of(turn) == support
+    assert turn.support == support

@@ -1,0 +1,269 @@
+"""Turns, documents and conversations as callers see them: what the API answers, and what its description says of it.
+
+One shape for the API, events, exports, tools and the command line. A view takes its fields from the record by their
+names; a field with a default is only there if it says something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
+from msgspec.structs import force_setattr, replace
+
+from rag_assistant.records.answers import Doubt, ErrorData, HistoryFigures, SearchData, Step, Strategy, Support
+from rag_assistant.records.base import Message, Unset
+from rag_assistant.records.conversations import Conversation, Correction, Turn, TurnStatus
+from rag_assistant.records.documents import DocumentState
+from rag_assistant.records.errors import ReceiptNotFound
+from rag_assistant.records.questions import Scope
+
+Overflow = Literal["trim", "ask", "compact", "reset", "continue"]
+View = TypeVar("View", bound=Struct)
+
+
+def view_of(kind: type[View], record: Any) -> View:
+    """Return a record as a view of this kind."""
+    return convert(record, kind, from_attributes=True)
+
+
+class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A passage of a document; its text stands there from start to end."""
+
+    document_id: int
+    document: str
+    document_name: str
+    page: int | None
+    section: str | None
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+class SourceAnswer(PassageAnswer, frozen=True):
+    """A passage that the model was given, under its number."""
+
+    n: int
+    cited: bool
+    cited_in: int | None
+    doubts: list[Doubt]
+    offered: list[str]
+
+
+class RatingAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a person thinks of an answer."""
+
+    rating: Literal["up", "down"]
+    version: int
+    right_answer: str | None
+    rated_at: datetime
+
+
+class CorrectionAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What an answer rests on and was changed since."""
+
+    what: Literal["source", "turn", "summary"]
+    change: Literal["changed", "deleted", "excluded", "erased", "edited"]
+    sentence: str
+    turn: int | None = None
+    n: int | None = None
+    document: str | None = None
+
+
+class TurnHead(Struct, frozen=True, kw_only=True):
+    """What stands in every view of a turn."""
+
+    conversation_id: int
+    id: int = field(name="turn_id")
+    number: int = field(name="turn")
+    status: TurnStatus
+    history_trimmed: bool
+    notice: str | None
+    history: HistoryFigures | None
+    model: str | None
+
+
+class TurnStart(TurnHead, frozen=True, kw_only=True):
+    """What is known of an answer before its first text."""
+
+    question: str
+    search: SearchData | None
+    sources: list[SourceAnswer]
+    notes: list[str]
+    pinned: bool
+    excluded: bool
+    purged: bool
+    is_waiting: bool = field(name="waiting")
+    version: int
+    versions: int
+    rating: RatingAnswer | None
+    created_at: datetime
+
+
+class StartEvent(TurnStart, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of an answer before its first text; trimmed and dropped repeat the two most wanted figures."""
+
+    trimmed: bool = False
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "trimmed", self.history_trimmed)
+        force_setattr(self, "dropped", self.history.messages_dropped if self.history else 0)
+
+
+class TurnAnswer(TurnStart, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A question with its answer."""
+
+    answer: str
+    steps: list[Step]
+    support: Support
+    doubts: int
+    usage: dict[str, Any] | None
+    finished_at: datetime | None
+    pictures: int = field(default=0, name="images")
+    erased_at: datetime | None = None
+    error: ErrorData | None = None
+    corrections: list[CorrectionAnswer] | None = None
+
+
+class VersionAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """One of the answers to a question."""
+
+    version: int
+    chosen: bool
+    status: TurnStatus
+    answer: str
+    model: str | None
+    sources: list[SourceAnswer]
+    notes: list[str]
+    finished_at: datetime | None
+
+
+class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A rated question with the answer that was rated, and what came of it when it was asked again."""
+
+    id: int = field(name="turn_id")
+    conversation_id: int
+    number: int = field(name="turn")
+    question: str
+    answer: str
+    model: str | None
+    rating: RatingAnswer | None
+    result: dict[str, Any] | None
+
+
+class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
+    """What a model was sent for a turn, and what was left out; older receipts have less."""
+
+    usage: dict[str, Any] | None
+    support: Support
+    doubts: int
+    messages: list[Message] = field(default_factory=list)
+
+
+class BranchedFrom(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a conversation branched off."""
+
+    conversation_id: int
+    turn: int
+
+
+class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A conversation, as it is listed; what it decides for itself stands there if it does."""
+
+    id: int = field(name="conversation_id")
+    title: str
+    created_at: datetime
+    updated_at: datetime
+    turns: int
+    pinned: bool
+    scope: Scope | None
+    own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
+    deleted_at: datetime | None = None
+    history_strategy: Strategy | None = None
+    on_overflow: Overflow | None = None
+    branched_from: BranchedFrom | None = None
+
+
+class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document, and how far it has come."""
+
+    id: int = field(name="document_id")
+    name: str
+    media_type: str
+    size_bytes: int
+    sha256: str
+    state: DocumentState
+    reason: str | None
+    chunks: int
+    embedded: int
+    pages: int | None
+    scanned_pages: int
+    recognised_pages: int
+    tags: list[str]
+    created_at: datetime
+    replaces: int | None
+    # Not there for whom it is not meant.
+    origin: str | UnsetType | None = UNSET
+    library_id: int | UnsetType | None = UNSET
+    new: bool | UnsetType = UNSET
+
+
+def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None = None) -> TurnAnswer:
+    """Return a turn as it is answered and listed, with what was changed since, where that was looked up."""
+    view = view_of(TurnAnswer, turn)
+    if corrections is None:
+        return view
+    return replace(view, corrections=[view_of(CorrectionAnswer, one) for one in corrections.get(turn.id, ())])
+
+
+def turn_data(turn: Turn) -> dict[str, Any]:
+    """Return a turn as JSON."""
+    return data_of(turn_view(turn))
+
+
+def data_of(view: Struct) -> dict[str, Any]:
+    """Return a view as JSON."""
+    data: dict[str, Any] = to_builtins(view)
+    return data
+
+
+def rated_view(turn: Turn) -> RatedAnswer:
+    """Return a rated turn as it is listed."""
+    rating = None if turn.rating is None else view_of(RatingAnswer, turn.rating)
+    result = turn.rating.result if turn.rating else None
+    return RatedAnswer(
+        turn.id, turn.conversation_id, turn.number, turn.question, turn.answer, turn.model, rating, result
+    )
+
+
+def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures.
+
+    Raises ReceiptNotFound where there is none.
+    """
+    if body is None:
+        raise ReceiptNotFound(turn.id)
+    shown = {**body, "messages": messages_sent(body)}
+    if body.get("search") is not None:
+        shown["search"] = to_builtins(convert(body["search"], SearchData))
+    return data_of(view_of(ReceiptAnswer, turn)) | shown
+
+
+def messages_sent(body: Mapping[str, Any]) -> list[Message]:
+    """Return the messages of a receipt's last request; older receipts have them alone."""
+    sent: list[Message] = body["request"]["messages"] if "request" in body else body["messages"]
+    return sent
+
+
+def conversation_view(conversation: Conversation) -> ConversationAnswer:
+    """Return a conversation as it is listed."""
+    own = conversation.max_history_turns
+    return replace(
+        view_of(ConversationAnswer, conversation),
+        scope=conversation.scope or None,
+        own_window=UNSET if isinstance(own, Unset) else own,
+    )
