@@ -6,7 +6,6 @@ is wrong.
 
 from __future__ import annotations
 
-import gc
 import os
 
 import click
@@ -49,10 +48,9 @@ def _set_for_this_run(**values: object) -> None:
 
 
 def _serve() -> None:
-    gc.disable()  # Until everything is loaded; nothing of it is garbage.
     from rag_assistant.server import serve as server
 
-    server.serve("rag_assistant.web:create_app()")
+    server.serve()
 
 
 @click.command

@@ -101,7 +101,7 @@ HOMES = {
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
     "flask_compress": ("web",),
-    "gunicorn": ("server",),
+    "waitress": ("server",),
     "huey": ("runtime",),
     "obstore": ("files",),
     "argon2": ("accounts",),

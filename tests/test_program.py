@@ -146,3 +146,11 @@ def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: 
     monkeypatch.setenv("PORT", "before")
     assert CliRunner().invoke(program, ["--host", "localhost", "--port", "8001"]).exit_code == 0
     assert served == [("localhost", "8001")]
+
+
+def test_what_few_requests_need_is_not_loaded_with_the_application(tmp_path: Path) -> None:
+    code = "import sys; from rag_assistant.web import create_app; create_app(); print(*sys.modules)"
+    environment = os.environ | {"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "settings.json")}
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=PROJECT, env=environment).split()
+    ours = {"exchange.shapes", "retrieval.example_questions", "web.openapi.operations"}
+    assert {"argon2", "openai", *(f"rag_assistant.{name}" for name in ours)}.isdisjoint(loaded)

@@ -3,19 +3,16 @@
 import contextlib
 import http.client
 import json
-import os
 import random
 import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from rag_assistant.storage.accounts.people import PeopleStore
@@ -25,7 +22,6 @@ from tests.testkit.otlp_collector import Collector
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import Launch, ServerEnded, ServerProcess, run_command
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import until
 
 ANSWER = " ".join(f"wörd{n}" for n in range(60))
 
@@ -62,29 +58,6 @@ def test_a_start_answers_and_is_ready_a_little_later(server: ServerProcess) -> N
     kept = [server.data, *server.data.rglob("*")]
     assert [path for path in kept if path.stat().st_mode & 0o077] == [], "what is kept is for its owner alone"
     assert "assistant.db" in {path.name for path in kept}
-
-
-def test_a_master_that_is_killed_takes_its_worker_along_so_that_the_port_is_free_at_once(
-    forked: ServerProcess,
-) -> None:
-    forked.start()
-    assert forked.process is not None
-    os.kill(forked.process.pid, signal.SIGKILL)
-    forked.process.wait()
-    forked.start()
-    assert forked.call("GET", "/healthz") == (200, {"status": "ok"})
-
-
-def test_the_threads_that_answered_many_at_once_end_when_nobody_asks_any_more(forked: ServerProcess) -> None:
-    forked.start()
-    assert forked.process is not None
-    (worker,) = psutil.Process(forked.process.pid).children()
-    assert forked.stream("A first question?").read().text == ANSWER
-    few = worker.num_threads()
-    for stream in [forked.stream(f"Question {n}?") for n in range(12)]:
-        assert stream.read().text == ANSWER
-    until(lambda: worker.num_threads() <= few)
-    assert forked.stream("And one more?").read().text == ANSWER
 
 
 @pytest.mark.parametrize("cuts", [2, pytest.param(6, marks=pytest.mark.long)])
@@ -263,9 +236,7 @@ def test_no_child_outlives_the_server(tmp_path: Path) -> None:
     children = descendants(server.process.pid)  # type: ignore[union-attr]
     assert any("local_model_server" in command for command in children.values())
     assert server.process is not None
-    worker = next(pid for pid, command in children.items() if "app.py" in command)
     server.process.send_signal(signal.SIGKILL)
-    subprocess.run(["kill", "-9", str(worker)], check=True)
     server.process.wait()
     end = time.monotonic() + 10
     while any(Path(f"/proc/{pid}").exists() for pid in children):

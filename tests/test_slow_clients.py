@@ -11,9 +11,6 @@ from urllib.parse import quote
 
 import pytest
 
-from rag_assistant.server import worker
-from rag_assistant.server.application import BodyTooSlow
-from rag_assistant.web import create_app
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import StubModel
@@ -79,51 +76,24 @@ def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, h
         assert (status, answer["status"]) == (200, "completed")
 
 
-def test_who_is_not_done_makes_room_for_more(tmp_path: Path, server_fork: ServerFork) -> None:
-    """With 180 descriptors, of which answers and the server itself need 108."""
-    server = ServerProcess(tmp_path, server_fork.launch, MAX_DESCRIPTORS="180", MAX_RUNNING_ANSWERS="8")
+def test_who_says_nothing_makes_room_for_more(tmp_path: Path, server_fork: ServerFork) -> None:
+    """With 240 descriptors, which are 72 connections: there are as many threads."""
+    settings = {"MAX_DESCRIPTORS": "240", "MAX_RUNNING_ANSWERS": "8", "REQUEST_SECONDS": "1"}
+    server = ServerProcess(tmp_path, server_fork.launch, **settings)
     with ExitStack() as stack:
         stack.callback(server.kill)
         server.start()
-        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(72)]
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 10)) for _ in range(90)]
         assert server.call("GET", "/healthz")[0] == 200
         silent[0].settimeout(10)
         assert silent[0].recv(1) == b"", "the oldest one left"
 
 
 @pytest.mark.parametrize("half", [b"", b"GET /healthz HTTP/1.1\r\nX-Slow: ", HEAD + b"Content-Length: 100\r\n\r\n{"])
-def test_who_does_not_end_a_request_in_time_is_sent_away_however_busy(hurried: ServerProcess, half: bytes) -> None:
+def test_who_says_no_more_is_sent_away(hurried: ServerProcess, half: bytes) -> None:
     with socket.create_connection(("127.0.0.1", hurried.port), 30) as connection:
         connection.sendall(half)
-        connection.settimeout(0.1)
-        for _ in range(600):  # A byte now and then gives no more time.
-            try:
-                assert connection.recv(1) == b""
-                break
-            except TimeoutError:
-                with contextlib.suppress(BrokenPipeError):
-                    connection.sendall(half[-1:] and b"x")
-            except ConnectionResetError:
-                break
-        else:
-            pytest.fail("it is still waited for")
-
-
-def test_a_large_body_comes_at_a_pace_or_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "GRACE_SECONDS", 0.1)
-    near, far = socket.socketpair()
-    with near, far:
-        silent = worker.PacedUnreader(near)
-        silent.begin(b"")
-        with pytest.raises(BodyTooSlow):
-            silent.chunk()
-        dripping = worker.PacedUnreader(near)
-        dripping.begin(b"")
-        with pytest.raises(BodyTooSlow):
-            for _ in range(600):
-                far.sendall(b"x")
-                assert dripping.chunk() == b"x"
-                time.sleep(0.01)
+        assert connection.recv(1) == b""
 
 
 def test_a_request_in_pieces_and_several_in_one_are_answered(server: ServerProcess) -> None:
@@ -163,19 +133,13 @@ def test_the_longest_search_of_the_page_fits_into_an_address(server: ServerProce
     assert (found[0], found[1]["conversations"]) == (200, [])
 
 
-def test_an_address_that_is_too_long_is_refused_as_everything_is(server: ServerProcess) -> None:
-    status, answer = server.call("GET", f"/api/conversations?q={'a' * 9000}")
-    assert (status, answer["error"]["type"]) == (414, "RequestURITooLarge")
-    assert answer["error"]["message"] == "The address is too long; the limit is 8190 bytes with its parameters."
-
-
 def test_a_head_without_end_is_refused(server: ServerProcess) -> None:
     with (
         contextlib.suppress(ConnectionResetError, BrokenPipeError),  # The answer may be lost where we still send.
         socket.create_connection(("127.0.0.1", server.port), 20) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X-Geese: hiss\r\n" * 10_000)
-        assert connection.recv(100).startswith(b"HTTP/1.1 431 ")
+        assert b" 431 " in connection.recv(100)
     assert server.call("GET", "/healthz")[0] == 200
 
 
@@ -186,24 +150,3 @@ def test_who_speaks_tls_is_told_at_once_that_the_server_does_not(server: ServerP
     ):
         ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
     assert sent(server, b"\x16\x03\x01").startswith(b"HTTP/1.1 400 ")
-
-
-def test_requests_that_wait_for_an_answer_have_threads_of_their_own(tmp_path: Path) -> None:
-    app = create_app({"DATA_DIR": str(tmp_path), "SETTINGS_FILE": str(tmp_path / "settings.json")})
-    waiting = {
-        str(rule)
-        for rule in app.url_map.iter_rules()
-        for method in rule.methods or ()
-        if worker.WAITS_FOR_ANSWER.match(f"{method} /rag{rule} HTTP/1.1\r\n".encode())
-    }
-    assert waiting == {
-        "/ask",
-        "/api/query",
-        "/api/query/stream",
-        "/mcp",
-        "/api/turns/<int:turn_id>/stream",
-        "/api/conversations/<int:conversation_id>/compact",
-        "/v1/chat/completions",
-        "/v1/responses",
-        "/v1/responses/compact",
-    }

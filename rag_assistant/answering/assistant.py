@@ -30,7 +30,6 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
-from rag_assistant.runtime.courtesy import answering
 
 if TYPE_CHECKING:
     from rag_assistant.answering.dependencies import Dependencies
@@ -344,8 +343,7 @@ class Assistant:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
         kept = True
         try:
-            with answering():
-                live.finish(last_event(answer()))
+            live.finish(last_event(answer()))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn.id)
             kept = deps.writer.last_resort(turn, live)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
-from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.job_queue import JobQueue
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -61,7 +60,6 @@ class DocumentEmbedder:
         """Return whether every chunk has its vector now; not so if the document went away, or we close."""
         missing = self._embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
-            step_aside()
             batch = missing[start : start + CHUNKS_AT_ONCE]
             vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
             rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]

@@ -30,7 +30,6 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.terms import index_terms
-from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.heartbeat import Heartbeat
 from rag_assistant.runtime.job_queue import JobQueue, Work
 from rag_assistant.settings.schema import Settings
@@ -335,7 +334,7 @@ class Library:
     def _index(self, document_id: int) -> None:
         """Index the words of a document, and go on with the next one."""
         name, ids, pieces = self._chunks.to_index(document_id)
-        pieces, terms = index_terms(name, pieces, step_aside)
+        pieces, terms = index_terms(name, pieces)
         self._chunks.index(document_id, ids, pieces, terms)
         self._index_next(document_id)
 

@@ -16,7 +16,6 @@ from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.terms import index_terms
-from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -112,7 +111,6 @@ class DocumentReader:
         too_late = time.monotonic() + settings.extraction_timeout_seconds
 
         def refuse() -> None:
-            step_aside()
             if self._is_over(document.id, state):
                 raise ExtractionCancelled
             if time.monotonic() > too_late:
@@ -121,7 +119,7 @@ class DocumentReader:
         if not extracted.text.strip() and extracted.warning:
             raise ExtractionFailed(extracted.warning)
         cut = chunk_document(extracted, settings.chunk_chars, refuse)
-        chunks, terms = index_terms(document.name, cut, step_aside)
+        chunks, terms = index_terms(document.name, cut)
         kept = self._chunks.keep_text(document.id, extracted, chunks, terms)
         # Or another process kept the same, before this one took the document over.
         if kept or self._documents.is_ours_in("embedding" if chunks else "recognising", document.id):

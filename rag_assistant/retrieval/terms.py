@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby, pairwise
 
@@ -39,23 +39,12 @@ SPELLED_OTHERWISE = re.compile("[\u0600-\u06ff\u0900-\u097f]")
 DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
 
 
-def index_terms(
-    document_name: str, pieces: Sequence[Chunk], step_aside: Callable[[], None] = lambda: None
-) -> tuple[list[Chunk], list[str]]:
-    """Return the chunks of a document with their languages, and the terms of each, one blank apart.
-
-    ``step_aside`` is called for each of them, since a long document takes seconds.
-    """
-    words = []
-    for piece in pieces:
-        step_aside()
-        words.append(search_words(indexed_text(document_name, piece.section, piece.text)))
+def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
+    """Return the chunks of a document with their languages, and the terms of each, one blank apart."""
+    words = [search_words(indexed_text(document_name, piece.section, piece.text)) for piece in pieces]
     of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
     of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
-    terms = []
-    for some, language in zip(words, of_pieces, strict=True):
-        step_aside()
-        terms.append(" ".join(stems(_with_characters(some), language)))
+    terms = [" ".join(stems(_with_characters(some), language)) for some, language in zip(words, of_pieces, strict=True)]
     return [replace(piece, language=language) for piece, language in zip(pieces, of_pieces, strict=True)], terms
 
 

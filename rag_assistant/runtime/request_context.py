@@ -9,9 +9,6 @@ import re
 from contextvars import ContextVar
 from uuid import uuid4
 
-# Where the server listens for the moment from which a request only waits for its answer; see server/lines.py.
-BEGUN = "rag_assistant.begun"
-
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
 turn_id: ContextVar[int | None] = ContextVar("turn_id", default=None)
 

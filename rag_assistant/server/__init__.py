@@ -1,1 +1,1 @@
-"""How it is served for real: gunicorn, its log, and threads that no slow client can take."""
+"""How it is served: waitress, a signal that ends it in order, and a line in the log for each request."""

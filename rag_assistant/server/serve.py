@@ -1,210 +1,224 @@
-"""Serve for real: gunicorn with one process and as many threads as answers may be read at once."""
+"""Serve for real: waitress, one process, with a thread for each answer that may be read at once.
+
+A request gets a thread once its head and body are there, so a slow or silent client occupies none.
+"""
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import resource
+import signal
 import socket
 import sys
-from collections.abc import MutableMapping
-from datetime import timedelta
-from math import ceil
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
 
-from gunicorn.app.base import BaseApplication
-from gunicorn.arbiter import Arbiter
-from gunicorn.glogging import Logger
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.server import BaseWSGIServer, create_server
 
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.runtime.courtesy import take_turns_often
 from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
 from rag_assistant.runtime.log_lines import configure_logging
-from rag_assistant.runtime.memory import limit_arenas
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.server.access_log import logged
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
 
-log = logging.getLogger(__name__)
-access_log = logging.getLogger("rag_assistant.access")
+if TYPE_CHECKING:
+    from rag_assistant.services import Services
+    from rag_assistant.web.api.events import Readers
 
-# Beside those whose answers are written, some threads that refuse what is too much.
-SPARE_THREADS = 24
-# Connections that wait for a thread are cheaper than clients that wait for a connection.
+log = logging.getLogger(__name__)
+
+# Beside those whose answers are written: pages, uploads, and the refusal of what is too much.
+SPARE_THREADS = 64
 MAX_CONNECTIONS = 4096
 # What is open beside clients and models: the database, the index, the log, document files.
 SPARE_DESCRIPTORS = 100
-# Beyond what the settings leave to clients and answers.
-GRACEFUL_TIMEOUT_SECONDS = 5.0
+# A connection on which nothing happens is closed after so long; one with a running request never is.
+IDLE_SECONDS = 30
+CLEANUP_INTERVAL_SECONDS = 5
+# Who reads nothing for so long is taken for gone.
+SEND_TIMEOUT_SECONDS = 60
+MAX_HEAD_BYTES = 65_536
+# Of a request that is still coming, and of a response that is not read: more is on disk, or waits.
+MAX_BODY_BYTES_IN_MEMORY = 65_536
+MAX_UNREAD_BYTES = 262_144
 # How long the process of a server that was killed may take to end on a busy machine.
-PATIENCE_SECONDS = 2.0
+LOCK_TIMEOUT_SECONDS = 2.0
+# What readers have for the end of their answers.
+READERS_TIMEOUT_SECONDS = 5.0
+POLL_INTERVAL_SECONDS = 0.05
+TLS_HANDSHAKE = 0x16  # The first byte that a client of TLS sends (RFC 8446, 5.1), and of no request.
 
 
-class ServerLog(Logger):
-    """gunicorn's log as lines of ours, and a line for each answered request if ``access_log`` is set."""
+class Parser(HTTPRequestParser):
+    """Refuses TLS at once, for whose client a plain server would otherwise wait, as it does for this one."""
 
-    _start_failed = False
-
-    def setup(self, cfg: Any) -> None:
-        """Hand over to our own log what gunicorn would print by itself."""
-        super().setup(cfg)
-        self.error_log.handlers.clear()
-        self.error_log.propagate = True
-        access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
-
-    def error(self, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log an error, but not gunicorn's account of a start that failed: a sentence has said why."""
-        self._start_failed |= args[1:] == (Arbiter.WORKER_BOOT_ERROR,)
-        if not self._start_failed:
-            super().error(msg, *args, **kwargs)
-
-    def access(self, resp: Any, _req: Any, wsgi: MutableMapping[str, Any], request_time: timedelta) -> None:
-        """Log a request that was answered to its end. What was searched for stands behind the ? and is left out."""
-        if not self.cfg.accesslog:
-            return
-        fields = {
-            "method": wsgi["REQUEST_METHOD"],
-            "path": wsgi["RAW_URI"].partition("?")[0],
-            "status": int(str(resp.status).partition(" ")[0]),
-            "bytes": resp.sent or 0,
-            "milliseconds": request_time // timedelta(milliseconds=1),
-        }
-        sentence = "%(method)s %(path)s %(status)d, %(bytes)d bytes, %(milliseconds)d ms"
-        access_log.info(sentence, fields, extra={"fields": fields})
+    def received(self, data: bytes) -> int:
+        """Take what has come of a request; return how much of it was taken."""
+        if data[0] == TLS_HANDSHAKE and not self.header_plus and self.body_rcv is None:
+            super().received(b"TLS\r\n\r\n")
+            return len(data)
+        return super().received(data)
 
 
-class Server(BaseApplication):
-    """gunicorn, configured by our settings. The application is made in the process that serves it."""
+class Channel(HTTPChannel):
+    """A connection."""
 
-    def __init__(self, app_uri: str, settings: Settings) -> None:
-        self._app_uri = app_uri
-        self._settings = settings
-        super().__init__()
-
-    def load_config(self) -> None:
-        """Set what differs from gunicorn's own choices."""
-        settings = self._settings
-        options = {
-            "bind": f"[{settings.host}]:{settings.port}"
-            if ":" in settings.host
-            else f"{settings.host}:{settings.port}",
-            "workers": 1,
-            "worker_class": "rag_assistant.server.worker.Worker",
-            "forwarder_headers": "",
-            # Which proxies are believed, and what, is decided in one place: web/entry.py.
-            "secure_scheme_headers": {},
-            "threads": settings.max_running_answers + SPARE_THREADS,
-            "worker_connections": max_connections(settings),
-            "backlog": 4096,
-            "timeout": 60,
-            "graceful_timeout": ceil(settings.drain_seconds + settings.last_answers_seconds + GRACEFUL_TIMEOUT_SECONDS),
-            "keepalive": 5,
-            "limit_request_line": 8190,  # The most that it can be set to.
-            "umask": 0o077,
-            "loglevel": "error",
-            "logger_class": ServerLog,
-            "accesslog": "-" if settings.access_log else None,
-            "when_ready": say_where,
-            "post_fork": prepare_process,
-            "worker_exit": leave_in_order,
-            "worker_tmp_dir": "/dev/shm",  # noqa: S108 - the heartbeat's file; a slow disk must not stop it
-        }
-        for name, value in options.items():
-            self.cfg.set(name, value)
-
-    @property
-    def base_path(self) -> str:
-        """Where the application is found."""
-        return self._settings.base_path
-
-    def load(self) -> Any:
-        """Make the application and start its services. Raises AssistantError."""
-        # The process that watches over this one loads none of it, and stays small.
-        from rag_assistant.server.application import load_application
-
-        return load_application(self._app_uri)
+    parser_class = Parser
 
 
-def serve(app_uri: str) -> None:
-    """Serve an application until the process is ended.
+def serve() -> None:
+    """Serve the assistant until the process is ended.
 
-    Exits with a sentence if a setting is wrong, or if the data folder or the port is in use. ``app_uri`` names it as
-    gunicorn does, ``module:callable()``: it is loaded in the process that serves it.
+    Exits with a sentence if a setting is wrong, or if the data folder or the port is in use.
     """
+    ending = Ending()
     try:
         live = open_settings()
         settings = live.current
         data_dir = open_data_dir(home() / settings.data_dir)
-        # The process that serves takes it again, and for good. That of a server which was killed may be ending still.
-        lock_data_dir(data_dir, PATIENCE_SECONDS).close()
+        # The services take it again, and for good. That of a server which was killed may be ending still.
+        lock_data_dir(data_dir, LOCK_TIMEOUT_SECONDS).close()
+        configure_logging(settings.log_level, settings.log_format)
+        os.umask(0o077)
+        listener = listen(settings)
+        host, port = listener.getsockname()[:2]
+        print(f"Settings: {live.path}\nData: {data_dir}")
+        print(f"The assistant is starting on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+        # Loading it takes most of a start, and a wrong setting is told before.
+        from rag_assistant.web import create_app
+
+        app = create_app()
+        services: Services = app.extensions["assistant"]
+        services.start()
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
-    configure_logging(settings.log_level, settings.log_format)
-    refuse_used_port(settings)
-    print(f"Settings: {live.path}\nData: {data_dir}", flush=True)
-    server = Server(app_uri, settings)
-    gc.freeze()  # A collection would copy what the two processes share.
-    gc.enable()
+    served = logged(app) if settings.access_log else app
+    server = cast(BaseWSGIServer, create_server(served, sockets=[listener], **options(settings)))
+    server.channel_class = Channel
+    ending.begin_with(services, app.extensions["readers"])
     server.run()
+    leave(services)
+
+
+def options(settings: Settings) -> dict[str, Any]:
+    """Return what differs from waitress's own choices. Which proxies are believed is decided in web/entry.py."""
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # A client that leaves, a queue that grows: no news.
+    return {
+        "threads": settings.max_running_answers + SPARE_THREADS,
+        "connection_limit": max_connections(settings),
+        "backlog": MAX_CONNECTIONS,
+        "asyncore_use_poll": True,
+        "channel_timeout": IDLE_SECONDS,
+        "cleanup_interval": CLEANUP_INTERVAL_SECONDS,
+        "max_request_header_size": MAX_HEAD_BYTES,
+        # Each route has a limit of its own below this; the page sends several documents at once.
+        "max_request_body_size": 1_000_000_000,
+        "inbuf_overflow": MAX_BODY_BYTES_IN_MEMORY,
+        "outbuf_overflow": 2 * MAX_UNREAD_BYTES,
+        "outbuf_high_watermark": MAX_UNREAD_BYTES,
+        "log_socket_errors": False,
+        "clear_untrusted_proxy_headers": False,
+        "ident": None,
+    }
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens; exit with a sentence if somebody else does at our port."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        listener = socket.create_server((settings.host, settings.port), family=family, backlog=MAX_CONNECTIONS)
+    except OSError as error:
+        sys.exit(
+            f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({os.strerror(error.errno or 0)}). "
+            "Choose another with --port or the variable PORT, such as PORT=8001."
+        )
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; each connection inherits it.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_TIMEOUT_SECONDS * 1000)
+    return listener
 
 
 def max_connections(settings: Settings) -> int:
-    """Return how many clients may be connected at once: an answer needs a second descriptor, for its model."""
+    """Return how many clients may be connected at once: each may need a second descriptor, for a body or a model."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    left = sys.maxsize if hard == resource.RLIM_INFINITY else hard - settings.max_running_answers - SPARE_DESCRIPTORS
-    return max(settings.max_running_answers + SPARE_THREADS + 1, min(MAX_CONNECTIONS, left))
+    left = sys.maxsize if hard == resource.RLIM_INFINITY else (hard - SPARE_DESCRIPTORS) // 2
+    return max(settings.max_running_answers + SPARE_THREADS, min(MAX_CONNECTIONS, left))
 
 
-def refuse_used_port(settings: Settings) -> None:
-    """Exit with a sentence if somebody else listens on our port."""
-    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+class Ending:
+    """Ends the server on SIGTERM or Ctrl-C: at once while it starts, in order afterwards.
+
+    First /readyz says that others are to be asked, then questions are refused, then running answers may end.
+    """
+
+    def __init__(self) -> None:
+        self._end: Callable[[], None] | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def begin_with(self, services: Services, readers: Readers) -> None:
+        """From now on end these in order."""
+        self._end = lambda: finish(services, readers)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if self._end is None or self._ended.is_set():
+            raise SystemExit(0 if self._end else 128 + number)
+        if self._thread is None:  # Who tells it twice is heard once.
+            self._thread = threading.Thread(target=self._run, args=(self._end,), name="end", daemon=True)
+            self._thread.start()
+
+    def _run(self, end: Callable[[], None]) -> None:
         try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            sys.exit(
-                f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({error.strerror}). "
-                "Choose another with --port or the variable PORT, such as PORT=8001."
-            )
+            end()
+        except Exception:
+            log.exception("The server does not end in order")
+        self._ended.set()
+        os.kill(os.getpid(), signal.SIGTERM)  # The thread that serves ends by it.
 
 
-def say_where(arbiter: Arbiter) -> None:
-    """Print the address when we listen on it; PORT=0 lets the system choose."""
-    host, port = arbiter.LISTENERS[0].getsockname()[:2]
-    print(f"The assistant is starting on http://{host}:{port}", flush=True)
+def finish(services: Services, readers: Readers) -> None:
+    """Let others be asked, refuse questions, let running answers end, and interrupt the rest."""
+    settings = services.settings.current
+    services.is_ending = True
+    time.sleep(settings.drain_seconds)
+    readers.close()
+    wait_until(lambda: services.assistant.running[0] == 0, settings.last_answers_seconds)
+    services.assistant.close()
+    wait_until(lambda: readers.waiting == 0, READERS_TIMEOUT_SECONDS)
 
 
-def prepare_process(_arbiter: Arbiter, _worker: Any) -> None:
-    """Set in the process that serves what is to hold before anything is loaded."""
-    # A master that is killed could not tell us; gunicorn would see it after seconds, with the port still taken.
-    end_with_parent()
-    limit_arenas()
-    take_turns_often()
-    gc.disable()  # Until everything is loaded; nothing of it is garbage.
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Wait for a condition, at most so long."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(POLL_INTERVAL_SECONDS)
 
 
-def leave_in_order(_arbiter: Arbiter, worker: Any) -> None:
-    """Keep how far answers came, let others take over, leave SQLite as one file, send the last traces, and end.
+def leave(services: Services) -> None:
+    """Let others take over, leave SQLite as one file, send the last traces, and end.
 
     A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
     or loads meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
     """
-    loading = getattr(worker, "loading", None)
-    if loading is None:  # Told by the master, of a worker that has ended.
-        return
-    ending = sys.exc_info()[1]
-    try:
-        if loading.app is not None:
-            services = loading.app.extensions["assistant"]
+    status = 1
+    with suppress(BaseException):
+        try:
             services.assistant.close()
             services.membership.leave()
             services.database.checkpoint()
             services.observer.close()
-    except Exception:
-        log.exception("The server did not leave in order")
-    finally:
+            status = 0
+        except Exception:
+            log.exception("The server did not leave in order")
         logging.shutdown()
-        os._exit(int(ending.code or 0) if isinstance(ending, SystemExit) else 1)
+    os._exit(status)

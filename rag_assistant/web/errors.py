@@ -90,6 +90,7 @@ STATUS: dict[type[Exception], int] = {
     errors.QuestionDoesNotFit: 422,
     errors.PageNotDrawn: 422,
     errors.Overloaded: 503,
+    errors.ServerEnding: 503,
     errors.EmbedderFailed: 503,
     errors.StorageFailed: 507,
     errors.FilesUnavailable: 503,

@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from flask import Flask, request
+from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.accounts.places import Kind
-from rag_assistant.runtime.request_context import BEGUN
 from rag_assistant.web.identity import identity
 from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services
 
-PLACE, WORK = "rag_assistant.place", "rag_assistant.work"
+RELEASE = "rag_assistant.release"
 
 
 class Occupancy:
-    """Gives every place back, however a response ends."""
+    """Frees the place of every request, however its response ends."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self._app = app
 
     def __call__(self, wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        wsgi[PLACE] = held = ExitStack()
         try:
             response = self._app(wsgi, start_response)
         except BaseException:
-            held.close()
+            if RELEASE in wsgi:
+                wsgi[RELEASE]()
             raise
         # Where nothing is held, the server may send a file by itself.
-        return Held(response, held.close) if wsgi.get(WORK) is not None else response
-
-
-class Held:
-    """A response that gives its place back when its last byte is sent, or when it is closed before."""
-
-    def __init__(self, response: Iterable[bytes], leave: Callable[[], None]) -> None:
-        self._response = response
-        self._pieces = iter(response)
-        self._leave = leave
-
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
-    def __next__(self) -> bytes:
-        try:
-            return next(self._pieces)
-        except StopIteration:
-            self._leave()
-            raise
-
-    def close(self) -> None:
-        """Close the response."""
-        try:
-            if hasattr(self._response, "close"):
-                self._response.close()
-        finally:
-            self._leave()
+        return ClosingIterator(response, wsgi[RELEASE]) if RELEASE in wsgi else response
 
 
 def init_app(app: Flask) -> None:
@@ -71,25 +43,7 @@ def init_app(app: Flask) -> None:
         # Who is not signed in is no person: one of them would hold up everybody else who signs in.
         if limits is None or identity().person is None or request.endpoint in (None, "static", "versioned_static"):
             return
-        kind = kind_of_request()
-        held: ExitStack = request.environ[PLACE]
-        request.environ[WORK] = work = ExitStack()
-        held.callback(limits.places.take(kind))
-        if kind == "reading":
-            work.callback(limits.places.work())
-
-    @app.teardown_request
-    def end_work(_error: BaseException | None) -> None:
-        work = request.environ.get(WORK)
-        if work is not None:
-            work.close()
-
-
-def say_begun() -> None:
-    """Let the next request of the same person begin: from here on this one only waits for an answer."""
-    begun = request.environ.get(BEGUN)
-    if begun is not None:
-        begun()
+        request.environ[RELEASE] = limits.places.take(kind_of_request())
 
 
 def kind_of_request() -> Kind:

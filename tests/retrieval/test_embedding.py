@@ -1,5 +1,6 @@
 """The embedding model itself."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.minilm import MiniLM
 from rag_assistant.retrieval.embeddings.quantised import quantised
-from rag_assistant.runtime import courtesy, model_files
+from rag_assistant.runtime import model_files
 
 pytestmark = pytest.mark.model
 
@@ -66,7 +67,7 @@ def test_several_texts_at_once_have_the_vectors_that_each_has_alone(
         met.wait(60)  # Broken, and so raised, if one is embedded alone.
         return embed_one(text)
 
-    monkeypatch.setattr(courtesy, "cores_to_take", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(model, "_embed_one", together)
     assert np.array_equal(model.embed(TEXTS), alone)
 

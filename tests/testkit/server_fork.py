@@ -3,7 +3,7 @@
 Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
 the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
 one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
-LEASE_SECONDS others are taken for dead sooner than for people, with REQUEST_SECONDS a request has to be whole sooner,
+LEASE_SECONDS others are taken for dead sooner than for people, with REQUEST_SECONDS silent clients leave sooner,
 and with MAX_DESCRIPTORS it may open fewer files. As a program this module is the process that forks, one for all
 processes in which tests run.
 """
@@ -48,7 +48,7 @@ from tests.testkit.server_process import PROJECT, Launched
 from tests.testkit.stub_model import StubModel
 
 # Loaded by the program itself; what an application loads, the warm-up shows.
-LOADED_BY_THE_PROGRAM = ("rag_assistant.server.worker", "psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
+LOADED_BY_THE_PROGRAM = ("psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
 
 # Where the process that forks is found.
 SOCKET = "socket"
@@ -169,10 +169,10 @@ def main(folder: Path, listener: socket.socket) -> None:
     gc.enable()
     gc.freeze()  # A collection that looked at all of it would copy it into each server.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
-    serve(listener, folder, os.fsencode(filled) + b"\n")
+    fork_servers(listener, folder, os.fsencode(filled) + b"\n")
 
 
-def serve(listener: socket.socket, folder: Path, greeting: bytes) -> None:
+def fork_servers(listener: socket.socket, folder: Path, greeting: bytes) -> None:
     """Fork a server for each line of a connection and answer with its number, until the last connection is closed."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(listener, selectors.EVENT_READ)
@@ -260,8 +260,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     if seconds := os.environ.pop("LEASE_SECONDS", None):
         leases.LEASE_SECONDS = float(seconds)
     if seconds := os.environ.pop("REQUEST_SECONDS", None):
-        worker: Any = import_module("rag_assistant.server.worker")
-        worker.MAX_WAIT_SECONDS = float(seconds)
+        serve: Any = import_module("rag_assistant.server.serve")
+        serve.IDLE_SECONDS = serve.CLEANUP_INTERVAL_SECONDS = int(seconds)
     if limit := os.environ.pop("MAX_DESCRIPTORS", None):
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), int(limit)))
     status = 1

@@ -61,6 +61,15 @@ class Overloaded(AssistantError):
         )
 
 
+class ServerEnding(AssistantError):
+    """The server was told to end, and answers no more questions."""
+
+    retry_after_seconds = 5
+
+    def __init__(self) -> None:
+        super().__init__("The server is stopping. Nothing was stored; try again in a few seconds.")
+
+
 class TooManyFetches(AssistantError):
     """Too many web pages are being fetched."""
 

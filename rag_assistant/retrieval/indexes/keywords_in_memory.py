@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.runtime.courtesy import step_aside
 from rag_assistant.runtime.memory import give_back
 
 if TYPE_CHECKING:
@@ -134,7 +133,6 @@ class KeywordsInMemory:
                 if len(rows) < ROWS_AT_ONCE:
                     break
                 first = rows[-1][0] + 1
-                step_aside()
 
 
 def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges) -> list[Hit]:

@@ -15,7 +15,7 @@ import orjson
 from flask import Response
 
 from rag_assistant.records import Event
-from rag_assistant.records.errors import Overloaded
+from rag_assistant.records.errors import Overloaded, ServerEnding
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.markdown.blocks import Blocks
 
@@ -34,14 +34,21 @@ class Readers:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._waiting = 0
+        self._closed = False
+        self.waiting = 0
 
     def enter(self) -> None:
-        """Take a place. Raises Overloaded if there is none."""
+        """Take a place. Raises Overloaded if there is none, ServerEnding once the server ends."""
         with self._lock:
-            if self._waiting >= self._limit:
+            if self._closed:
+                raise ServerEnding
+            if self.waiting >= self._limit:
                 raise Overloaded(self._limit)
-            self._waiting += 1
+            self.waiting += 1
+
+    def close(self) -> None:
+        """Let in nobody any more: the server ends."""
+        self._closed = True
 
     @contextmanager
     def place_for_stream(self) -> Iterator[None]:
@@ -56,7 +63,7 @@ class Readers:
     def leave(self) -> None:
         """Free a place."""
         with self._lock:
-            self._waiting -= 1
+            self.waiting -= 1
 
 
 def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Blocks | None = None) -> Response:

@@ -32,7 +32,6 @@ from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.occupancy import say_begun
 from rag_assistant.web.request_bodies import ChangeTurnBody, NoFields, QueryBody, RetryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
@@ -221,7 +220,6 @@ def in_language(events: Iterator[Event | None]) -> Iterator[Event | None]:
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:
     """Return the events for as long as whoever asks may come in; then the last one says why."""
-    say_begun()
     asking, accounts = identity(), services().accounts
     return events if asking.person is None else _while_open(events, lambda: accounts.is_open(asking))
 

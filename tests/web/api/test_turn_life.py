@@ -1,6 +1,5 @@
 """A turn is a row, not a connection: stop, resume, retry, leave, crash, and every way in which a model fails."""
 
-import os
 import threading
 import time
 from typing import Any
@@ -11,7 +10,6 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.runner import Runner
 from rag_assistant.records import Question
-from rag_assistant.runtime import courtesy
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
@@ -62,19 +60,6 @@ def test_stop_keeps_the_text_and_closes_the_upstream(app: Flask, stub: StubModel
     assert "error" not in stopped
     until(lambda: stub.requests[0].left_after is not None)
     assert client.post(f"/api/turns/{turn_id}/stop").json == stopped
-
-
-def test_while_it_is_answered_the_background_takes_fewer_cores(
-    app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(courtesy, "ANSWERED_JUST_NOW_SECONDS", 0.0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    until(lambda: courtesy.cores_to_take() == 2)
-    stub.default = Reply(hang_at=0)
-    turn_id = start(app)
-    until(lambda: courtesy.cores_to_take() == 1)
-    app.test_client().post(f"/api/turns/{turn_id}/stop")
-    until(lambda: courtesy.cores_to_take() == 2)
 
 
 def test_stop_before_the_first_word_ends_the_wait(app: Flask, stub: StubModel) -> None:
