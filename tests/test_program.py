@@ -3,9 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -138,7 +136,7 @@ def test_a_checkout_is_run_from_any_folder_on_the_data_of_its_own_settings(shell
 def test_without_a_command_it_serves_on_the_address_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[tuple[str, str]] = []
 
-    def serve(_create_app: Callable[[], Any]) -> None:
+    def serve() -> None:
         served.append((os.environ["HOST"], os.environ["PORT"]))
 
     monkeypatch.setattr("rag_assistant.server.serve.serve", serve)

@@ -149,4 +149,4 @@ def test_who_speaks_tls_is_told_at_once_that_the_server_does_not(server: ServerP
         pytest.raises(ssl.SSLError, match="WRONG_VERSION_NUMBER"),  # It is no TLS, and says more than an end would.
     ):
         ssl.create_default_context().wrap_socket(connection, server_hostname="localhost")
-    assert sent(server, b"\x16\x03\x01").startswith(b"HTTP/1.1 400 ")
+    assert b" 400 " in sent(server, b"\x16\x03\x01")

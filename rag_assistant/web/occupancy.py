@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 from flask import Flask, request
@@ -13,7 +14,7 @@ from rag_assistant.web.identity import identity
 from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services
 
-RELEASE = "rag_assistant.release"
+HELD, TAKEN = "rag_assistant.held", "rag_assistant.taken"
 
 
 class Occupancy:
@@ -23,14 +24,21 @@ class Occupancy:
         self._app = app
 
     def __call__(self, wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        wsgi[HELD] = held = ExitStack()
         try:
             response = self._app(wsgi, start_response)
         except BaseException:
-            if RELEASE in wsgi:
-                wsgi[RELEASE]()
+            held.close()
             raise
-        # Where nothing is held, the server may send a file by itself.
-        return ClosingIterator(response, wsgi[RELEASE]) if RELEASE in wsgi else response
+        if TAKEN not in wsgi:  # Then the server may send a file by itself.
+            return response
+        held.callback(getattr(response, "close", lambda: None))
+        return ClosingIterator(_until_sent(response, held.close), held.close)
+
+
+def _until_sent(pieces: Iterable[bytes], release: Callable[[], None]) -> Iterator[bytes]:
+    yield from pieces
+    release()
 
 
 def init_app(app: Flask) -> None:
@@ -43,7 +51,8 @@ def init_app(app: Flask) -> None:
         # Who is not signed in is no person: one of them would hold up everybody else who signs in.
         if limits is None or identity().person is None or request.endpoint in (None, "static", "versioned_static"):
             return
-        request.environ[RELEASE] = limits.places.take(kind_of_request())
+        request.environ[HELD].callback(limits.places.take(kind_of_request()))
+        request.environ[TAKEN] = True
 
 
 def kind_of_request() -> Kind:
