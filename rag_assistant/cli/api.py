@@ -113,12 +113,10 @@ class Api:
                 # "error" follows as well: the former name of "failed".
                 name = "error" if one.event == "failed" else one.event
                 yield Event(cast("Any", name), json.loads(one.data), int(one.id) if one.id else None)
-        except httpx2.SSEError as error:
+        except (httpx2.SSEError, ValueError) as error:
             raise self._no_assistant() from error
         except httpx2.TransportError:
             return
-        except ValueError as error:
-            raise self._no_assistant() from error
 
     @contextmanager
     def _send(
@@ -267,12 +265,12 @@ def with_api(*, answers: bool = False) -> Callable[[Function], Function]:
 
 def read_token(file: Path | None) -> str | None:
     """Return the API token in a file or in the environment. It is never a word of the command: all could see it."""
-    if file is None:
-        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
     try:
-        token = file.read_text().strip()
+        token = (file.read_text() if file is not None else os.environ.get(TOKEN_VARIABLE, "")).strip()
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{file} cannot be read ({getattr(error, 'strerror', None) or 'no text'}).") from error
-    if not token or len(token.split()) != 1 or not token.isascii():
-        raise click.BadParameter(f"{file} must hold an API token and nothing else.")
+    if file is None and not token:
+        return None
+    if len(token.split()) != 1 or not token.isascii():
+        raise click.BadParameter(f"{file or TOKEN_VARIABLE} must hold an API token and nothing else.")
     return token

@@ -214,6 +214,8 @@ def test_a_file_with_anything_but_a_token_is_refused(tmp_path: Path) -> None:
         (tmp_path / "token").write_text(content)
         result = run("ask", "Why?", "--server", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"))
         assert (result.exit_code, "must hold an API token and nothing else" in result.stderr) == (2, True)
+    result = run("ask", "Why?", "--server", "http://127.0.0.1:1", RAG_ASSISTANT_TOKEN="caf\u00e9")
+    assert (result.exit_code, "RAG_ASSISTANT_TOKEN must hold an API token" in result.stderr) == (2, True)
 
 
 def test_a_broken_connection_is_taken_up_where_it_broke() -> None:
