@@ -240,8 +240,9 @@ class Accounts:
         return self.start_session(person, address, browser)
 
     def spend_link(self, secret: str) -> None:
-        """Let a link be good for nothing any more."""
-        self._credentials.spend_link(secret)
+        """Let a link be good for nothing any more. Raises LinkOver if it was so already."""
+        if not self._credentials.spend_link(secret):
+            raise LinkOver
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Give a person another role. Raises LastAdmin."""

@@ -58,13 +58,20 @@ class SingleSignOn:
         self._give_role(person, role_by_group(claims.groups, self._settings.oidc_admin_group), actor)
         return self._accounts.start_session(person, address, browser, identity.id), person
 
-    def link(self, person: Person, told: Mapping[str, Any], actor: Actor) -> LinkedIdentity:
-        """Let a person sign in with an account elsewhere from now on. Raises NotAllowed, IdentityTaken."""
+    def link(
+        self, person: Person, told: Mapping[str, Any], actor: Actor, invitation: str | None = None
+    ) -> LinkedIdentity:
+        """Let a person sign in with an account elsewhere from now on; the one-time link of an ``invitation`` is used.
+
+        Raises NotAllowed, IdentityTaken, LinkOver.
+        """
         external = self._admitted(told).external
         found = self._identities.find(external)
         if found is not None and found[0].id == person.id:
+            if invitation is not None:
+                self._accounts.spend_link(invitation)
             return found[1]
-        made = self._identities.add(person.id, external)
+        made = self._identities.add(person.id, external, invitation)
         self._accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
         return made
 
@@ -74,8 +81,7 @@ class SingleSignOn:
         Raises LinkOver, NotAllowed, IdentityTaken.
         """
         person = self._accounts.link_of(invitation)
-        self.link(person, told, Actor(person.name, address))
-        self._accounts.spend_link(invitation)
+        self.link(person, told, Actor(person.name, address), invitation)
         return self.sign_in(told, address, browser)
 
     def identities_of(self, person: Person) -> list[LinkedIdentity]:

@@ -131,8 +131,7 @@ class Database:
             yield
             return
         with self._failures_named, self._writer.begin() as connection:
-            # Until the end of a transaction, so that a pooler in transaction mode keeps it, too.
-            connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
+            lock(connection, operation)
             yield
 
     @contextmanager
@@ -245,6 +244,13 @@ class Database:
 
 def _driver_of(connection: PoolProxiedConnection) -> Any:
     return connection.driver_connection
+
+
+def lock(connection: Connection, operation: str) -> None:
+    """Let nobody else do the same until the end of the transaction; SQLite has one writer anyway."""
+    if connection.dialect.name != "sqlite":
+        # Of the transaction and not of the connection, so that a pooler in transaction mode keeps it, too.
+        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
 
 
 def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:

@@ -87,7 +87,8 @@ def library_for_new(connection: Connection, asked: int | None) -> int | None:
             chosen = chosen.where(libraries.c.id.in_(libraries_of(person, "write")))
     elif person is not None:
         chosen = chosen.where(libraries.c.person_id == person)
-    found: int | None = connection.execute(chosen).scalar()
+    # Nobody deletes it until the document is in it.
+    found: int | None = connection.execute(chosen.with_for_update(read=True, key_share=True)).scalar()
     return found
 
 

@@ -6,7 +6,19 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import RowMapping, Select, Table, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from rag_assistant.records import Ability, ApiToken, Person, Session
 from rag_assistant.records.errors import CredentialNotFound
@@ -144,6 +156,7 @@ class CredentialStore:
         """Keep a link with which a person chooses a password; an earlier one is good for nothing any more."""
         moment = now()
         with self._database.write() as connection:
+            connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
             over = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
             connection.execute(delete(password_links).where(over))
             kept = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
@@ -159,19 +172,17 @@ class CredentialStore:
     def use_link(self, secret: str, password_hash: str) -> Person | None:
         """Keep the password that was chosen with a link, end every session and the link; ``None`` if it is over."""
         with self._database.write() as connection:
-            row = connection.execute(_link(secret)).mappings().first()
-            if row is None:
+            person_id = spend_link(connection, secret)
+            if person_id is None:
                 return None
-            person = row["id"]
-            connection.execute(update(people).where(people.c.id == person).values(password_hash=password_hash))
-            for table in (password_links, sessions):
-                connection.execute(delete(table).where(table.c.person_id == person))
-            return person_of_row(row)
+            connection.execute(delete(sessions).where(sessions.c.person_id == person_id))
+            changed = update(people).where(people.c.id == person_id).values(password_hash=password_hash)
+            return person_of_row(connection.execute(changed.returning(*people.c)).mappings().one())
 
-    def spend_link(self, secret: str) -> None:
-        """Let a link be good for nothing any more."""
+    def spend_link(self, secret: str) -> bool:
+        """Let a link be good for nothing any more; return False if it was so already."""
         with self._database.write() as connection:
-            connection.execute(delete(password_links).where(password_links.c.secret_hash == hash_of(secret)))
+            return spend_link(connection, secret) is not None
 
     def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
         """Return a person and the row by which they are known; that it was used is kept, by the minute."""
@@ -201,10 +212,20 @@ _PERSON = select(people).where(people.c.id == bindparam("person"))
 
 
 def _link(secret: str) -> Select[tuple[object]]:
-    of_link = select(password_links.c.person_id).where(
-        password_links.c.secret_hash == hash_of(secret), password_links.c.expires_at > now()
-    )
+    of_link = select(password_links.c.person_id).where(*_is_good(secret))
     return select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None))
+
+
+def _is_good(secret: str) -> tuple[ColumnElement[bool], ...]:
+    return password_links.c.secret_hash == hash_of(secret), password_links.c.expires_at > now()
+
+
+def spend_link(connection: Connection, secret: str) -> int | None:
+    """Delete a one-time link and return whose it was; ``None`` if it was used, is over, or they may not come in."""
+    welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
+    spent = delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
+    person_id: int | None = connection.execute(spent.returning(password_links.c.person_id)).scalar()
+    return person_id
 
 
 def _session_of(row: RowMapping) -> Session:

@@ -6,7 +6,8 @@ from sqlalchemy import Connection, RowMapping, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person
-from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn
+from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn, LinkOver
+from rag_assistant.storage.accounts.credentials import spend_link
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import linked_identities, now, people, sessions
@@ -44,10 +45,12 @@ class LinkedIdentityStore:
         with self._database.read() as connection:
             return frozenset(connection.execute(select(linked_identities.c.person_id)).scalars())
 
-    def add(self, person_id: int, external: ExternalIdentity) -> LinkedIdentity:
-        """Let a person be known by this, too. Raises IdentityTaken."""
+    def add(self, person_id: int, external: ExternalIdentity, invitation: str | None = None) -> LinkedIdentity:
+        """Let a person be known by this, too, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
         try:
             with self._database.write() as connection:
+                if invitation is not None and spend_link(connection, invitation) is None:
+                    raise LinkOver
                 return _identity_of(link_identity(connection, person_id, external))
         except IntegrityError:
             raise IdentityTaken from None
@@ -59,6 +62,8 @@ class LinkedIdentityStore:
         """
         own = linked_identities.c.person_id == person_id, linked_identities.c.id == identity_id
         with self._database.write() as connection:
+            # Nobody else takes another one from them meanwhile.
+            connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
             gone = connection.execute(delete(linked_identities).where(*own).returning(*linked_identities.c))
             row = gone.mappings().first()
             if row is None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from rag_assistant.records import Access, LibraryRecord
 from rag_assistant.records.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import name_key
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database, lock, person_of
 from rag_assistant.storage.ownership import libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
@@ -77,6 +77,7 @@ class LibraryStore:
     def delete(self, library_id: int) -> None:
         """Delete an empty library of one's own that is not the last. Raises as ``change`` does, and LibraryInUse."""
         with self._database.write() as connection:
+            lock(connection, f"libraries of {person_of(connection)}")
             row = _own(connection, library_id)
             filled = select(documents.c.id).where(documents.c.library_id == library_id).limit(1)
             own = select(func.count()).select_from(libraries).where(libraries.c.person_id == row["person_id"])

@@ -10,9 +10,11 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import ExternalIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, lock
 from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions
 
+# Who makes the first administrator, or takes one away, does so alone.
+LAST_ADMIN = "last administrator"
 _ANY = select(people.c.id).limit(1)
 
 
@@ -76,6 +78,7 @@ class PeopleStore:
         """
         try:
             with self._database.write() as connection:
+                lock(connection, LAST_ADMIN)
                 first = connection.execute(select(people.c.id).limit(1)).first() is None
                 if only_first and not first:
                     raise AccountsExist
@@ -110,6 +113,7 @@ class PeopleStore:
 
     def _change(self, person_id: int, values: dict[str, Any]) -> Person:
         with self._database.write() as connection:
+            lock(connection, LAST_ADMIN)
             _row(connection, person_id)
             connection.execute(update(people).where(people.c.id == person_id).values(values))
             _refuse_without_admin(connection)
@@ -135,6 +139,7 @@ class PeopleStore:
     def delete(self, person_id: int) -> None:
         """Delete the account of somebody who has nothing left. Raises AccountNotFound, LastAdmin, StillOwns."""
         with self._database.write() as connection:
+            lock(connection, LAST_ADMIN)
             row = _row(connection, person_id)
             own = libraries.c.person_id == person_id
             filled = select(documents.c.id).where(documents.c.library_id.in_(select(libraries.c.id).where(own)))

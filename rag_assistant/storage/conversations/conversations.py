@@ -40,7 +40,7 @@ from rag_assistant.records.errors import (
     TooManyPinned,
 )
 from rag_assistant.storage.conversations.search import find_conversations
-from rag_assistant.storage.database import Database, person_of, set_values
+from rag_assistant.storage.database import Database, lock, person_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import OF_PERSON, OWNER, of_whom, own_conversations
@@ -324,7 +324,8 @@ def _record_of(row: Row, summary: Summary | None) -> Conversation:
 
 
 def count_pinned(connection: Connection) -> int:
-    """Return how many conversations stand first in the list, at most as many as may."""
+    """Return how many conversations stand first in the list, at most as many as may; nobody else pins meanwhile."""
+    lock(connection, f"pinned by {person_of(connection)}")
     own = own_conversations(connection, of_few=True)
     pinned = select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
     # In the order of the list: else SQLite begins with all that were not deleted.
