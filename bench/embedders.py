@@ -72,7 +72,7 @@ def main() -> None:
         return
     embedders: dict[str, Embedder] = {
         "MiniLM int8": MiniLM(MODELS),
-        "multilingual-e5": MultilingualE5(),
+        "multilingual-e5": MultilingualE5(MODELS),
         "wordllama": Wordllama(),
     }
     print("| data set | measure | keywords | " + " | ".join(f"{n} alone | + {n}" for n in embedders) + " |")

@@ -68,7 +68,7 @@ class CachedMultilingualE5(MultilingualE5):
     """The multilingual embedder, with its vectors kept."""
 
     def __init__(self, file: Path = FILE) -> None:
-        super().__init__()
+        super().__init__(MODELS)
         self._kept = KeptVectors(file)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

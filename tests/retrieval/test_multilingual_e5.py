@@ -9,7 +9,7 @@ import pytest
 
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings import multilingual_e5
-from rag_assistant.retrieval.embeddings.e5_weights import read_weights
+from rag_assistant.retrieval.embeddings.e5_conversion import read_weights
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import Embedder
 from rag_assistant.runtime.model_files import ModelFile
@@ -28,8 +28,8 @@ SAME = 0.99
 
 
 @pytest.fixture(scope="module")
-def model() -> MultilingualE5:
-    return MultilingualE5()
+def model(embedders: Path) -> MultilingualE5:
+    return MultilingualE5(embedders)
 
 
 def test_passages_and_questions_are_embedded_as_by_the_original_engine(model: MultilingualE5) -> None:
@@ -59,12 +59,12 @@ def test_the_registry_asks_it_for_questions_in_its_own_way(model: MultilingualE5
     assert not np.allclose(embedder.embed(TEXTS[:1]), embedder.embed_questions(TEXTS[:1]), atol=1e-3)
 
 
-def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_package_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remedy = multilingual_e5.MULTILINGUAL_MODEL.remedy
     assert "[multilingual]" in remedy
     monkeypatch.setattr(multilingual_e5, "MULTILINGUAL_MODEL", ModelFile("no_such_package", "x.bin", "0", remedy))
     with pytest.raises(EmbedderFailed, match=r"cannot be loaded.*no_such_package.*\[multilingual\]"):
-        MultilingualE5().load()
+        MultilingualE5(tmp_path).load()
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:

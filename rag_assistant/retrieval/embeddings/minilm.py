@@ -26,13 +26,13 @@ Vectors = NDArray[np.float32]
 MAX_TOKENS = 256  # What the model was trained for; two of them are its marks for beginning and end.
 
 
-class MiniLM:
-    """Embeds texts; the model is loaded at the first use. Safe to use from several threads.
+class OnnxEmbedder:
+    """Embeds texts by a model that onnxruntime runs; it is loaded at the first use. Safe to use from several threads.
 
-    What onnxruntime made of its file is kept in ``folder``.
+    What is made of its file at the first start is kept in ``folder``.
     """
 
-    name = "all-MiniLM-L6-v2-int8"
+    name: str
     dimension = 384
 
     def __init__(self, folder: Path) -> None:
@@ -68,6 +68,40 @@ class MiniLM:
     def close(self) -> None:
         """There is nothing to give back before the process ends."""
 
+    def _open(self) -> tuple[Any, Any]:
+        """Return the tokenizer and the session. Raises EmbedderFailed."""
+        raise NotImplementedError
+
+    def _embed_one(self, text: str) -> Vectors:
+        tokenizer, session = self._parts()
+        encoding = tokenizer.encode(text)
+        total = np.zeros(self.dimension, dtype=np.float64)
+        for window in (encoding, *encoding.overflowing):
+            # No padding, so the mean over all tokens is the model's mean pooling; longer windows weigh more.
+            rows = {
+                "input_ids": window.ids,
+                "attention_mask": window.attention_mask,
+                "token_type_ids": window.type_ids,
+            }
+            inputs = {one.name: np.array([rows[one.name]], np.int64) for one in session.get_inputs()}
+            (states,) = session.run(None, inputs)
+            total += states[0].sum(axis=0)
+        length = float(np.linalg.norm(total))
+        return (total / length if length else total).astype(np.float32)
+
+    def _parts(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._open()
+                give_back()
+            return self._loaded
+
+
+class MiniLM(OnnxEmbedder):
+    """The model for English."""
+
+    name = "all-MiniLM-L6-v2-int8"
+
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text (its first 256 tokens). Raises EmbedderFailed."""
         tokenizer, _ = self._parts()
@@ -81,28 +115,6 @@ class MiniLM:
         ]
         return familiarity(text[:seen], pieces)
 
-    def _embed_one(self, text: str) -> Vectors:
-        tokenizer, session = self._parts()
-        encoding = tokenizer.encode(text)
-        total = np.zeros(self.dimension, dtype=np.float64)
-        for window in (encoding, *encoding.overflowing):
-            # No padding, so the mean over all tokens is the model's mean pooling; longer windows weigh more.
-            inputs = {
-                "input_ids": [window.ids],
-                "attention_mask": [window.attention_mask],
-                "token_type_ids": [window.type_ids],
-            }
-            (states,) = session.run(None, {name: np.array(rows, np.int64) for name, rows in inputs.items()})
-            total += states[0].sum(axis=0)
-        length = float(np.linalg.norm(total))
-        return (total / length if length else total).astype(np.float32)
-
-    def _parts(self) -> tuple[Any, Any]:
-        with self._lock:
-            if self._loaded is None:
-                self._loaded = self._open()
-            return self._loaded
-
     def _open(self) -> tuple[Any, Any]:
         try:
             model, tokenizer_file = EMBEDDING_MODEL.checked(), EMBEDDING_TOKENIZER.checked()
@@ -113,12 +125,10 @@ class MiniLM:
         tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer_file))
         tokenizer.no_padding()
         tokenizer.enable_truncation(MAX_TOKENS)
-        session = open_session(quantised(model, self._folder))
-        give_back()
-        return tokenizer, session
+        return tokenizer, open_session(quantised(model, self._folder))
 
 
-def open_session(model: Path | bytes) -> Any:
+def open_session(model: Path) -> Any:
     """Return what runs an ONNX model, each run in the thread that asks for it."""
     import onnxruntime
 

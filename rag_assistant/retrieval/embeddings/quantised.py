@@ -16,13 +16,13 @@ from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.runtime.supervised_process import plain_environment
 
 
-def quantised(source: Path, folder: Path) -> Path:
-    """Return the quantised file of a model in ``folder``; make it if it is not there yet. Raises EmbedderFailed."""
+def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
+    """Return the quantised file of a model in ``folder``; ``program`` makes it, once. Raises EmbedderFailed."""
     target = folder / f"{source.parent.name}-{metadata.version('onnxruntime')}.onnx"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            command = [sys.executable, "-m", __spec__.name, str(source), str(target)]
+            command = [sys.executable, "-m", program, str(source), str(target)]
             subprocess.run(command, check=True, capture_output=True, env=plain_environment())
         except subprocess.CalledProcessError as error:
             problem = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
@@ -33,6 +33,7 @@ def quantised(source: Path, folder: Path) -> Path:
 def quantise(source: Path, target: Path) -> None:
     """Write the quantised file of a model, whole or not at all."""
     import onnxruntime
+    from onnx import TensorProto
     from onnxruntime.quantization import quantize_dynamic
 
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
@@ -43,7 +44,8 @@ def quantise(source: Path, target: Path) -> None:
         options.optimized_model_filepath = str(folded)
         onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         # Processors without VNNI add two products of 8 bits in 16: with a bit less, they always fit.
-        quantize_dynamic(folded, done, per_channel=True, reduce_range=True)
+        options_of_types = {"DefaultTensorType": TensorProto.FLOAT}  # Of what Microsoft's own operations return.
+        quantize_dynamic(folded, done, per_channel=True, reduce_range=True, extra_options=options_of_types)
         done.replace(target)
 
 

