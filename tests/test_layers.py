@@ -102,7 +102,6 @@ HOMES = {
     "nh3": ("web",),
     "flask_compress": ("web",),
     "waitress": ("server",),
-    "huey": ("runtime",),
     "obstore": ("files",),
     "argon2": ("accounts",),
     "prometheus_client": ("runtime",),
@@ -247,7 +246,7 @@ def at_start() -> tuple[list[str], list[str]]:
 
 def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
     loaded, _ = at_start()
-    assert {"huey", "sqlalchemy.dialects.sqlite"} <= set(loaded)
+    assert "sqlalchemy.dialects.sqlite" in loaded
     late = "alembic chromadb obstore onnxruntime openai opentelemetry psycopg sqlalchemy.dialects.postgresql tokenizers"
     assert set(late.split()).isdisjoint(loaded)
 

@@ -9,7 +9,7 @@ import click
 
 from rag_assistant import __version__
 from rag_assistant.cli.commands import with_services
-from rag_assistant.runtime.data_dir import QUEUE_FILE, is_locked, size_of
+from rag_assistant.runtime.data_dir import is_locked, size_of
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
@@ -41,7 +41,7 @@ def status_of(services: Services) -> dict[str, Any]:
             "database_log": size_of(file.with_name(f"{file.name}-wal")),
             "copies_before_upgrades": sum(map(size_of, services.database.copies)),
         }
-    parts = {"original_files": "uploads", "chroma_index": "chroma", "job_queue": QUEUE_FILE, "models": "models"}
+    parts = {"original_files": "uploads", "chroma_index": "chroma", "models": "models"}
     sizes |= {part: size_of(folder / name) for part, name in parts.items()}
     facts: dict[str, Any] = {
         "version": __version__,

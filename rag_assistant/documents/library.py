@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 # Where several processes share out what waits, one has no more than this of a kind: what it is at, and the next.
 MAX_TAKEN = 2
-# How often an idle process looks whether its queues have lost something.
-LOOK_INTERVAL_SECONDS = 10.0
+# How often an idle process looks for what others put there.
+LOOK_INTERVAL_SECONDS = 2.0
 UNFORESEEN = "An error of the server kept it from being read; its log says more."
 
 
@@ -215,30 +215,18 @@ class Library:
     def start(self) -> None:
         """Take up what a crash left half done, and begin to work."""
         self._uploads.clean_up(self._documents.known_files())
-        self._reading.forget()
-        self._embedding.forget()
         self._works = True
-        self._fill()
-        self._reading.start(self._refill)
-        self._embedding.start(self._refill)
-        self._look = Heartbeat(self._refill_if_lost, LOOK_INTERVAL_SECONDS)
-        self._look.start()
-
-    def _fill(self) -> None:
         self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
         self.index_words()
         self._reading.add("delete files")
         self._embedding.add("reindex")
+        self._reading.start()
+        self._embedding.start()
+        self._look = Heartbeat(self._take_up_forgotten, LOOK_INTERVAL_SECONDS)
+        self._look.start()
 
-    def _refill(self) -> None:
-        """Queue everything again where the file of the queues was lost."""
-        try:
-            self._fill()
-        except StorageFailed as error:
-            log.error("What waits is taken up at the next start: %s", error)
-
-    def _refill_if_lost(self) -> None:
-        """Queue again the documents that wait, where no queue knows of them: damage may go unnoticed."""
+    def _take_up_forgotten(self) -> None:
+        """Queue the documents that wait and that no queue knows of, such as those that a command accepted."""
         try:
             if not self.busy and self._documents.any_unfinished():
                 self._take_up(of_ours=True, held=True, recognises=False)

@@ -34,7 +34,7 @@ from rag_assistant.factory.stores import Stores, build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.runtime.data_dir import QUEUE_FILE, installation_id, open_data_dir
+from rag_assistant.runtime.data_dir import installation_id, open_data_dir
 from rag_assistant.runtime.telemetry.observer import Observer, open_observer
 from rag_assistant.services import Services
 from rag_assistant.settings.agreement import shared_settings
@@ -91,7 +91,7 @@ def build_services(settings: LiveSettings) -> Services:
     counted = TokenLimits(lambda: settings.current, usage)
     models = LanguageModels(lambda: settings.current, local).over(counted.refuse_beyond, counted.count)
     uploads = Uploads(files)
-    library = build_library(settings, data_dir, stores, search, uploads, signals.tell_work)
+    library = build_library(settings, stores, search, uploads, signals.tell_work)
     tools = Tools(stores.documents, search.retriever, library.remove, build_remote_tools(values))
     with extra_for("otlp_endpoint", "otel"):
         observer = open_observer(values.otlp_endpoint)
@@ -229,13 +229,12 @@ def services_of_person(
 
 def build_library(
     settings: LiveSettings,
-    data_dir: Path,
     stores: Stores,
     search: Search,
     uploads: Uploads,
     tell_work: Callable[[], None],
 ) -> Library:
-    """Return what takes documents in, with a job queue of this process."""
+    """Return what takes documents in, with job queues of this process."""
     from rag_assistant.documents.library import Library
     from rag_assistant.runtime.job_queue import JobQueue
 
@@ -246,7 +245,7 @@ def build_library(
         stores.embeddings,
         search.embedders,
         uploads,
-        lambda name: JobQueue(f"{installation_id(data_dir)}-{name}", data_dir / QUEUE_FILE),
+        JobQueue,
         lambda: settings.current,
         stores.scans,
         tell_work if is_shared else None,

@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 LOCK_FILE = "server.lock"
 COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
+# Which earlier versions put there.
 QUEUE_FILE = "queue.db"
 POLL_INTERVAL_SECONDS = 0.05
 

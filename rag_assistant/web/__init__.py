@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from flask import Flask, request
-from werkzeug.routing import IntegerConverter, Map, Rule
+from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.factory import open_services
 from rag_assistant.records import MAX_INT32
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import (
-    addresses,
     assets,
     errors,
     health,
@@ -25,7 +23,6 @@ from rag_assistant.web import (
     policy,
     request_ids,
     security,
-    templates,
 )
 from rag_assistant.web.api import account as account_api
 from rag_assistant.web.api import archive as archive_api
@@ -102,18 +99,6 @@ class NumberConverter(IntegerConverter):
         super().__init__(url_map, max=MAX_INT32)
 
 
-class LateRule(Rule):
-    """A rule that compiles what writes its address when it is to be written, which for most rules is never."""
-
-    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
-        compiled = cache(partial(super()._compile_builder, append_unknown))
-
-        def build(rule: Rule, /, **values: Any) -> tuple[str, str]:
-            return compiled()(rule, **values)
-
-        return build
-
-
 def create_app(environment: Mapping[str, str] | None = None) -> Flask:
     """Return the application. Its services start with the first request, or when ``services.start()`` is called.
 
@@ -132,15 +117,11 @@ def app_of(services: Services) -> Flask:
 
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
-    app.url_rule_class = LateRule
-    app.ensure_sync = lambda func: func  # type: ignore[method-assign] # None of ours is a coroutine.
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
-    templates.init_app(app)
     request_ids.init_app(app)
     security.init_app(app, services.settings.current)
-    addresses.init_app(app)
     icons.init_app(app)
     languages.init_app(app)
     errors.init_app(app)

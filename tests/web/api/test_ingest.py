@@ -11,7 +11,6 @@ from flask.testing import FlaskClient
 from sqlalchemy import insert, select
 
 from rag_assistant.records.errors import EmbedderFailed, ExtractionCancelled
-from rag_assistant.runtime.data_dir import QUEUE_FILE
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.keywords import KeywordIndex
@@ -57,18 +56,12 @@ def gate(services: Services) -> Iterator[Gate]:
 
 
 @pytest.mark.usefixtures("quick_looks")
-@pytest.mark.parametrize("noticed", [True, False])
-def test_what_waits_is_taken_up_when_the_queue_has_lost_it(
-    client: FlaskClient, services: Services, gate: Gate, environment: dict[str, str], noticed: bool
-) -> None:
+def test_what_waits_is_taken_up_when_the_queue_has_lost_it(client: FlaskClient, services: Services, gate: Gate) -> None:
     upload(client, LONG, wait=False)
     until(lambda: gate.batches)
     waiting = upload(client, LONG.replace("geese", "ducks"), wait=False)
     until(lambda: client.get(path(waiting)).json["state"] == "embedding" and services.library.waiting == (1, 0))
-    if noticed:
-        Path(environment["DATA_DIR"], QUEUE_FILE).unlink()
-    else:
-        services.library._embedding.forget()
+    services.library._embedding._now.clear()
     gate.open.set()
     until(lambda: client.get(path(waiting)).json["state"] == "ready")
 
