@@ -77,7 +77,7 @@ class OverflowHandling(Struct, frozen=True):
         """
         draft = replace(built.draft, recalled=())
         decision = draft.window.rules.on_overflow
-        if not built.fitted.history_trimmed or decision in ("trim", "ask"):
+        if not built.fitted.receipt.turns_dropped or decision in ("trim", "ask"):
             return built.draft, None
         if decision == "continue":
             return self._with_everything(draft, turn_number, settings), _continued(draft.window.conversation)

@@ -34,6 +34,8 @@ from rag_assistant.history.receipt import (
     in_runs,
     left_out,
     notice_for,
+    notice_in,
+    renewed,
     without_notices,
 )
 from rag_assistant.history.repair import repair_messages
@@ -100,10 +102,12 @@ class _Past(Struct, frozen=True):
 def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHistory:
     """Return what the model sees of ``messages`` under ``policy``: valid to every provider, the input unchanged.
 
+    Messages that carry the notice of an earlier request lack turns: the notice stays, for the turns that are kept.
     Raises InvalidHistoryLimit for a bad limit, InvalidRequest for an unknown strategy, and QuestionDoesNotFit when
     system message and question alone are over the token budget.
     """
     limit = check_history_limit(policy.max_history_turns)
+    earlier = notice_in(messages)
     messages, policy = _without_far_past(without_notices(messages), limit, policy)
     # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
@@ -111,12 +115,12 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     past = _without_unwanted(past, policy)
     past, explanation = _chosen(past, limit, policy)
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
-    past, budgeted = _within_budget(past, split.system, iterations.messages, policy)
+    past, budgeted = _within_budget(past, split.system, iterations.messages, policy, bool(earlier))
 
     runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
     trimming = [run for run in runs if run.trimmed]
     kept = [turn for turn in past if turn.reason is None]
-    notice = _notice(kept, trimming, limit, policy) if trimming else None
+    notice = _notice(kept, trimming, limit, policy) if trimming else earlier and renewed(earlier, len(kept))
     system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
         system_block = [_system("\n\n".join(text_in(message) for message in system_block))]
@@ -128,7 +132,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     summary_tokens = count_messages(budgeted.summary, count)
     return FittedHistory(
         messages=[_as_sent(message) for message in (*system_block, *body)],
-        history_trimmed=bool(trimming),
+        history_trimmed=notice is not None,
         notice=notice,
         receipt=HistoryReceipt(
             max_history_turns=limit,
@@ -250,7 +254,11 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
 
 
 def _within_budget(
-    past: list[_Past], system: Sequence[Message], current: Sequence[Message], policy: HistoryPolicy
+    past: list[_Past],
+    system: Sequence[Message],
+    current: Sequence[Message],
+    policy: HistoryPolicy,
+    trimmed_before: bool,
 ) -> tuple[list[_Past], Budgeted]:
     """Mark what the token budget leaves out, and return the messages that are left."""
     summary = summary_messages(policy.summary) if policy.summary is not None else []
@@ -268,7 +276,8 @@ def _within_budget(
         Fixed(count_messages(system, count), count_message(_system(max_notice), count), policy.reserved_tokens),
         policy.token_budget,
         count,
-        trimmed=any(turn.reason in ("turn_limit", "filtered") for turn in past)
+        trimmed=trimmed_before
+        or any(turn.reason in ("turn_limit", "filtered") for turn in past)
         or any(run.trimmed for run in policy.unread),
         pending=policy.pending,
     )

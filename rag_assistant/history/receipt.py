@@ -100,6 +100,7 @@ def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> 
 
 
 NOTICE = re.compile(r"\[History trimmed to (?:last|at least the last) [0-9]+ turns(?: and [0-9]+ before them)?\]")
+NUMBERS = re.compile("[0-9]{1,9}")
 # As it stands behind the system messages that it was joined with.
 JOINED_NOTICES = re.compile(rf"(?:\n\n{NOTICE.pattern})+\Z")
 
@@ -110,6 +111,17 @@ def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
         return messages
     own = (_without_joined_notices(one) if one["role"] == "system" else one for one in messages)
     return [one for one in own if one["role"] != "system" or not NOTICE.fullmatch(text_in(one))]
+
+
+def notice_in(messages: Sequence[Message]) -> str | None:
+    """Return the notice that messages carry: what is missing from them was left out of an earlier request."""
+    found = (NOTICE.findall(text_in(one)) for one in messages if one["role"] == "system")
+    return next((notices[-1] for notices in found if notices), None)
+
+
+def renewed(notice: str, kept: int) -> str:
+    """Return the notice of an earlier request; where fewer turns are ``kept`` than it says, one that says these."""
+    return notice if sum(map(int, NUMBERS.findall(notice))) <= kept else notice_for(kept)
 
 
 def _without_joined_notices(message: Message) -> Message:

@@ -153,8 +153,8 @@ class Turn(Struct, frozen=True):
 
     @property
     def history_trimmed(self) -> bool:
-        """Whether turns were left out."""
-        return self.history is not None and self.history["turns_dropped"] > 0
+        """Whether turns were left out, of this request or of what came with it."""
+        return self.history is not None and bool(self.history["turns_dropped"] or self.history.get("notice"))
 
     @property
     def notice(self) -> str | None:

@@ -62,11 +62,16 @@ def test_fitting_again_and_again_leaves_one_notice(merged: bool) -> None:
     ]  # fmt: skip
 
 
-def test_an_old_notice_is_no_turn_and_leaves() -> None:
+def test_an_old_notice_is_no_turn_and_still_says_that_turns_are_missing() -> None:
     notice: Message = {"role": "system", "content": "[History trimmed to last 2 turns]"}
     fitted = fit_history([*turn(1), notice, *turn(2), notice, NOW], HistoryPolicy(max_history_turns=2))
-    assert fitted.messages == [*turn(1), *turn(2), NOW]
-    assert (fitted.history_trimmed, fitted.receipt.turns_total) == (False, 2)
+    assert fitted.messages == [notice, *turn(1), *turn(2), NOW]
+    assert (fitted.history_trimmed, fitted.notice) == (True, notice["content"])
+    fewer = fit_history(fitted.messages, HistoryPolicy(excluded=(1,)))
+    assert fewer.notice == "[History trimmed to last 1 turns]"
+    again = fit_history([*fitted.messages, assistant("So."), user("And?")], HistoryPolicy(max_history_turns=1))
+    assert (again.notice, again.receipt.turns_dropped) == ("[History trimmed to last 1 turns]", 2)
+    assert (fitted.history_trimmed, fitted.receipt.turns_total) == (True, 2)
     completed = fit_history([*turn(1), *turn(2), notice], HistoryPolicy(max_history_turns=1))
     assert completed.receipt.turns_total == 2
 
