@@ -22,11 +22,12 @@ from rag_assistant.answering.tool_arguments import (
 from rag_assistant.answering.tools import said_yes
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, UNSET, Ability, Question, Scope
+from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question
 from rag_assistant.records.errors import AssistantError, ToolFailed
 from rag_assistant.records.views import PassageAnswer, conversation_view, data_of, receipt_data, turn_data, view_of
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError
+from rag_assistant.web.request_bodies import QueryBody
 
 if TYPE_CHECKING:
     from rag_assistant.records import Turn
@@ -63,14 +64,7 @@ class Ask(Arguments):
 
     def as_question(self) -> Question:
         """Return the question that is asked."""
-        about = self.model_fields_set & {"document_ids", "tags"}
-        return Question(
-            text=self.question,
-            conversation_id=self.conversation_id,
-            max_history_turns=self.max_history_turns if "max_history_turns" in self.model_fields_set else UNSET,
-            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
-            on_overflow=self.on_overflow,
-        )
+        return QueryBody.model_validate(self.model_dump(exclude_unset=True)).as_question(None)
 
 
 class ListConversations(Arguments):

@@ -13,100 +13,36 @@ from rag_assistant.settings.schema import SECRET, Settings, is_live
 # Settings that hardly anyone changes.
 ADVANCED = "Advanced"
 # What belongs together, in the order in which it is shown; a test sees to it that no setting is missing.
-TOPICS: dict[str, tuple[str, ...]] = {
+TOPICS = {
     "Memory": (
-        "max_history_turns",
-        "history_strategy",
-        "on_overflow",
-        "window_slack",
-        "history_recall",
-        "tool_iterations_keep",
-        "history_token_budget",
-        "merge_system_messages",
-    ),
+        "max_history_turns history_strategy on_overflow window_slack history_recall tool_iterations_keep "
+        "history_token_budget merge_system_messages"
+    ).split(),
     "Model": (
-        "openai_base_url",
-        "openai_api_key",
-        "openai_model",
-        "local_model",
-        "when_model_fails",
-        "model_context_tokens",
-        "model_images",
-        "instructions",
-        "temperature",
-        "max_answer_tokens",
-        "mcp_servers",
-    ),
-    "Model timeouts": ("first_token_timeout_seconds",),
+        "openai_base_url openai_api_key openai_model local_model when_model_fails model_context_tokens "
+        "model_images instructions temperature max_answer_tokens mcp_servers"
+    ).split(),
+    "Model timeouts": "first_token_timeout_seconds".split(),
     "Search": (
-        "retrieval_mode",
-        "max_passages",
-        "passages_token_budget",
-        "query_rewriting",
-        "chunk_chars",
-        "embedder",
-        "embedding_base_url",
-        "embedding_api_key",
-        "rerank_model",
-        "rerank_base_url",
-        "rerank_api_key",
-        "chroma_url",
-    ),
-    "Documents": ("max_upload_mb", "web_pages", "document_sources", "extraction_timeout_seconds", "ocr"),
+        "retrieval_mode max_passages passages_token_budget query_rewriting chunk_chars embedder "
+        "embedding_base_url embedding_api_key rerank_model rerank_base_url rerank_api_key chroma_url"
+    ).split(),
+    "Documents": "max_upload_mb web_pages document_sources extraction_timeout_seconds ocr".split(),
     "Server": (
-        "role",
-        "host",
-        "port",
-        "allowed_hosts",
-        "trusted_proxies",
-        "base_path",
-        "max_running_answers",
-        "max_questions_per_minute",
-        "max_running_answers_per_person",
-        "max_stored_mb_per_person",
-        "max_tokens_per_day",
-        "max_tokens_per_day_per_person",
-        "data_dir",
-        "database_url",
-        "files_url",
-        "s3_endpoint_url",
-        "s3_region",
-        "s3_path_style",
-        "page_language",
-        "log_level",
-        "log_format",
-        "access_log",
-        "otlp_endpoint",
-    ),
+        "role host port allowed_hosts trusted_proxies base_path max_running_answers max_questions_per_minute "
+        "max_running_answers_per_person max_stored_mb_per_person max_tokens_per_day max_tokens_per_day_per_person "
+        "data_dir database_url files_url s3_endpoint_url s3_region s3_path_style page_language log_level "
+        "log_format access_log otlp_endpoint"
+    ).split(),
     "Sign-in": (
-        "oidc_issuer",
-        "oidc_client_id",
-        "oidc_client_secret",
-        "oidc_scopes",
-        "oidc_label",
-        "oidc_allowed_domains",
-        "oidc_groups_claim",
-        "oidc_allowed_groups",
-        "oidc_admin_group",
-        "oidc_create_accounts",
-        "proxy_user_header",
-        "proxy_user_from",
-        "proxy_groups_header",
-        "proxy_admin_group",
-        "proxy_create_accounts",
-        "proxy_logout_link",
-    ),
+        "oidc_issuer oidc_client_id oidc_client_secret oidc_scopes oidc_label oidc_allowed_domains "
+        "oidc_groups_claim oidc_allowed_groups oidc_admin_group oidc_create_accounts proxy_user_header "
+        "proxy_user_from proxy_groups_header proxy_admin_group proxy_create_accounts proxy_logout_link"
+    ).split(),
     ADVANCED: (
-        "connect_timeout_seconds",
-        "token_timeout_seconds",
-        "answer_timeout_seconds",
-        "embedder_options",
-        "sources_interval_seconds",
-        "chroma_from_chunks",
-        "database_connections",
-        "drain_seconds",
-        "last_answers_seconds",
-    ),
+        "connect_timeout_seconds token_timeout_seconds answer_timeout_seconds embedder_options "
+        "sources_interval_seconds chroma_from_chunks database_connections drain_seconds last_answers_seconds"
+    ).split(),
 }
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
