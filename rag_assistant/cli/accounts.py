@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.accounts.accounts import COMMAND_LINE, Actor
-from rag_assistant.cli.commands import YES, confirm, with_services
+from rag_assistant.cli.commands import YES, confirm, services_command
 from rag_assistant.records import ABILITIES, ROLES, Role
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ NAME = click.argument("name")
 accounts = click.Group("accounts", help="Manage who may sign in.")
 
 
-@accounts.command
+@services_command("add", accounts)
 @NAME
 @click.option("--admin", is_flag=True, help="An administrator manages accounts and sees the settings.")
 @click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
-@with_services()
 def add(services: Services, name: str, admin: bool, link: bool) -> None:
     """Create an account. The first one is an administrator and gets everything that exists."""
     password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
@@ -34,26 +33,23 @@ def add(services: Services, name: str, admin: bool, link: bool) -> None:
         print_link(services, person.name)
 
 
-@accounts.command("list")
-@with_services()
+@services_command("list", accounts)
 def list_accounts(services: Services) -> None:
     """List accounts."""
     for one in services.accounts.all():
         click.echo(f"{one.name}  {one.role}{'  disabled' * (one.disabled_at is not None)}")
 
 
-@accounts.command
+@services_command("link", accounts)
 @NAME
-@with_services()
 def link(services: Services, name: str) -> None:
     """Print a one-time link with which somebody chooses a password."""
     print_link(services, name)
 
 
-@accounts.command
+@services_command("identity", accounts)
 @NAME
 @click.argument("subject")
-@with_services()
 def identity(services: Services, name: str, subject: str) -> None:
     """Let somebody sign in with the provider that knows them as SUBJECT (the claim "sub")."""
     person = services.accounts.named(name)
@@ -61,10 +57,9 @@ def identity(services: Services, name: str, subject: str) -> None:
     click.echo(f"{person.name} can sign in with the provider.")
 
 
-@accounts.command
+@services_command("role", accounts)
 @NAME
 @click.argument("role", type=click.Choice(ROLES))
-@with_services()
 def role(services: Services, name: str, role: Role) -> None:
     """Make somebody an administrator or a member."""
     person = services.accounts.named(name)
@@ -72,9 +67,8 @@ def role(services: Services, name: str, role: Role) -> None:
     click.echo(f"{person.name} is now {'an administrator' if role == 'admin' else 'a member'}.")
 
 
-@accounts.command
+@services_command("disable", accounts)
 @NAME
-@with_services()
 def disable(services: Services, name: str) -> None:
     """Block somebody, but keep their data."""
     person = services.accounts.named(name)
@@ -82,9 +76,8 @@ def disable(services: Services, name: str) -> None:
     click.echo(f"{person.name} can no longer sign in.")
 
 
-@accounts.command
+@services_command("enable", accounts)
 @NAME
-@with_services()
 def enable(services: Services, name: str) -> None:
     """Let somebody in again."""
     person = services.accounts.named(name)
@@ -92,11 +85,10 @@ def enable(services: Services, name: str) -> None:
     click.echo(f"{person.name} can sign in again.")
 
 
-@accounts.command
+@services_command("delete", accounts)
 @NAME
 @click.option("--give-to", help="Who gets their conversations and documents. Without it they are erased.")
 @YES
-@with_services()
 def delete(services: Services, name: str, give_to: str | None, yes: bool) -> None:
     """Delete an account."""
     person = services.accounts.named(name)
@@ -107,12 +99,11 @@ def delete(services: Services, name: str, give_to: str | None, yes: bool) -> Non
     click.echo(f"The account {person.name} was deleted.")
 
 
-@accounts.command
+@services_command("token", accounts)
 @NAME
 @click.option("--name", "token_name", required=True, help="What the token is for.")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(ABILITIES))
 @click.option("--days", type=int, help="Valid for so many days. Without it: no expiry.")
-@with_services()
 def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Print a new API token for somebody's programs. It is not shown again."""
     person = services.accounts.named(name)
@@ -120,9 +111,8 @@ def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...
     click.echo(secret)
 
 
-@accounts.command
+@services_command("log", accounts)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
-@with_services()
 def log(services: Services, limit: int) -> None:
     """Show what was done to accounts, newest first."""
     for one in services.accounts.audit(limit):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from rag_assistant.cli.commands import ApiError, Function, opened_services
+from rag_assistant.cli.commands import ApiError, Function, added, opened_services
 from rag_assistant.records import ALONE, Event
 
 if TYPE_CHECKING:
@@ -30,6 +30,14 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # What a script can tell apart; 2 is a wrong command line.
 NOT_ALLOWED, TRY_LATER, NOT_REACHED = 3, 4, 5
 EXIT_CODES = {401: NOT_ALLOWED, 403: NOT_ALLOWED, 429: TRY_LATER, 503: TRY_LATER}
+OPTIONS = (
+    click.Option(["--server"], metavar="URL", envvar=SERVER_VARIABLE, help=f"Use this server ({SERVER_VARIABLE})."),
+    click.Option(
+        ["--token-file"],
+        type=click.Path(dir_okay=False, path_type=Path),
+        help=f"A file with an API token for it; without one, {TOKEN_VARIABLE} has it.",
+    ),
+)
 
 
 class Api:
@@ -235,30 +243,26 @@ def api_here(services: Services) -> Api:
     return Api(http, services)
 
 
-def with_api(*, answers: bool = False) -> Callable[[Function], Function]:
-    """Give a command the API, with the options that name a server; without one, it is that of this installation."""
-    server_option = click.option(
-        "--server", metavar="URL", envvar=SERVER_VARIABLE, help=f"Use this server ({SERVER_VARIABLE})."
-    )
-    token_option = click.option(
-        "--token-file",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help=f"A file with an API token for it; without one, {TOKEN_VARIABLE} has it.",
-    )
+def api_command(
+    name: str, group: click.Group | None = None, *, answers: bool = False
+) -> Callable[[Function], click.Command]:
+    """Make a command, of a group, of what takes the API: that of this installation, unless --server names another."""
 
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
+    def decorate(function: Function) -> click.Command:
+        @functools.wraps(function)
         def run(*args: Any, server: str | None, token_file: Path | None, **options: Any) -> None:
             if server is not None:
-                command(api_of_server(server, read_token(token_file)), *args, **options)
+                function(api_of_server(server, read_token(token_file)), *args, **options)
             elif token_file is not None:
                 raise click.UsageError("--token-file needs --server.")
             else:
                 with opened_services() as services:
                     services.start_command(answers=answers)
-                    command(api_here(services), *args, **options)
+                    function(api_here(services), *args, **options)
 
-        return server_option(token_option(run))
+        command = click.command(name)(run)
+        command.params += OPTIONS
+        return added(command, group)
 
     return decorate
 

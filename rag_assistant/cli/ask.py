@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rag_assistant.cli.api import Api, with_api
+from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import ID, ApiError
 from rag_assistant.cli.documents import process_pending
 from rag_assistant.conversations.commands import commands_in_words, is_command
@@ -33,13 +33,12 @@ OVERFLOW = click.option(
 )
 
 
-@click.command
+@api_command("ask", answers=True)
 @click.argument("question")
 @CONVERSATION
 @LIMIT
 @OVERFLOW
 @click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API gives it.")
-@with_api(answers=True)
 def ask(
     api: Api,
     question: str,
@@ -68,10 +67,9 @@ def ask(
         raise click.ClickException(last["error"]["message"])
 
 
-@click.command
+@api_command("chat", answers=True)
 @CONVERSATION
 @LIMIT
-@with_api(answers=True)
 def chat(api: Api, conversation: int | None, max_history_turns: str | None) -> None:
     """Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."""
     limit = _history_limit(max_history_turns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.commands import progress, with_services
+from rag_assistant.cli.commands import progress, services_command
 from rag_assistant.records.errors import BackupFailed
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 FILE = click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 
 
-@click.command
+@services_command("backup")
 @FILE
-@with_services()
 def backup(services: Services, file: Path) -> None:
     """Back up to FILE; the server can keep running."""
     from rag_assistant.storage.backup import write_backup
@@ -33,9 +32,8 @@ def backup(services: Services, file: Path) -> None:
         click.echo(f"{written.missing} without its original file: it is gone.", err=True)
 
 
-@click.command
+@services_command("restore", start=False)
 @FILE
-@with_services(start=False)
 def restore(services: Services, file: Path) -> None:
     """Restore a backup where nothing is yet: a data folder, PostgreSQL, S3."""
     from rag_assistant.storage.backup import restore_backup

@@ -62,20 +62,29 @@ def opened_services() -> Iterator[Services]:
         raise click.ClickException(str(error)) from error
 
 
-def with_services(*, start: bool = True, answers: bool = False) -> Callable[[Function], Function]:
-    """Give a command the services of this installation, started unless it does that itself."""
+def services_command(
+    name: str, group: click.Group | None = None, *, start: bool = True, answers: bool = False
+) -> Callable[[Function], click.Command]:
+    """Make a command, of a group, of what takes the services of this installation; ``start`` them before."""
 
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
+    def decorate(function: Function) -> click.Command:
+        @functools.wraps(function)
         def run(*args: Any, **options: Any) -> None:
             with opened_services() as services:
                 if start:
                     services.start_command(answers=answers)
-                command(services, *args, **options)
+                function(services, *args, **options)
 
-        return run
+        return added(click.command(name)(run), group)
 
     return decorate
+
+
+def added(command: click.Command, group: click.Group | None) -> click.Command:
+    """Return a command, added to its group if it has one."""
+    if group is not None:
+        group.add_command(command)
+    return command
 
 
 @contextmanager

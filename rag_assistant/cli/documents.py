@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.api import Api, with_api
+from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, opened_services, progress
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, SettingsError
 from rag_assistant.records.validation import storable
@@ -35,11 +35,10 @@ TAGS = click.option("--tag", "tags", multiple=True, help="Tag the documents. Can
 documents = click.Group("documents", help="Manage the library.")
 
 
-@documents.command
+@api_command("add", documents)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @TAGS
 @click.option("--remove-missing", is_flag=True, help="Delete documents whose files are gone from the folders.")
-@with_api()
 def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
     """Add files and folders, and wait until they are ready.
 
@@ -55,10 +54,9 @@ def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing
         raise click.exceptions.Exit(1)
 
 
-@documents.command
+@api_command("add-page", documents)
 @click.argument("urls", nargs=-1, required=True)
 @TAGS
-@with_api()
 def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
     """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
     added, rejected = [], 0
@@ -75,21 +73,19 @@ def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
         raise click.exceptions.Exit(1)
 
 
-@documents.command("list")
+@api_command("list", documents)
 @click.option("--tag", help="Only documents with this tag.")
 @AS_JSON
-@with_api()
 def list_documents(api: Api, tag: str | None, as_json: bool) -> None:
     """List documents, newest first."""
     for one in api.pages("/api/documents", **({"tag": tag} if tag is not None else {})):
         click.echo(json.dumps(one, ensure_ascii=False) if as_json else _line(one))
 
 
-@documents.command
+@api_command("tag", documents)
 @click.argument("document_id", type=ID)
 @click.argument("tags", nargs=-1)
 @click.option("--clear", is_flag=True, help="Remove all tags.")
-@with_api()
 def tag(api: Api, document_id: int, tags: tuple[str, ...], clear: bool) -> None:
     """Replace the tags of a document."""
     if clear == bool(tags):
@@ -97,28 +93,25 @@ def tag(api: Api, document_id: int, tags: tuple[str, ...], clear: bool) -> None:
     click.echo(_line(api.call("PATCH", f"/api/documents/{document_id}", {"tags": list(tags)})))
 
 
-@documents.command
+@api_command("cancel", documents)
 @DOCUMENT_IDS
-@with_api()
 def cancel(api: Api, document_ids: tuple[int, ...]) -> None:
     """Cancel processing. The files stay; "retry" processes them again."""
     for document_id in document_ids:
         click.echo(_line(api.call("POST", f"/api/documents/{document_id}/cancel", {})))
 
 
-@documents.command
+@api_command("retry", documents)
 @DOCUMENT_IDS
-@with_api()
 def retry(api: Api, document_ids: tuple[int, ...]) -> None:
     """Process documents again, whether they failed, were cancelled, or are ready."""
     if work_with_progress(api, [_retry(api, document_id) for document_id in document_ids]):
         raise click.exceptions.Exit(1)
 
 
-@documents.command
+@api_command("delete", documents)
 @DOCUMENT_IDS
 @YES
-@with_api()
 def delete(api: Api, document_ids: tuple[int, ...], yes: bool) -> None:
     """Delete documents permanently."""
     ids = list(dict.fromkeys(document_ids))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant.answering.verdicts import count_verdicts, counts_in_words, figures_in_words, what_is_worse
-from rag_assistant.cli.commands import ID, with_services
+from rag_assistant.cli.commands import ID, services_command
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.views import data_of, rated_view
 
@@ -35,11 +35,10 @@ class NotEvaluated(click.ClickException):
     exit_code = 2
 
 
-@click.command("eval")
+@services_command("eval", start=False)
 @click.option("--conversation", type=ID, help="Only the questions of this conversation.")
 @click.option("--limit", type=ID, help="Only so many, the newest.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-@with_services(start=False)
 def evaluate(services: Services, conversation: int | None, limit: int | None, as_json: bool) -> None:
     """Ask every rated question again and show what got better or worse.
 

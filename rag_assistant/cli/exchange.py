@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from rag_assistant.cli.api import api_here
-from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.commands import services_command
 from rag_assistant.cli.documents import DocumentData, work_with_progress
 from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
 from rag_assistant.conversations.exchange.files import document_file, read_export, write_archive
@@ -23,10 +23,9 @@ if TYPE_CHECKING:
 MAX_TEXT_BYTES = 2_000_000_000
 
 
-@click.command
+@services_command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--person", metavar="NAME", help="Only what this account has; without it, everything.")
-@with_services()
 def export(services: Services, file: Path, person: str | None) -> None:
     """Export all conversations and documents to FILE, a zip archive that "import" reads."""
     services = _services_of(services, person)
@@ -38,10 +37,9 @@ def export(services: Services, file: Path, person: str | None) -> None:
     click.echo(f"{file}: {_counted(conversations, 'conversation')}, {_counted(documents, 'document')}.")
 
 
-@click.command("import")
+@services_command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--person", metavar="NAME", help="For this account; without it, for the first administrator.")
-@with_services()
 def import_(services: Services, file: Path, person: str | None) -> None:
     """Import conversations from FILE.
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.api import SERVER_VARIABLE, Api, with_api
-from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm, with_services
+from rag_assistant.cli.api import Api, api_command
+from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.records.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
@@ -24,9 +24,8 @@ TURN = click.argument("turn", type=ID, metavar="TURN_ID")
 history = click.Group("history", help="Conversations, and what the model was sent.")
 
 
-@history.command("list")
+@api_command("list", history)
 @AS_JSON
-@with_api()
 def list_conversations(api: Api, as_json: bool) -> None:
     """List conversations, most recent first."""
     for one in api.pages("/api/conversations"):
@@ -37,9 +36,8 @@ def list_conversations(api: Api, as_json: bool) -> None:
         click.echo(f"{one['conversation_id']:6}  {turns:4} {'turn ' if turns == 1 else 'turns'}  {one['title']}")
 
 
-@history.command
+@api_command("show", history)
 @CONVERSATION
-@with_api()
 def show(api: Api, conversation: int) -> None:
     """Show what is saved, what the model would see next, and the newest turns as they were said."""
     path = f"/api/conversations/{conversation}"
@@ -53,28 +51,25 @@ def show(api: Api, conversation: int) -> None:
         click.echo(f"> {turn['question']}\n\n{answer}".rstrip())
 
 
-@history.command
+@api_command("export", history)
 @CONVERSATION
 @click.option("--format", "format_name", type=click.Choice(list(FORMATS)), default="markdown", show_default=True)
-@with_api()
 def export(api: Api, conversation: int, format_name: str) -> None:
     """Export a conversation."""
     for piece in api.text(f"/api/conversations/{conversation}/export", format=format_name):
         click.echo(piece, nl=False)
 
 
-@history.command
+@api_command("receipt", history)
 @TURN
-@with_api()
 def receipt(api: Api, turn: int) -> None:
     """Print the receipt of a turn as JSON: what the model was sent, and what was left out."""
     click.echo(json.dumps(api.call("GET", f"/api/turns/{turn}/receipt"), ensure_ascii=False, indent=2))
 
 
-@history.command
+@api_command("erase", history)
 @TURN
 @YES
-@with_api()
 def erase(api: Api, turn: int, yes: bool) -> None:
     """Erase a turn permanently. Its place in the conversation stays."""
     question = title_for(api.call("GET", f"/api/turns/{turn}")["question"])
@@ -87,10 +82,9 @@ def erase(api: Api, turn: int, yes: bool) -> None:
     click.echo(f"Turn {erased['turn']} of conversation {erased['conversation_id']} erased.")
 
 
-@history.command
+@api_command("purge", history)
 @CONVERSATION
 @YES
-@with_api()
 def purge(api: Api, conversation: int, yes: bool) -> None:
     """Erase a conversation permanently."""
     try:
@@ -104,14 +98,13 @@ def purge(api: Api, conversation: int, yes: bool) -> None:
     click.echo(f"Conversation {conversation} erased.")
 
 
-@history.command
+@api_command("replay", history)
 @TURN
-@click.option("--server", envvar=SERVER_VARIABLE, hidden=True)
-def replay(turn: int, server: str | None) -> None:
+def replay(api: Api, turn: int) -> None:
     """Send a turn's exact request again, to the current endpoint. Nothing is saved."""
-    if server is not None:
+    if api.services is None:
         raise click.UsageError("replay works with this machine's data and endpoint only, without --server.")
-    with_services()(_replay)(turn)
+    _replay(api.services, turn)
 
 
 def _replay(services: Services, turn: int) -> None:

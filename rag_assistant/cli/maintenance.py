@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rag_assistant.cli.api import api_here
-from rag_assistant.cli.commands import progress, with_services
+from rag_assistant.cli.commands import progress, services_command
 from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, processing, work_with_progress
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 LOOKS_UNTIL_QUIET = 10
 
 
-@click.command
+@services_command("reindex")
 @click.option("--read-again", is_flag=True, help="Also process every document again, after a change of chunk_chars.")
-@with_services()
 def reindex(services: Services, read_again: bool) -> None:
     """Embed everything with the configured embedding model, and switch search to it."""
     if read_again:
@@ -49,9 +48,8 @@ def reindex(services: Services, read_again: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command
+@services_command("doctor")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
-@with_services()
 def doctor(services: Services, fix: bool) -> None:
     """Check that the database, the uploaded files and the index of the vectors agree."""
     findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
@@ -71,9 +69,8 @@ def doctor(services: Services, fix: bool) -> None:
 files = click.Group("files", help="Manage where uploaded files are kept.")
 
 
-@files.command
+@services_command("move", files)
 @click.option("--from", "source", metavar="PLACE", help="An s3:// address; without it, the data folder.")
-@with_services()
 def move(services: Services, source: str | None) -> None:
     """Move files to where files_url says, from where they were before.
 
@@ -95,8 +92,7 @@ def move(services: Services, source: str | None) -> None:
 database = click.Group("db", help="Manage the database schema.")
 
 
-@database.command
-@with_services(start=False)
+@services_command("upgrade", database, start=False)
 def upgrade(services: Services) -> None:
     """Upgrade the database to the current schema."""
     before = current_revision(services.database)
@@ -104,8 +100,7 @@ def upgrade(services: Services) -> None:
     click.echo(f"Schema: {before or 'empty'} -> {SCHEMA_REVISION}")
 
 
-@database.command
-@with_services(start=False)
+@services_command("current", database, start=False)
 def current(services: Services) -> None:
     """Show the database's schema and the one this version expects."""
     click.echo(f"Schema: {current_revision(services.database) or 'empty'} (this version: {SCHEMA_REVISION})")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.commands import services_command
 from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, count_unread, process_pending, unread_in_words
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ MAX_READING_WAIT_SECONDS = 30.0
 MAX_EMBEDDING_SECONDS = 600.0
 
 
-@click.command
-@with_services(answers=True)
+@services_command("mcp", answers=True)
 def mcp(services: Services) -> None:
     """Serve a program that starts this command: the Model Context Protocol on standard in- and output."""
     from rag_assistant.web.mcp.protocol import reply_to

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.commands import services_command
 from rag_assistant.llm.local_model import GGUF
 from rag_assistant.records.errors import NoEndpoint
 from rag_assistant.runtime.download import check_file, download, name_in
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 model = click.Group("model", help="Fetch a language model, or test the connected one.")
 
 
-@model.command
+@services_command("get", model, start=False)
 @click.argument("url")
 @click.option("--sha256", help="The file's SHA-256, to be sure that it is the right one.")
-@with_services(start=False)
 def get(services: Services, url: str, sha256: str | None) -> None:
     """Fetch the GGUF file at URL into the data folder. If it breaks off, run it again: it goes on where it was."""
     target = services.data_dir / "models" / name_in(url)
@@ -35,8 +34,7 @@ def get(services: Services, url: str, sha256: str | None) -> None:
     click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
 
 
-@model.command
-@with_services()
+@services_command("test", model)
 def test(services: Services) -> None:
     """Ask the endpoints of the settings for their models, a word and a vector."""
     try:

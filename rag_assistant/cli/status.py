@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant import __version__
-from rag_assistant.cli.commands import with_services
+from rag_assistant.cli.commands import services_command
 from rag_assistant.runtime.data_dir import is_locked, size_of
 
 if TYPE_CHECKING:
@@ -18,9 +18,8 @@ MEGABYTE = 1_000_000
 PARTS_OF_THE_DATABASE = ("vectors", "full_text")
 
 
-@click.command
+@services_command("status", start=False)
 @click.option("--json", "as_json", is_flag=True, help="For programs: sizes in bytes.")
-@with_services(start=False)
 def status(services: Services, as_json: bool) -> None:
     """Show version, folders, sizes, counts and pending work."""
     current = status_of(services)
