@@ -20,7 +20,7 @@ from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import OBJECTS, Settings
 from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
-from rag_assistant.web.openapi.operations import OPERATIONS
+from rag_assistant.web.routing import Route
 from rag_assistant.web.v1.errors import code_of
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -115,8 +115,9 @@ def test_every_request_with_curl_goes_to_a_route_that_takes_its_body(app: Flask)
         (address,) = (word for word in words if re.match(r"(https?://)?[\w.]+(:\d+)?/\w", word))
         body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
         path = "/" + re.sub(r"^https?://", "", address).partition("/")[2]
-        endpoint, _ = app.url_map.bind("localhost").match(path, method="GET" if body is None else "POST")
-        taken = OPERATIONS[endpoint].body
+        route, _ = app.url_map.bind("localhost").match(path, method="GET" if body is None else "POST", return_rule=True)
+        assert isinstance(route, Route)
+        taken = route.operation.body
         assert body is None or (taken is not None and taken.model_validate(body))
 
 

@@ -20,8 +20,8 @@ from rag_assistant.web import (
     languages,
     metrics,
     occupancy,
-    policy,
     request_ids,
+    routing,
     security,
 )
 from rag_assistant.web.api import account as account_api
@@ -117,6 +117,7 @@ def app_of(services: Services) -> Flask:
 
 def init_app(app: Flask, services: Services) -> None:
     """Connect every way in over HTTP."""
+    app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
     app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
@@ -139,5 +140,5 @@ def init_app(app: Flask, services: Services) -> None:
 
     identity.init_app(app, services)
     occupancy.init_app(app)
-    policy.init_app(app)
+    routing.init_app(app)
     app.before_request(refuse_unknown_params)

@@ -23,6 +23,7 @@ from flask_compress import Compress
 from rag_assistant.web.bundle import bundle
 from rag_assistant.web.i18n.catalogs import catalog_path, script_texts
 from rag_assistant.web.i18n.languages import ENGLISH, TRANSLATED
+from rag_assistant.web.routing import PUBLIC
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.
@@ -73,7 +74,7 @@ def init_app(app: Flask) -> None:
     def content_of(filename: str) -> bytes:
         return files[filename] if filename in files else scripts_in(translated[filename].code, modules)
 
-    @app.get("/static/v-<version>/<path:filename>")
+    @app.get("/static/v-<version>/<path:filename>", policy=PUBLIC)
     @compress.compressed()
     def versioned_static(version: str, filename: str) -> Response:
         if filename not in files and filename not in translated:

@@ -11,6 +11,8 @@ from rag_assistant.records.errors import ServedByWebs, StorageFailed
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
+from rag_assistant.web.routing import ADMIN, PUBLIC, READ
+from rag_assistant.web.schemas import HealthAnswer, ReadyAnswer, SettingsAnswer, SettingsVersion
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
@@ -35,13 +37,13 @@ def init_app(app: Flask, services: Services) -> None:
         if services.role == "worker" and request.endpoint not in OF_EVERY_ROLE:
             raise ServedByWebs
 
-    @app.get("/healthz")
+    @app.get("/healthz", policy=PUBLIC, answer=HealthAnswer)
     def healthz() -> Response:
         response = jsonify(status="ok")
         response.headers["X-Version"] = __version__
         return response
 
-    @app.get("/readyz")
+    @app.get("/readyz", policy=PUBLIC, answer=ReadyAnswer)
     def readyz() -> Response:
         ask = flag_asked("model")
         if ask:
@@ -54,12 +56,12 @@ def init_app(app: Flask, services: Services) -> None:
         shown = told if identity().may_manage else {}
         return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
-    @app.get("/api/settings")
+    @app.get("/api/settings", policy=ADMIN, answer=SettingsAnswer)
     def settings() -> Response:
         told = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
         return jsonify(settings=settings_data(services), **told)
 
-    @app.get("/api/settings/version")
+    @app.get("/api/settings/version", policy=READ, answer=SettingsVersion)
     def settings_version() -> Response:
         return jsonify(version=services.settings.version)
 

@@ -11,8 +11,8 @@ from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.services import Services
-from rag_assistant.web.policy import API, POLICIES, PUBLIC, SESSION_ONLY, Policy
 from rag_assistant.web.redirects import to_page
+from rag_assistant.web.routing import API, PUBLIC, SESSION_ONLY, Policy, policy_asked
 from rag_assistant.web.services import IDENTITY, services
 
 SECURE_COOKIE = "__Host-session"
@@ -26,7 +26,7 @@ def init_app(app: Flask, whole: Services) -> None:
 
     @app.before_request
     def let_in() -> Response | None:
-        policy = POLICIES.get(request.endpoint or "", PUBLIC)  # Where there is nothing, it is so for everybody alike.
+        policy = policy_asked()
         try:
             # A command in this process says who asks; no header can (see cli/api.py).
             found = request.environ.get(IDENTITY) or (NOBODY if must_not_wait(whole) else identify(whole))

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from rag_assistant.web.i18n import catalogs, figures, sentences
 from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
-from rag_assistant.web.policy import FOR_PROGRAMS
+from rag_assistant.web.routing import FOR_PROGRAMS
 from rag_assistant.web.services import whole_services
 
 # Fields of the API that hold what is said to people; what a command did, and why a document is as it is.

@@ -10,6 +10,7 @@ from flask import Flask, Response
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.web.health import readiness
+from rag_assistant.web.routing import ADMIN
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 def init_app(app: Flask, services: Services) -> None:
     """Add /metrics."""
 
-    @app.get("/metrics")
+    @app.get("/metrics", policy=ADMIN)
     def metrics() -> Response:
         return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from flask import current_app, request
+from flask import request
 from pydantic import BaseModel, ValidationError
 
 from rag_assistant.conversations.pictures import MAX_PICTURES_CHARS
@@ -14,13 +14,12 @@ from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
-from rag_assistant.web.policy import API
 from rag_assistant.web.request_bodies import ID, QueryBody
+from rag_assistant.web.routing import API, Route
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services
 
 Body = TypeVar("Body", bound=BaseModel)
-View = TypeVar("View", bound=Callable[..., Any])
 MAX_KEY_CHARS = 200
 
 
@@ -80,29 +79,19 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
         raise InvalidRequest(sentence, param=name or None) from None
 
 
-def takes(*params: str) -> Callable[[View], View]:
-    """Declare which parameters the address of a view may have; it may have no others."""
-
-    def declare(view: View) -> View:
-        view.params = params  # type: ignore[attr-defined]
-        return view
-
-    return declare
-
-
 def refuse_unknown_params() -> None:
     """Refuse a parameter that the API does not know, as it refuses a field: ignored, it would look as if it counted.
 
     Raises InvalidRequest.
     """
-    view = current_app.view_functions.get(request.endpoint or "")
-    if view is None or not request.path.startswith(API):
+    route = request.url_rule
+    if not isinstance(route, Route) or not request.path.startswith(API):
         return
-    known: tuple[str, ...] = getattr(view, "params", ())
+    params = route.operation.params
     for name in request.args:
-        if name not in known:
+        if name not in params:
             raise InvalidRequest(
-                f"Unknown parameter: {name}. {request.path} takes {', '.join(known) or 'no parameters'}."
+                f"Unknown parameter: {name}. {request.path} takes {', '.join(params) or 'no parameters'}."
             )
 
 

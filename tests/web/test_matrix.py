@@ -8,13 +8,14 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
+from typing import cast
 
 import pytest
 from werkzeug.test import TestResponse
 
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
-from rag_assistant.web.policy import POLICIES
+from rag_assistant.web.routing import Policy, routes_of
 from tests.testkit.people import quick_passwords
 from tests.testkit.routes import ENDINGS, path_of, routes, send, some_of
 from tests.testkit.stub_model import StubModel
@@ -61,9 +62,10 @@ def test_only_the_owner_reaches_what_is_theirs(
     world: World, record_property: Callable[[str, str], None], every: bool
 ) -> None:
     kept = kept_of_owner(world)
+    policies = {route.endpoint: cast(Policy, route.policy) for route in routes_of(world.app)}
     assert kept
     for number, (endpoint, method, rule) in enumerate(routes(world.app)):
-        policy = POLICIES[endpoint]
+        policy = policies[endpoint]
         path = path_of(rule, world.ids)
         for who in some_of(("nobody", "revoked token", "disabled person"), number, every):
             response = world.call(who, endpoint, method, path)
@@ -90,7 +92,7 @@ def test_only_the_owner_reaches_what_is_theirs(
                 assert CANARY not in mine.text, (who, method, foreign)
     assert kept_of_owner(world) == kept
     for endpoint, method, rule in routes(world.app):
-        policy = POLICIES[endpoint]
+        policy = policies[endpoint]
         if policy.ability in (None, "admin") or endpoint.startswith("account_pages."):
             continue
         trash = endpoint in ("sidebar.erase", "history_pages.purge", "conversations_api.purge_conversation")

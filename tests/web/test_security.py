@@ -9,8 +9,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
-from rag_assistant.web import create_app
-from rag_assistant.web.policy import POLICIES, without_policy
+from rag_assistant.web import create_app, routing
+from rag_assistant.web.routing import PUBLIC, routes_of, without_policy
 from rag_assistant.web.security import HEADERS
 from tests.testkit.loopback_only import ForeignConnection
 from tests.testkit.routes import some_of
@@ -142,11 +142,9 @@ def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, 
 
 
 def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> None:
-    endpoints = {rule.endpoint for rule in app.url_map.iter_rules()}
-    assert without_policy(endpoints) == []
-    assert POLICIES.keys() == endpoints
-    assert {name for name, policy in POLICIES.items() if policy.ability is None} == {
-        "healthz", "readyz", "static", "versioned_static",
+    assert without_policy(app) == []
+    assert {route.endpoint for route in routes_of(app) if route.policy == PUBLIC} == {
+        "healthz", "readyz", "versioned_static",
         *(f"account_pages.{name}" for name in ("login", "sign_in", "setup", "make_first", "choose_password")),
         "account_pages.keep_password",
         *(f"provider_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
@@ -154,7 +152,9 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
         *(f"installable.{name}" for name in ("manifest", "service_worker", "offline")),
     }  # fmt: skip
     app.add_url_rule("/new", "new", lambda: "")
-    assert without_policy(rule.endpoint for rule in app.url_map.iter_rules()) == ["new"]
+    assert without_policy(app) == ["new"]
+    with pytest.raises(LookupError, match="new"):
+        routing.init_app(app)
 
 
 @pytest.mark.parametrize(("trusted", "expected"), [('["10.0.0.2"]', "203.0.113.9 https"), ("[]", "10.0.0.2 http")])

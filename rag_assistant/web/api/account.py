@@ -10,12 +10,14 @@ from rag_assistant.accounts.limits import MEGABYTE, PersonalLimits
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
+from rag_assistant.web.routing import READ_AS_PERSON
+from rag_assistant.web.schemas import AccountAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 
-@blueprint.get("/account")
+@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer, accounts=True)
 def account() -> Response:
     """Return who asks, what they may do here, and what they have taken of what they may take."""
     found, taken = identity(), services().limits

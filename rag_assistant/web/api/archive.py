@@ -8,13 +8,14 @@ from flask import Blueprint, Response, jsonify
 
 from rag_assistant.conversations.exchange.importing import Outcome
 from rag_assistant.web.archives import import_sent_file, send_archive
-from rag_assistant.web.request_parsing import flag_asked, takes
+from rag_assistant.web.request_parsing import flag_asked
+from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.schemas import ImportAnswer
 
 blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
 
 
-@blueprint.get("/export")
-@takes("files")
+@blueprint.get("/export", policy=READ, params=("files",), answer="application/zip")
 def export() -> Response:
     """Return all conversations of whoever asks in an archive that an import reads back.
 
@@ -23,7 +24,20 @@ def export() -> Response:
     return send_archive(with_files=bool(flag_asked("files")))
 
 
-@blueprint.post("/conversations/import")
+@blueprint.post(
+    "/conversations/import",
+    policy=ASK,
+    answer=ImportAnswer,
+    file=True,
+    example={
+        "conversationId": "one",
+        "title": "Geese",
+        "messages": [
+            {"messageId": "1", "isCreatedByUser": True, "text": "What do geese do?"},
+            {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "They hiss."},
+        ],
+    },
+)
 def import_conversations() -> Response:
     """Import the conversations in a file; those that are here already are skipped.
 

@@ -12,7 +12,14 @@ from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_mar
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.records.views import CorrectionAnswer, conversation_view, data_of, turn_view, view_of
+from rag_assistant.records.views import (
+    ConversationAnswer,
+    CorrectionAnswer,
+    conversation_view,
+    data_of,
+    turn_view,
+    view_of,
+)
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import (
     PAGE_PARAMS,
@@ -36,15 +43,33 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     strategy_asked,
-    takes,
+)
+from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.schemas import (
+    CommandAnswer,
+    ConversationsAnswer,
+    OperationAnswer,
+    TurnsAnswer,
+    ViewAnswer,
+    ViewedConversation,
 )
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
 
 
-@blueprint.get("")
-@takes(*PAGE_PARAMS, "q", "pinned", "deleted")
+@blueprint.get(
+    "",
+    policy=READ,
+    params=(
+        *PAGE_PARAMS,
+        "q",
+        "pinned",
+        "deleted",
+    ),
+    answer=ConversationsAnswer,
+    query="limit=2",
+)
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
@@ -63,14 +88,22 @@ def conversations() -> Response:
     return page_response("conversations", [data_of(conversation_view(one)) for one in page[:limit]], following)
 
 
-@blueprint.post("")
+@blueprint.post(
+    "",
+    policy=ASK,
+    answer=ConversationAnswer,
+    status=201,
+    body=NewConversationBody,
+    optional=True,
+    example={"title": "Lighthouses"},
+)
 def new_conversation() -> Response:
     """Make an empty conversation."""
     made = services().conversations.create(read_optional_json(NewConversationBody).title)
     return make_response(jsonify(data_of(conversation_view(made))), 201)
 
 
-@blueprint.get("/<int:conversation_id>")
+@blueprint.get("/<int:conversation_id>", policy=READ, answer=ViewedConversation)
 def conversation(conversation_id: int) -> Response:
     """Return a conversation, with what the model sees of it; HEAD tells by its ETag whether anything is new."""
     tag = services().etags.of(conversation_id)
@@ -79,7 +112,13 @@ def conversation(conversation_id: int) -> Response:
     return response
 
 
-@blueprint.patch("/<int:conversation_id>")
+@blueprint.patch(
+    "/<int:conversation_id>",
+    policy=ASK,
+    answer=ViewedConversation,
+    body=ChangeConversationBody,
+    example={"title": "Keepers", "pinned": True},
+)
 def change_conversation(conversation_id: int) -> Response:
     """Rename or pin a conversation, or set what it decides for itself and which documents it is about."""
     body = read_json(ChangeConversationBody)
@@ -89,21 +128,21 @@ def change_conversation(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.delete("/<int:conversation_id>")
+@blueprint.delete("/<int:conversation_id>", policy=ASK, status=204)
 def delete_conversation(conversation_id: int) -> Response:
     """Move a conversation to the trash; ``restore`` brings it back."""
     services().conversations.delete(conversation_id)
     return make_response("", 204)
 
 
-@blueprint.post("/<int:conversation_id>/restore")
+@blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer, body=NoFields, optional=True)
 def restore_conversation(conversation_id: int) -> Response:
     """Bring a deleted conversation back, whole."""
     read_optional_json(NoFields)
     return jsonify(data_of(conversation_view(services().conversations.restore(conversation_id))))
 
 
-@blueprint.post("/<int:conversation_id>/purge")
+@blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204, body=NoFields, optional=True)
 def purge_conversation(conversation_id: int) -> Response:
     """Erase a conversation with all that was said in it. There is no way back."""
     read_optional_json(NoFields)
@@ -111,8 +150,7 @@ def purge_conversation(conversation_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.get("/<int:conversation_id>/turns")
-@takes(*PAGE_PARAMS)
+@blueprint.get("/<int:conversation_id>/turns", policy=READ, params=(*PAGE_PARAMS,), answer=TurnsAnswer, query="limit=2")
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
     found = services().turns.page(conversation_id, page_limit(), number_before())
@@ -123,8 +161,9 @@ def turns(conversation_id: int) -> Response:
     return page_response("turns", listed, following, total=total)
 
 
-@blueprint.get("/<int:conversation_id>/export")
-@takes("format")
+@blueprint.get(
+    "/<int:conversation_id>/export", policy=READ, params=("format",), answer="text/markdown", query="format=markdown"
+)
 def export(conversation_id: int) -> Response:
     """Return the whole conversation as a file."""
     format_name = request.args.get("format", "markdown")
@@ -142,16 +181,24 @@ def export(conversation_id: int) -> Response:
 # --- what the model sees
 
 
-@blueprint.get("/<int:conversation_id>/preview")
-@takes("max_history_turns", "strategy")
+@blueprint.get(
+    "/<int:conversation_id>/preview",
+    policy=READ,
+    params=(
+        "max_history_turns",
+        "strategy",
+    ),
+    answer=ViewAnswer,
+    query="max_history_turns=1",
+)
 def preview(conversation_id: int) -> Response:
     """Return what the next question's model would see with another window or strategy; nothing changes."""
     view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
     return jsonify(view.as_dict())
 
 
-@blueprint.get("/<int:conversation_id>/operation")
-@blueprint.get("/<int:conversation_id>/doing")
+@blueprint.get("/<int:conversation_id>/operation", policy=READ, answer=OperationAnswer)
+@blueprint.get("/<int:conversation_id>/doing", policy=READ, answer=OperationAnswer)
 def operation(conversation_id: int) -> Response:
     """Return the operation that runs on the conversation, null while none does; ``doing`` is its former name."""
     found = services().conversations.get(conversation_id).operation
@@ -159,7 +206,7 @@ def operation(conversation_id: int) -> Response:
     return jsonify(operation=shown, doing=shown)
 
 
-@blueprint.post("/<int:conversation_id>/clear")
+@blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
 def clear(conversation_id: int) -> Response:
     """Let the model see nothing of what was said so far."""
     read_optional_json(NoFields)
@@ -167,7 +214,7 @@ def clear(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/reset")
+@blueprint.post("/<int:conversation_id>/reset", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
 def reset(conversation_id: int) -> Response:
     """Clear, and give up what was set for this conversation alone."""
     read_optional_json(NoFields)
@@ -175,7 +222,9 @@ def reset(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/compact")
+@blueprint.post(
+    "/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True, asks=True
+)
 def compact(conversation_id: int) -> Response:
     """Let the model summarise the older turns; answers when it has."""
     read_optional_json(NoFields)
@@ -183,7 +232,7 @@ def compact(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/undo")
+@blueprint.post("/<int:conversation_id>/undo", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
 def undo(conversation_id: int) -> Response:
     """Take the last change of the model's view back."""
     read_optional_json(NoFields)
@@ -191,14 +240,26 @@ def undo(conversation_id: int) -> Response:
     return shown(conversation_id, undone=kind)
 
 
-@blueprint.put("/<int:conversation_id>/summary")
+@blueprint.put(
+    "/<int:conversation_id>/summary",
+    policy=ASK,
+    answer=ViewedConversation,
+    body=SummaryBody,
+    example={"text": "They spoke of lighthouses."},
+)
 def edit_summary(conversation_id: int) -> Response:
     """Replace the text of the summary that the model sees."""
     services().history_actions.edit_summary(conversation_id, read_json(SummaryBody).text)
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/commands")
+@blueprint.post(
+    "/<int:conversation_id>/commands",
+    policy=ASK,
+    answer=CommandAnswer,
+    body=CommandBody,
+    example={"command": "/history"},
+)
 def command(conversation_id: int) -> Response:
     """Carry out a command such as /history, and return what it did."""
     services().conversations.get(conversation_id)

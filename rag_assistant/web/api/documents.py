@@ -21,8 +21,9 @@ from rag_assistant.web.request_parsing import (
     page_limit,
     read_json,
     read_optional_json,
-    takes,
 )
+from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
+from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
 from rag_assistant.web.security import MAX_FORM_PARTS
 from rag_assistant.web.services import services
 
@@ -32,7 +33,15 @@ FORM_OVERHEAD_BYTES = 100_000
 MAX_SEARCH_CHARS = 200
 
 
-@blueprint.post("")
+@blueprint.post(
+    "",
+    policy=DOCUMENTS,
+    answer=DocumentAnswer,
+    status=202,
+    body=UploadFields,
+    form=True,
+    example={"tags": "sea, light"},
+)
 def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
     ((file, name),), fields = uploaded_files(1)
@@ -41,7 +50,14 @@ def add() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.post("/web-page")
+@blueprint.post(
+    "/web-page",
+    policy=DOCUMENTS,
+    answer=DocumentAnswer,
+    status=202,
+    body=WebPageBody,
+    example={"url": "https://example.org/lamp.html"},
+)
 def add_web_page() -> Response:
     """Fetch a web page and take it in; one whose address is known is fetched again."""
     body = read_json(WebPageBody)
@@ -49,7 +65,9 @@ def add_web_page() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.post("/<int:document_id>/fetch")
+@blueprint.post(
+    "/<int:document_id>/fetch", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=NoFields, optional=True
+)
 def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more; what has changed takes its place once it is ready."""
     read_optional_json(NoFields)
@@ -57,8 +75,19 @@ def fetch_again(document_id: int) -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.get("")
-@takes(*PAGE_PARAMS, "tag", "q", "state")
+@blueprint.get(
+    "",
+    policy=READ,
+    params=(
+        *PAGE_PARAMS,
+        "tag",
+        "q",
+        "state",
+    ),
+    answer=DocumentsAnswer,
+    query="state=ready",
+    own={"tag": {"type": "string"}},
+)
 def documents() -> Response:
     """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words.
 
@@ -71,25 +100,31 @@ def documents() -> Response:
     return page_response("documents", [visible_data(document) for document in found[:limit]], following)
 
 
-@blueprint.get("/sources")
+@blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
 def sources() -> Response:
     """Return the state of everything in ``document_sources``."""
     return jsonify(sources=[source_data(one) for one in services().sources.states()])
 
 
-@blueprint.get("/<int:document_id>")
+@blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
 def document(document_id: int) -> Response:
     """Return a document, with how far it has come."""
     return jsonify(visible_data(services().documents.get(document_id)))
 
 
-@blueprint.get("/tags")
+@blueprint.get("/tags", policy=READ, answer=TagsAnswer)
 def tags() -> Response:
     """Return every tag with how many documents have it."""
     return jsonify(tags=services().documents.tags())
 
 
-@blueprint.patch("/<int:document_id>")
+@blueprint.patch(
+    "/<int:document_id>",
+    policy=DOCUMENTS,
+    answer=DocumentAnswer,
+    body=ChangeDocumentBody,
+    example={"name": "lamp.md", "tags": ["sea"]},
+)
 def change(document_id: int) -> Response:
     """Give a document another name or other tags, or move it to another library."""
     body = read_json(ChangeDocumentBody)
@@ -98,35 +133,37 @@ def change(document_id: int) -> Response:
     return jsonify(visible_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
 
 
-@blueprint.post("/<int:document_id>/cancel")
+@blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer, body=NoFields, optional=True)
 def cancel(document_id: int) -> Response:
     """Stop working on a document; it can be taken up again."""
     read_optional_json(NoFields)
     return jsonify(visible_data(services().library.cancel(document_id)))
 
 
-@blueprint.post("/<int:document_id>/retry")
+@blueprint.post(
+    "/<int:document_id>/retry", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=NoFields, optional=True
+)
 def retry(document_id: int) -> Response:
     """Read a document once more: it failed, was cancelled, or is to be cut anew."""
     read_optional_json(NoFields)
     return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 
-@blueprint.get("/<int:document_id>/text")
+@blueprint.get("/<int:document_id>/text", policy=READ, answer=TextAnswer)
 def text(document_id: int) -> Response:
     """Return the text that was read, into which the offsets of sources point."""
     found = services().documents.text(document_id)
     return jsonify(document_id=document_id, text=found.text, page_starts=found.page_starts)
 
 
-@blueprint.delete("/<int:document_id>")
+@blueprint.delete("/<int:document_id>", policy=DOCUMENTS, status=204)
 def delete(document_id: int) -> Response:
     """Delete a document: from now on no search finds it."""
     services().library.remove(document_id)
     return make_response("", 204)
 
 
-@blueprint.get("/<int:document_id>/file")
+@blueprint.get("/<int:document_id>/file", policy=READ, answer="application/octet-stream")
 def file(document_id: int) -> Response:
     """Return the original, always as a download and never as something that a browser opens."""
     found, opened = services().library.open_file(document_id)

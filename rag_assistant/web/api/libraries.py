@@ -10,18 +10,28 @@ from rag_assistant.records import LibraryRecord
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.routing import READ, SHARING
+from rag_assistant.web.schemas import LibrariesAnswer, LibraryAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")
 
 
-@blueprint.get("")
+@blueprint.get("", policy=READ, answer=LibrariesAnswer)
 def libraries() -> Response:
     """Return the libraries that may be read, the own ones first."""
     return jsonify(libraries=[library_data(one) for one in services().libraries.all()])
 
 
-@blueprint.post("")
+@blueprint.post(
+    "",
+    policy=SHARING,
+    answer=LibraryAnswer,
+    status=201,
+    body=NewLibraryBody,
+    example={"name": "Harbour"},
+    accounts=True,
+)
 def add() -> Response:
     """Make a library."""
     made = services().libraries.add(read_json(NewLibraryBody).name)
@@ -29,7 +39,14 @@ def add() -> Response:
     return make_response(jsonify(library_data(made)), 201)
 
 
-@blueprint.patch("/<int:library_id>")
+@blueprint.patch(
+    "/<int:library_id>",
+    policy=SHARING,
+    answer=LibraryAnswer,
+    body=ChangeLibraryBody,
+    example={"everyone": "read"},
+    accounts=True,
+)
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
     body = read_json(ChangeLibraryBody)
@@ -38,7 +55,14 @@ def change(library_id: int) -> Response:
     return jsonify(library_data(changed))
 
 
-@blueprint.put("/<int:library_id>/shares")
+@blueprint.put(
+    "/<int:library_id>/shares",
+    policy=SHARING,
+    answer=LibraryAnswer,
+    body=ShareBody,
+    example={"person": "ben", "access": "read"},
+    accounts=True,
+)
 def share(library_id: int) -> Response:
     """Share a library with somebody, or take that back."""
     body = read_json(ShareBody)
@@ -47,7 +71,7 @@ def share(library_id: int) -> Response:
     return jsonify(library_data(shared))
 
 
-@blueprint.delete("/<int:library_id>")
+@blueprint.delete("/<int:library_id>", policy=SHARING, status=204, accounts=True)
 def delete(library_id: int) -> Response:
     """Delete an empty library."""
     name = services().libraries.get(library_id).name

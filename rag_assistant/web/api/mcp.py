@@ -10,12 +10,13 @@ from rag_assistant import __version__
 from rag_assistant.web.identity import identity
 from rag_assistant.web.mcp.protocol import reply_to
 from rag_assistant.web.mcp.tools import AssistantTools
+from rag_assistant.web.routing import PUBLIC, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("mcp", __name__)
 
 
-@blueprint.post("/mcp")
+@blueprint.post("/mcp", policy=READ)
 def mcp() -> Response:
     """Answer a message of a client."""
     headers = {name.lower(): value for name, value in request.headers.items()}
@@ -25,7 +26,7 @@ def mcp() -> Response:
     return Response(json.dumps(reply.message), reply.status, content_type="application/json")
 
 
-@blueprint.get("/llms.txt")
+@blueprint.get("/llms.txt", policy=PUBLIC)
 def llms_txt() -> Response:
     """Say what this is and which addresses a program can use."""
     tools = [tool["name"] for tool in AssistantTools(services()).listed()]

@@ -19,6 +19,8 @@ from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.records.views import (
     PassageAnswer,
+    ReceiptAnswer,
+    TurnAnswer,
     VersionAnswer,
     data_of,
     receipt_data,
@@ -41,15 +43,24 @@ from rag_assistant.web.request_parsing import (
     read_optional_json,
     scope_asked,
     take_pictures,
-    takes,
     whole_number,
 )
+from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.schemas import EVENTS, SearchAnswer, VersionsAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 
 
-@blueprint.post("/query")
+@blueprint.post(
+    "/query",
+    policy=ASK,
+    answer=TurnAnswer,
+    body=QueryBody,
+    example={"question": "How large may a document be?"},
+    headers=("Idempotency-Key",),
+    asks=True,
+)
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
     take_pictures()
@@ -62,8 +73,16 @@ def query() -> Response:
         readers().leave()
 
 
-@blueprint.post("/query/stream")
-@takes("html")
+@blueprint.post(
+    "/query/stream",
+    policy=ASK,
+    params=("html",),
+    body=QueryBody,
+    example={"question": "How large may a document be?", "max_history_turns": 3},
+    headers=("Idempotency-Key",),
+    events=EVENTS,
+    asks=True,
+)
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
     drawn = _is_drawn()
@@ -73,7 +92,7 @@ def query_stream() -> Response:
         return stream(services().assistant.ask(question), 0, drawn)
 
 
-@blueprint.get("/turns/<int:turn_id>/images/<int:number>")
+@blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/png")
 def image(turn_id: int, number: int) -> Response:
     """Return a picture that stood beside a question, as it came."""
     found = services().turns.get(turn_id)
@@ -87,15 +106,14 @@ def image(turn_id: int, number: int) -> Response:
     return response
 
 
-@blueprint.get("/turns/<int:turn_id>")
+@blueprint.get("/turns/<int:turn_id>", policy=READ, answer=TurnAnswer)
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
     found = services().turns.get(turn_id)
     return jsonify(data_of(turn_view(found, services().corrections.of([found]))))
 
 
-@blueprint.get("/turns/<int:turn_id>/stream")
-@takes("html")
+@blueprint.get("/turns/<int:turn_id>/stream", policy=READ, params=("html",), headers=("Last-Event-ID",), events=EVENTS)
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
     found = services().turns.get(turn_id)
@@ -106,34 +124,46 @@ def turn_stream(turn_id: int) -> Response:
         return stream(found, after, drawn)
 
 
-@blueprint.post("/turns/<int:turn_id>/stop")
+@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer, body=NoFields, optional=True)
 def stop(turn_id: int) -> Response:
     """End a running answer; what is written is kept."""
     read_optional_json(NoFields)
     return jsonify(turn_data(services().assistant.stop(turn_id)))
 
 
-@blueprint.post("/turns/<int:turn_id>/retry")
+@blueprint.post(
+    "/turns/<int:turn_id>/retry",
+    policy=ASK,
+    answer=TurnAnswer,
+    status=202,
+    body=RetryBody,
+    optional=True,
+    example={"quotes": True},
+)
 def retry(turn_id: int) -> Response:
     """Answer a failed question once more; follow it by its stream."""
     body = read_optional_json(RetryBody)
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
-@blueprint.post("/turns/<int:turn_id>/regenerate")
+@blueprint.post(
+    "/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202, body=NoFields, optional=True
+)
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer of a conversation; the one that it has is kept as a version."""
     read_optional_json(NoFields)
     return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
 
 
-@blueprint.get("/turns/<int:turn_id>/versions")
+@blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer=VersionsAnswer)
 def versions(turn_id: int) -> Response:
     """Return the answers that a turn's question got, the first one first."""
     return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
 
 
-@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose")
+@blueprint.post(
+    "/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=TurnAnswer, body=NoFields, optional=True
+)
 def choose_version(turn_id: int, version: int) -> Response:
     """Let one of its answers be the turn's answer."""
     read_optional_json(NoFields)
@@ -141,7 +171,7 @@ def choose_version(turn_id: int, version: int) -> Response:
     return jsonify(turn_data(services().versions.choose(turn_id, version)))
 
 
-@blueprint.patch("/turns/<int:turn_id>")
+@blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody, example={"pinned": True})
 def change_turn(turn_id: int) -> Response:
     """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
     body = read_json(ChangeTurnBody)
@@ -149,8 +179,7 @@ def change_turn(turn_id: int) -> Response:
     return jsonify(turn_data(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
 
-@blueprint.delete("/turns/<int:turn_id>")
-@takes("permanently")
+@blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=TurnAnswer, query="permanently=1")
 def erase_turn(turn_id: int) -> Response:
     """Erase a turn with all that was said in it and made of it. There is no way back."""
     if not flag_asked("permanently"):
@@ -161,14 +190,26 @@ def erase_turn(turn_id: int) -> Response:
     return jsonify(turn_data(services().eraser.erase(turn_id)))
 
 
-@blueprint.get("/turns/<int:turn_id>/receipt")
+@blueprint.get("/turns/<int:turn_id>/receipt", policy=READ, answer=ReceiptAnswer)
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
     return jsonify(receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
 
 
-@blueprint.get("/search")
-@takes("q", "limit", "document_id", "tag", "conversation_id")
+@blueprint.get(
+    "/search",
+    policy=READ,
+    params=(
+        "q",
+        "limit",
+        "document_id",
+        "tag",
+        "conversation_id",
+    ),
+    answer=SearchAnswer,
+    query="q=large+document&limit=3",
+    own={"limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}},
+)
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
     text = request.args.get("q", "")

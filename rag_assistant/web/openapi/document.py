@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 from flask import Flask
+from msgspec import Struct
+from msgspec.json import schema_components
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
-from werkzeug.routing import Rule
 
 from rag_assistant import __version__
 from rag_assistant.web.errors import PROBLEM, error_kinds
-from rag_assistant.web.openapi.operations import OPERATIONS, Operation
 from rag_assistant.web.openapi.parameters import header_parameter, path_parameter, query_parameter
-from rag_assistant.web.openapi.turn_answers import ErrorAnswer, OpenAIErrorAnswer, Problem
-from rag_assistant.web.policy import POLICIES, PUBLIC
+from rag_assistant.web.routing import PUBLIC, UNDESCRIBED, Operation, Route, routes_of
+from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 from rag_assistant.web.v1.errors import openai_status
 
 Schema = dict[str, Any]
@@ -52,12 +52,10 @@ SERVER = "Server"
 
 def openapi_document(app: Flask) -> Schema:
     """Return the document for the routes of an application, in OpenAPI 3.1."""
-    schemas = _schemas()
+    schemas = _schemas(app)
     paths: dict[str, Schema] = {}
     for rule, method in api_routes(app):
-        operation = OPERATIONS[rule.endpoint]
-        described = _described(app, rule, method, operation)
-        paths.setdefault(path_of(rule), {})[method.lower()] = described
+        paths.setdefault(path_of(rule), {})[method.lower()] = _described(app, rule, method, rule.operation)
     return {
         "openapi": "3.1.0",
         "info": {"title": "RAG assistant", "version": __version__, "description": "See /docs, and docs/api.md."},
@@ -73,26 +71,26 @@ def openapi_document(app: Flask) -> Schema:
     }
 
 
-def api_routes(app: Flask) -> list[tuple[Rule, str]]:
+def api_routes(app: Flask) -> list[tuple[Route, str]]:
     """Return the routes of the API, each with one of its methods."""
     return [
         (rule, method)
-        for rule in app.url_map.iter_rules()
+        for rule in routes_of(app)
         if rule.rule.startswith(PREFIXES)
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
     ]
 
 
-def path_of(rule: Rule) -> str:
+def path_of(rule: Route) -> str:
     """Return a rule as OpenAPI writes its path."""
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
 
 
-def _described(app: Flask, rule: Rule, method: str, operation: Operation) -> Schema:
+def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Schema:
     view = app.view_functions[rule.endpoint]
     summary, _, more = (view.__doc__ or rule.endpoint).strip().partition("\n")
     parameters = [path_parameter(name) for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)]
-    parameters += [query_parameter(name, operation.own.get(name)) for name in getattr(view, "params", ())]
+    parameters += [query_parameter(name, operation.own.get(name)) for name in operation.params]
     parameters += [header_parameter(name) for name in operation.headers]
     described: Schema = {
         "operationId": re.sub(r"\W+", "_", f"{rule.endpoint}_{rule.rule.rpartition('/')[2]}")
@@ -134,7 +132,7 @@ def _file(operation: Operation) -> Schema:
     return {"required": True, "content": content | {"multipart/form-data": {"schema": form}}}
 
 
-def _responses(rule: Rule, method: str, operation: Operation, takes: bool) -> Schema:
+def _responses(rule: Route, method: str, operation: Operation, takes: bool) -> Schema:
     content: Schema = {}
     if isinstance(operation.answer, str):
         content[operation.answer] = {"schema": {} if "json" in operation.answer else {"type": "string"}}
@@ -158,10 +156,10 @@ def _responses(rule: Rule, method: str, operation: Operation, takes: bool) -> Sc
     return responses
 
 
-def _error_statuses(rule: Rule, method: str, operation: Operation, takes: bool) -> set[int]:
+def _error_statuses(rule: Route, method: str, operation: Operation, takes: bool) -> set[int]:
     """Return the statuses under which a route may fail, from what it takes and does."""
     statuses = {400, 500, 507}
-    if POLICIES[rule.endpoint] != PUBLIC:
+    if rule.policy != PUBLIC:
         statuses |= {401, 403}
     if "<" in rule.rule:
         statuses |= {404, 405, 409, 410}
@@ -189,24 +187,43 @@ def _ref(kind: type) -> Schema:
     return {"$ref": REF.format(model=kind.__name__)}
 
 
-def _schemas() -> Schema:
+def _schemas(app: Flask) -> Schema:
     """Return the schemas of all bodies and answers, and of what they consist of."""
-    kinds: list[type] = [ErrorAnswer, OpenAIErrorAnswer, Problem]
-    for operation in OPERATIONS.values():
-        kinds += [operation.body] if operation.body is not None and not operation.form else []
-        kinds += [operation.answer] if isinstance(operation.answer, type) else []
-        kinds += operation.events.values()
-    kinds = list(dict.fromkeys(kinds))
+    operations = [rule.operation for rule, _ in api_routes(app)]
+    bodies = dict.fromkeys(one.body for one in operations if one.body is not None and not one.form)
+    answers: list[type] = [ErrorAnswer, OpenAIErrorAnswer, Problem]
+    for operation in operations:
+        answers += [operation.answer] if isinstance(operation.answer, type) else []
+        answers += operation.events.values()
     inputs: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
-        (kind.__name__, _mode(kind), TypeAdapter(kind)) for kind in kinds
+        (body.__name__, "validation", TypeAdapter(body)) for body in bodies
     ]
     _, definitions = TypeAdapter.json_schemas(inputs, ref_template=REF)
-    schemas = cast("Schema", definitions["$defs"])
-    return {name: _in_words(schema) for name, schema in schemas.items()}
+    _, schemas = schema_components(dict.fromkeys(answers), ref_template=REF.replace("{model}", "{name}"))
+    structs: set[type[Struct]] = set()
+    for answer in answers:
+        _add_structs(answer, structs)
+    for kind in structs:
+        _require_what_is_always_there(kind, schemas[kind.__name__])
+    return {name: _in_words(schema) for name, schema in {**cast("Schema", definitions["$defs"]), **schemas}.items()}
 
 
-def _mode(kind: type) -> JsonSchemaMode:
-    return "validation" if issubclass(kind, BaseModel) else "serialization"
+def _add_structs(kind: Any, structs: set[type[Struct]]) -> None:
+    """Add the structs of which a type consists."""
+    if isinstance(kind, type) and issubclass(kind, Struct) and kind not in structs:
+        structs.add(kind)
+        for hint in get_type_hints(kind).values():
+            _add_structs(hint, structs)
+    for part in get_args(kind):
+        _add_structs(part, structs)
+
+
+def _require_what_is_always_there(kind: type[Struct], schema: Schema) -> None:
+    """Require the fields of an answer that have a default, where a default is told like any other value."""
+    for name, described in schema["properties"].items():
+        if "default" in described and not kind.__struct_config__.omit_defaults:
+            schema.setdefault("required", []).append(name)
+        described.pop("default", None)
 
 
 def _in_words(schema: Any) -> Any:
@@ -227,4 +244,4 @@ def _in_words(schema: Any) -> Any:
 
 def missing(app: Flask) -> Iterable[str]:
     """Return the endpoints of the API that nothing describes."""
-    return sorted({rule.endpoint for rule, _ in api_routes(app)} - set(OPERATIONS))
+    return sorted({rule.endpoint for rule, _ in api_routes(app) if rule.operation is UNDESCRIBED})

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, current_app, jsonify, render_template, re
 from markupsafe import Markup, escape
 
 from rag_assistant.web.errors import error_kinds
+from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("openapi", __name__)
 Schema = dict[str, Any]
@@ -16,13 +17,13 @@ Schema = dict[str, Any]
 ANYWHERE = "https://anywhere.invalid"
 
 
-@blueprint.get("/openapi.json")
+@blueprint.get("/openapi.json", policy=PUBLIC, answer="application/json")
 def openapi_json() -> Response:
     """Return the description of the API, in OpenAPI 3.1."""
     return jsonify(_document())
 
 
-@blueprint.get("/docs")
+@blueprint.get("/docs", policy=PUBLIC)
 def docs() -> str:
     """Show the description of the API."""
     listed: Markup | None = current_app.extensions.get("api_operations")

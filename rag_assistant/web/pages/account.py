@@ -13,6 +13,7 @@ from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.identity import NO_ACCOUNTS, actor, asked_from, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_address, to_page
+from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
 from rag_assistant.web.services import services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
@@ -20,7 +21,7 @@ blueprint = Blueprint("account_pages", __name__)
 TOKEN_DAYS = {"30": N_("30 days"), "90": N_("90 days"), "365": N_("1 year"), "": N_("no expiry")}
 
 
-@blueprint.get("/login")
+@blueprint.get("/login", policy=PUBLIC)
 def login() -> Response:
     """Show the form to sign in."""
     if identity().person is not None or not whole_services().accounts.any():
@@ -28,7 +29,7 @@ def login() -> Response:
     return make_response(login_page(asked=_next()))
 
 
-@blueprint.post("/login")
+@blueprint.post("/login", policy=PUBLIC)
 def sign_in() -> Response:
     """Sign in with a name and a password, in a new session."""
     name, password = request.form.get("name", ""), request.form.get("password", "")
@@ -42,7 +43,7 @@ def sign_in() -> Response:
     return with_session(to_address(_next()), secret)
 
 
-@blueprint.post("/logout")
+@blueprint.post("/logout", policy=OWN_ACCOUNT)
 def sign_out() -> Response:
     """End the session of this browser; where a provider began it, say how to sign out there, too."""
     session, provider = identity().session, whole_services().single_sign_on.provider
@@ -56,7 +57,7 @@ def sign_out() -> Response:
     return without_session(to_page("account_pages.login"))
 
 
-@blueprint.get("/setup")
+@blueprint.get("/setup", policy=PUBLIC)
 def setup() -> Response:
     """Show the form with which the first account is made."""
     if not whole_services().setup.is_open:
@@ -64,7 +65,7 @@ def setup() -> Response:
     return make_response(render_template("setup.html", min_chars=MIN_CHARS))
 
 
-@blueprint.post("/setup")
+@blueprint.post("/setup", policy=PUBLIC)
 def make_first() -> Response:
     """Make the first account with the code of the log, and sign in."""
     if not whole_services().setup.is_open:
@@ -80,14 +81,14 @@ def make_first() -> Response:
     return with_session(to_page("pages.start"), secret)
 
 
-@blueprint.get("/choose-password")
+@blueprint.get("/choose-password", policy=PUBLIC)
 def choose_password() -> Response:
     """Show the form behind a one-time link."""
     _refuse_by_proxy()
     return _password_form(request.args.get("link", ""))
 
 
-@blueprint.post("/choose-password")
+@blueprint.post("/choose-password", policy=PUBLIC)
 def keep_password() -> Response:
     """Keep the password that was chosen with a one-time link, and sign in."""
     link, password = request.form.get("link", ""), request.form.get("password", "")
@@ -116,13 +117,13 @@ def _password_form(link: str, refused: AssistantError | None = None) -> Response
     return make_response(page) if refused is None else page_with_error(refused, page)
 
 
-@blueprint.get("/account")
+@blueprint.get("/account", policy=OWN_ACCOUNT)
 def account() -> str:
     """Show who is signed in, where, and which tokens there are."""
     return account_page()
 
 
-@blueprint.post("/account/password")
+@blueprint.post("/account/password", policy=OWN_ACCOUNT)
 def change_password() -> Response:
     """Change the password; every other session ends."""
     old, new = request.form.get("old", ""), request.form.get("new", "")
@@ -133,21 +134,21 @@ def change_password() -> Response:
     return to_page("account_pages.account", done="password")
 
 
-@blueprint.post("/account/sessions/<int:session_id>/end")
+@blueprint.post("/account/sessions/<int:session_id>/end", policy=OWN_ACCOUNT)
 def end_session(session_id: int) -> Response:
     """End a session, in whatever browser it is."""
     whole_services().accounts.end_session(signed_in(), session_id, actor())
     return to_page("account_pages.account")
 
 
-@blueprint.post("/account/sessions/end")
+@blueprint.post("/account/sessions/end", policy=OWN_ACCOUNT)
 def end_sessions() -> Response:
     """End every session but this one."""
     whole_services().accounts.end_other_sessions(identity(), actor())
     return to_page("account_pages.account")
 
 
-@blueprint.post("/account/tokens")
+@blueprint.post("/account/tokens", policy=OWN_ACCOUNT)
 def make_token() -> Response:
     """Make an API token and show it, once."""
     days = request.form.get("days", "")
@@ -166,7 +167,7 @@ def make_token() -> Response:
     return make_response(account_page(secret=secret, made=made.id))
 
 
-@blueprint.post("/account/tokens/<int:token_id>/revoke")
+@blueprint.post("/account/tokens/<int:token_id>/revoke", policy=OWN_ACCOUNT)
 def revoke_token(token_id: int) -> Response:
     """Take an API token back."""
     whole_services().accounts.revoke_token(signed_in(), token_id, actor())

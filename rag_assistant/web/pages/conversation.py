@@ -26,6 +26,7 @@ from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody
 from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("pages", __name__)
@@ -43,13 +44,13 @@ MAX_EXAMPLES = 4
 FINDABLE = ("recognising", "embedding", "ready")
 
 
-@blueprint.get("/")
+@blueprint.get("/", policy=READ)
 def start() -> str:
     """Show an empty conversation, about all documents or about those that the address names."""
     return conversation_page(None, [])
 
 
-@blueprint.get("/conversations/<int:conversation_id>")
+@blueprint.get("/conversations/<int:conversation_id>", policy=READ)
 def conversation(conversation_id: int) -> str:
     """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
     before = whole_number("before", None, 1, MAX_INT32)
@@ -61,7 +62,7 @@ def conversation(conversation_id: int) -> str:
     return conversation_page(found, turns, earlier, editing=editing)
 
 
-@blueprint.post("/ask")
+@blueprint.post("/ask", policy=ASK)
 def ask() -> Response:
     """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
     content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
@@ -100,19 +101,19 @@ def _command_page(command: str, conversation_id: int | None) -> str:
     return _latest_page(conversation_id, result=result)
 
 
-@blueprint.post("/turns/<int:turn_id>/stop")
+@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)
 def stop(turn_id: int) -> Response:
     """End a running answer and show its turn."""
     return to_turn(services().assistant.stop(turn_id))
 
 
-@blueprint.post("/turns/<int:turn_id>/retry")
+@blueprint.post("/turns/<int:turn_id>/retry", policy=ASK)
 def retry(turn_id: int) -> Response:
     """Retry a failed question and show its turn."""
     return to_turn(services().assistant.retry(turn_id, quotes=request.form.get("quotes") == "true"))
 
 
-@blueprint.post("/turns/<int:turn_id>/regenerate")
+@blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK)
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer and show its turn; ``pin`` numbers a turn that is pinned first, so that it is sent."""
     if "pin" in request.form:
@@ -124,14 +125,14 @@ def regenerate(turn_id: int) -> Response:
     return to_turn(services().assistant.regenerate(turn_id))
 
 
-@blueprint.post("/turns/<int:turn_id>/versions")
+@blueprint.post("/turns/<int:turn_id>/versions", policy=ASK)
 def choose_version(turn_id: int) -> Response:
     """Let another of its answers be the turn's answer, and show the turn."""
     services().turns.get(turn_id)
     return to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
 
 
-@blueprint.get("/turns/<int:turn_id>")
+@blueprint.get("/turns/<int:turn_id>", policy=READ)
 def turn(turn_id: int) -> str:
     """Return the transcript's entry of one turn, for the script that puts it in its place."""
     found = services().turns.get(turn_id)
@@ -145,7 +146,7 @@ def turn(turn_id: int) -> str:
     )
 
 
-@blueprint.post("/conversations/<int:conversation_id>/rename")
+@blueprint.post("/conversations/<int:conversation_id>/rename", policy=ASK)
 def rename(conversation_id: int) -> Response:
     """Give a conversation another title."""
     body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
@@ -153,14 +154,14 @@ def rename(conversation_id: int) -> Response:
     return to_conversation(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/scope")
+@blueprint.post("/conversations/<int:conversation_id>/scope", policy=ASK)
 def widen(conversation_id: int) -> Response:
     """Let a conversation be about all documents again."""
     services().conversations.change(conversation_id, scope=EVERYTHING)
     return to_conversation(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/choices")
+@blueprint.post("/conversations/<int:conversation_id>/choices", policy=ASK)
 def choices(conversation_id: int) -> Response:
     """Set what a conversation decides for itself.
 
@@ -175,14 +176,14 @@ def choices(conversation_id: int) -> Response:
     return to_conversation(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/delete")
+@blueprint.post("/conversations/<int:conversation_id>/delete", policy=ASK)
 def delete_conversation(conversation_id: int) -> Response:
     """Delete a conversation and offer to restore it."""
     services().conversations.delete(conversation_id)
     return to_page("pages.start", deleted=conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/restore")
+@blueprint.post("/conversations/<int:conversation_id>/restore", policy=ASK)
 def restore_conversation(conversation_id: int) -> Response:
     """Restore a deleted conversation."""
     services().conversations.restore(conversation_id)

@@ -33,6 +33,7 @@ from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, whole_number
+from rag_assistant.web.routing import DOCUMENTS, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("document_pages", __name__)
@@ -49,7 +50,7 @@ MAX_FILES = 20
 Refused = tuple[str, str]
 
 
-@blueprint.get("/documents")
+@blueprint.get("/documents", policy=READ)
 def documents() -> Response:
     """Show the library in an order (``sort``), page by page; with ``tag``, ``q`` or ``state``, a part of it.
 
@@ -62,7 +63,7 @@ def documents() -> Response:
     return response
 
 
-@blueprint.post("/documents")
+@blueprint.post("/documents", policy=DOCUMENTS)
 def add_documents() -> Response:
     """Take the files of the form; what is refused is named, the rest is taken."""
     files, fields = uploaded_files(MAX_FILES)
@@ -81,35 +82,35 @@ def add_documents() -> Response:
     return to_page("document_pages.documents")
 
 
-@blueprint.post("/documents/web-page")
+@blueprint.post("/documents/web-page", policy=DOCUMENTS)
 def add_web_page() -> Response:
     """Fetch a web page and take it in."""
     services().web_pages.add(request.form.get("url", ""))
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/fetch")
+@blueprint.post("/documents/<int:document_id>/fetch", policy=DOCUMENTS)
 def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more."""
     services().web_pages.fetch_again(document_id)
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/cancel")
+@blueprint.post("/documents/<int:document_id>/cancel", policy=DOCUMENTS)
 def cancel(document_id: int) -> Response:
     """Stop working on a document."""
     services().library.cancel(document_id)
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/retry")
+@blueprint.post("/documents/<int:document_id>/retry", policy=DOCUMENTS)
 def retry(document_id: int) -> Response:
     """Process a document again."""
     services().library.read_again(document_id)
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/change")
+@blueprint.post("/documents/<int:document_id>/change", policy=DOCUMENTS)
 def change(document_id: int) -> Response:
     """Give a document another name or other tags; an empty field of tags takes all away."""
     name = _checked_field("name", request.form.get("name"), NAME_HINT).name
@@ -120,14 +121,14 @@ def change(document_id: int) -> Response:
     return _to_library()
 
 
-@blueprint.post("/documents/<int:document_id>/delete")
+@blueprint.post("/documents/<int:document_id>/delete", policy=DOCUMENTS)
 def delete_document(document_id: int) -> Response:
     """Delete a document permanently."""
     services().library.remove(document_id)
     return _to_library()
 
 
-@blueprint.post("/documents/selected")
+@blueprint.post("/documents/selected", policy=DOCUMENTS)
 def act_on_selected() -> Response:
     """Ask about the documents that are ticked, delete them, or give them further tags."""
     selected = ids_of("document_ids", request.form.getlist("document_ids"))
@@ -155,7 +156,7 @@ def act_on_selected() -> Response:
     return _to_library()
 
 
-@blueprint.get("/documents/<int:document_id>")
+@blueprint.get("/documents/<int:document_id>", policy=READ)
 def document(document_id: int) -> str:
     """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
 

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, abort, render_template, url_for
 
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web.markdown.handbook import FRONT, Handbook, Page
+from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("help_pages", __name__)
 MAX_AGE_SECONDS = 3600
@@ -30,13 +31,13 @@ def _address(name: str) -> str:
     return url_for("help_pages.page", name=name.removesuffix(".md"))
 
 
-@blueprint.get("/help")
+@blueprint.get("/help", policy=PUBLIC)
 def front() -> str:
     """Show where everything is told."""
     return _shown(FRONT)
 
 
-@blueprint.get("/help/<path:name>")
+@blueprint.get("/help/<path:name>", policy=PUBLIC)
 def page(name: str) -> str | Response:
     """Show a file of the documentation, or one of its pictures."""
     if f"{name}.md" in handbook().names:

@@ -22,6 +22,7 @@ from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody
 from rag_assistant.web.request_parsing import checked
+from rag_assistant.web.routing import ASK
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("history_pages", __name__)
@@ -58,7 +59,7 @@ UNDO_WORDS = {
 }
 
 
-@blueprint.post("/conversations/<int:conversation_id>/summary")
+@blueprint.post("/conversations/<int:conversation_id>/summary", policy=ASK)
 def edit_summary(conversation_id: int) -> Response:
     """Put a person's text in the place of the summary's, and show it."""
     body = checked(SummaryBody, {"text": request.form.get("text", "")})
@@ -66,7 +67,7 @@ def edit_summary(conversation_id: int) -> Response:
     return to_conversation(conversation_id, _anchor="summary")
 
 
-@blueprint.post("/turns/<int:turn_id>/mark")
+@blueprint.post("/turns/<int:turn_id>/mark", policy=ASK)
 def mark(turn_id: int) -> Response:
     """Pin or exclude a turn, or undo that, and show the turn."""
     fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
@@ -75,14 +76,14 @@ def mark(turn_id: int) -> Response:
     return to_turn(marked, at=marked.number)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/purge")
+@blueprint.post("/conversations/<int:conversation_id>/purge", policy=ASK)
 def purge(conversation_id: int) -> Response:
     """Erase a conversation permanently."""
     services().conversations.purge(conversation_id)
     return to_page("pages.start", erased=1)
 
 
-@blueprint.post("/turns/<int:turn_id>/erase")
+@blueprint.post("/turns/<int:turn_id>/erase", policy=ASK)
 def erase(turn_id: int) -> Response:
     """Erase a turn permanently, and show what is left of it."""
     left = services().eraser.erase(turn_id)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, current_app, json, render_template, url_for
 
+from rag_assistant.web.routing import PUBLIC
+
 blueprint = Blueprint("installable", __name__)
 # W3C, Web Application Manifest.
 MANIFEST_TYPE = "application/manifest+json"
 COLOUR = "#0f6b66"
 
 
-@blueprint.get("/manifest.webmanifest")
+@blueprint.get("/manifest.webmanifest", policy=PUBLIC)
 def manifest() -> Response:
     """Say under which name and with which icon the page is installed."""
     start = url_for("pages.start")
@@ -30,7 +32,7 @@ def manifest() -> Response:
     return Response(json.dumps(content), content_type=MANIFEST_TYPE)
 
 
-@blueprint.get("/sw.js")
+@blueprint.get("/sw.js", policy=PUBLIC)
 def service_worker() -> Response:
     """Return the service worker, which may only care for what lies below its own address."""
     response = current_app.send_static_file("sw.js")
@@ -38,7 +40,7 @@ def service_worker() -> Response:
     return response
 
 
-@blueprint.get("/offline")
+@blueprint.get("/offline", policy=PUBLIC)
 def offline() -> str:
     """Show what a browser keeps for when the server cannot be reached."""
     return render_template("offline.html")

@@ -11,18 +11,19 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import checked
+from rag_assistant.web.routing import READ_AS_PERSON, SHARING
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("library_pages", __name__)
 
 
-@blueprint.get("/libraries")
+@blueprint.get("/libraries", policy=READ_AS_PERSON)
 def libraries() -> str:
     """Show the libraries that may be read, and what others may do with the own ones."""
     return _page()
 
 
-@blueprint.post("/libraries")
+@blueprint.post("/libraries", policy=SHARING)
 def add() -> Response:
     """Make a library."""
     made = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
@@ -30,7 +31,7 @@ def add() -> Response:
     return to_page("library_pages.libraries")
 
 
-@blueprint.post("/libraries/<int:library_id>")
+@blueprint.post("/libraries/<int:library_id>", policy=SHARING)
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
     fields = {name: request.form[name] for name in ("name", "everyone") if name in request.form}
@@ -40,7 +41,7 @@ def change(library_id: int) -> Response:
     return to_page("library_pages.libraries")
 
 
-@blueprint.post("/libraries/<int:library_id>/shares")
+@blueprint.post("/libraries/<int:library_id>/shares", policy=SHARING)
 def share(library_id: int) -> Response:
     """Share a library with somebody, or take that back."""
     fields = {"person": request.form.get("person", ""), "access": request.form.get("access") or None}
@@ -54,7 +55,7 @@ def share(library_id: int) -> Response:
     return to_page("library_pages.libraries")
 
 
-@blueprint.post("/libraries/<int:library_id>/delete")
+@blueprint.post("/libraries/<int:library_id>/delete", policy=SHARING)
 def delete(library_id: int) -> Response:
     """Delete an empty library."""
     name = services().libraries.get(library_id).name

@@ -12,6 +12,7 @@ from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_page
+from rag_assistant.web.routing import PEOPLE
 from rag_assistant.web.services import whole_services
 
 blueprint = Blueprint("people_pages", __name__)
@@ -19,13 +20,13 @@ blueprint = Blueprint("people_pages", __name__)
 AUDIT_SHOWN = 100
 
 
-@blueprint.get("/people")
+@blueprint.get("/people", policy=PEOPLE)
 def people() -> str:
     """Show every account, and the last entries of the audit log."""
     return _people_page()
 
 
-@blueprint.post("/people")
+@blueprint.post("/people", policy=PEOPLE)
 def add() -> Response:
     """Make an account, and show the link with which its person chooses a password."""
     try:
@@ -35,13 +36,13 @@ def add() -> Response:
     return to_page("people_pages.people") if proxied(whole_services()) else _with_link(made)
 
 
-@blueprint.post("/people/<int:person_id>/link")
+@blueprint.post("/people/<int:person_id>/link", policy=PEOPLE)
 def make_link(person_id: int) -> Response:
     """Show a new link with which a person chooses a password."""
     return _with_link(whole_services().accounts.get(person_id))
 
 
-@blueprint.post("/people/<int:person_id>/role")
+@blueprint.post("/people/<int:person_id>/role", policy=PEOPLE)
 def change_role(person_id: int) -> Response:
     """Give a person another role."""
     accounts = whole_services().accounts
@@ -49,7 +50,7 @@ def change_role(person_id: int) -> Response:
     return to_page("people_pages.people")
 
 
-@blueprint.post("/people/<int:person_id>/disabled")
+@blueprint.post("/people/<int:person_id>/disabled", policy=PEOPLE)
 def disable(person_id: int) -> Response:
     """Let a person in no more, or again."""
     accounts = whole_services().accounts
@@ -57,7 +58,7 @@ def disable(person_id: int) -> Response:
     return to_page("people_pages.people")
 
 
-@blueprint.post("/people/<int:person_id>/delete")
+@blueprint.post("/people/<int:person_id>/delete", policy=PEOPLE)
 def delete(person_id: int) -> Response:
     """Delete an account; what is theirs goes to somebody else or is erased, and the name is typed for that."""
     accounts = whole_services().accounts

@@ -16,6 +16,7 @@ from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, asked_from, cookie_path, identity, with_session
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
 from rag_assistant.web.redirects import to_address, to_page
+from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
 from rag_assistant.web.services import whole_services
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ ATTEMPT_SECONDS = 600
 MAX_COOKIE_CHARS = 3000
 
 
-@blueprint.get("/login/provider")
+@blueprint.get("/login/provider", policy=PUBLIC)
 def begin() -> Response:
     """Send the browser to the provider, to come back signed in."""
     if not whole_services().accounts.any():
@@ -43,7 +44,7 @@ def begin() -> Response:
     return _remembering(response, attempt, {"next": asked})
 
 
-@blueprint.post("/login/provider")
+@blueprint.post("/login/provider", policy=PUBLIC)
 def begin_with_invitation() -> Response:
     """Lead to the provider somebody who has a one-time link, in the place of choosing a password."""
     invitation = request.form.get("link", "")
@@ -54,7 +55,7 @@ def begin_with_invitation() -> Response:
         return page_with_error(error, login_page(error))
 
 
-@blueprint.post("/account/identities")
+@blueprint.post("/account/identities", policy=OWN_ACCOUNT)
 def begin_link() -> Response:
     """Lead to the provider somebody who is signed in, to link the account there."""
     try:
@@ -63,7 +64,7 @@ def begin_link() -> Response:
         return page_with_error(error, account_page(error))
 
 
-@blueprint.get("/login/provider/callback")
+@blueprint.get("/login/provider/callback", policy=PUBLIC)
 def come_back() -> Response:
     """Take the provider's answer: sign in, or link."""
     if not whole_services().accounts.any():
@@ -80,7 +81,7 @@ def come_back() -> Response:
     return response
 
 
-@blueprint.post("/account/identities/<int:identity_id>/unlink")
+@blueprint.post("/account/identities/<int:identity_id>/unlink", policy=OWN_ACCOUNT)
 def unlink(identity_id: int) -> Response:
     """Let an account elsewhere sign in no more."""
     session = identity().session

@@ -13,6 +13,7 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_turn
 from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
 from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("rating_pages", __name__)
@@ -21,7 +22,7 @@ RATINGS_SHOWN = 50
 VERDICT_WORDS = {"worse": N_("Worse"), "failed": N_("Failed"), "better": N_("Better"), "same": N_("Same")}
 
 
-@blueprint.get("/ratings")
+@blueprint.get("/ratings", policy=READ)
 def ratings() -> str:
     """Show the rated answers, the newest first, and what came of their questions when they were last asked again."""
     page = services().ratings.page(RATINGS_SHOWN + 1, whole_number("from", None, 1, MAX_INT32))
@@ -29,7 +30,7 @@ def ratings() -> str:
     return render_template("ratings.html", rated=page[:RATINGS_SHOWN], older=older, **frame(None))
 
 
-@blueprint.post("/turns/<int:turn_id>/rating")
+@blueprint.post("/turns/<int:turn_id>/rating", policy=ASK)
 def rate(turn_id: int) -> Response:
     """Rate an answer, or take that back where nothing is chosen, and show its turn."""
     content = {name: request.form[name] for name in ("rating", "right_answer") if name in request.form}

@@ -13,12 +13,13 @@ from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.receipt_parts import as_curl, parts_of
+from rag_assistant.web.routing import READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("receipt_pages", __name__)
 
 
-@blueprint.get("/turns/<int:turn_id>/receipt")
+@blueprint.get("/turns/<int:turn_id>/receipt", policy=READ)
 def receipt(turn_id: int) -> str:
     """Show what the model saw for a turn, part by part, and what was left out."""
     turn = services().turns.get(turn_id)
@@ -35,7 +36,7 @@ def receipt(turn_id: int) -> str:
     )
 
 
-@blueprint.get("/turns/<int:turn_id>/receipt.sh")
+@blueprint.get("/turns/<int:turn_id>/receipt.sh", policy=READ)
 def curl(turn_id: int) -> Response:
     """Return the last request of a turn as a shell command."""
     services().turns.get(turn_id)

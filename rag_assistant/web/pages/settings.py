@@ -17,6 +17,7 @@ from rag_assistant.web.i18n.marking import N_
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.settings_topics import ADVANCED, settings_view
 from rag_assistant.web.request_parsing import whole_number
+from rag_assistant.web.routing import ADMIN, ASK, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("settings_pages", __name__)
@@ -32,19 +33,19 @@ PROVIDER = {
 }
 
 
-@blueprint.get("/settings")
+@blueprint.get("/settings", policy=READ)
 def settings() -> str:
     """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
     return _settings_page()
 
 
-@blueprint.post("/settings/test")
+@blueprint.post("/settings/test", policy=ADMIN)
 def test_connection() -> str:
     """Test the endpoints of the settings, and show what came of it."""
     return _settings_page(services().check_connection())
 
 
-@blueprint.post("/settings/import")
+@blueprint.post("/settings/import", policy=ASK)
 def import_file() -> Response:
     """Import the conversations of a file, and show what came of it."""
     try:

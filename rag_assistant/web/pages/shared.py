@@ -7,33 +7,34 @@ from flask import Blueprint, Response, make_response, render_template, request
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_page
+from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
 from rag_assistant.web.services import services
 from rag_assistant.web.sharing import make_link, read_shared, revoke_link
 
 blueprint = Blueprint("shared_pages", __name__)
 
 
-@blueprint.get("/conversations/<int:conversation_id>/links")
+@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON)
 def links(conversation_id: int) -> str:
     """Show the links to a conversation."""
     return _links_page(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/links")
+@blueprint.post("/conversations/<int:conversation_id>/links", policy=ASK_AS_PERSON)
 def make(conversation_id: int) -> Response:
     """Make a link to a conversation and show it, once."""
     _, address = make_link(conversation_id, request.form.get("sources") == "true")
     return make_response(_links_page(conversation_id, address))
 
 
-@blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end")
+@blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", policy=ASK_AS_PERSON)
 def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
     revoke_link(conversation_id, link_id)
     return to_page("shared_pages.links", conversation_id=conversation_id)
 
 
-@blueprint.get("/shared")
+@blueprint.get("/shared", policy=READ_AS_PERSON)
 def shared() -> str:
     """Show a shared conversation, with sources if its owner says so and as far as the reader may read them."""
     found = read_shared(request.args.get("link", ""))

@@ -18,6 +18,7 @@ from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, app
 from rag_assistant.web.redirects import to_address, to_conversation, to_page
 from rag_assistant.web.request_bodies import ChangeConversationBody
 from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("sidebar", __name__)
@@ -26,7 +27,7 @@ DELETED_SHOWN = 50
 SECONDS_PER_YEAR = 365 * 24 * 3600
 
 
-@blueprint.get("/conversations")
+@blueprint.get("/conversations", policy=READ)
 def conversations() -> str:
     """Show a part of the list of conversations; with ``part`` alone, for the script that puts it in its place."""
     if request.args.get("part") == "1":
@@ -43,7 +44,7 @@ def _open() -> Conversation | None:
         return None
 
 
-@blueprint.post("/conversations/<int:conversation_id>/pin")
+@blueprint.post("/conversations/<int:conversation_id>/pin", policy=ASK)
 def pin(conversation_id: int) -> Response:
     """Pin or unpin a conversation, and show it."""
     body = checked(ChangeConversationBody, {"pinned": request.form.get("pinned") == "true"})
@@ -51,7 +52,7 @@ def pin(conversation_id: int) -> Response:
     return to_conversation(conversation_id)
 
 
-@blueprint.get("/deleted")
+@blueprint.get("/deleted", policy=READ)
 def deleted() -> str:
     """Show the deleted conversations, the last deleted first."""
     page = services().conversations.deleted(DELETED_SHOWN + 1, parse_cursor("from", request.args.get("from")))
@@ -66,14 +67,14 @@ def deleted() -> str:
     )
 
 
-@blueprint.post("/deleted/<int:conversation_id>/erase")
+@blueprint.post("/deleted/<int:conversation_id>/erase", policy=ASK)
 def erase(conversation_id: int) -> Response:
     """Erase a deleted conversation permanently."""
     services().conversations.purge(conversation_id, in_trash=True)
     return to_page("sidebar.deleted", erased=1)
 
 
-@blueprint.post("/theme")
+@blueprint.post("/theme", policy=READ)
 def choose_theme() -> Response:
     """Keep whether the pages are to be light, dark, or as the system says, and go back to the page."""
     theme = request.form.get("theme", "")

@@ -17,12 +17,13 @@ from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import flag_asked, whole_number
+from rag_assistant.web.routing import READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("source_pages", __name__)
 
 
-@blueprint.get("/turns/<int:turn_id>/sources/<int:n>")
+@blueprint.get("/turns/<int:turn_id>/sources/<int:n>", policy=READ)
 def source(turn_id: int, n: int) -> str:
     """Show the passage behind number ``n`` of an answer where it stands in its document.
 
@@ -47,7 +48,7 @@ def source(turn_id: int, n: int) -> str:
     return document_page(document, start, end, quote, source=found, **around)
 
 
-@blueprint.get("/documents/<int:document_id>/pages/<int:number>.png")
+@blueprint.get("/documents/<int:document_id>/pages/<int:number>.png", policy=READ)
 def picture(document_id: int, number: int) -> Response:
     """Return a picture of a page, drawn by us; with ``whole=0`` of the part that is marked.
 

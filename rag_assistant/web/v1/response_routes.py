@@ -15,7 +15,8 @@ from rag_assistant.records import Conversation, Message, PastTurn, Question, Tur
 from rag_assistant.records.errors import InvalidRequest, ResponseNotFound, TurnNotFound
 from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, take_pictures, takes
+from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, take_pictures
+from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, read_openai
@@ -30,20 +31,22 @@ from rag_assistant.web.v1.reading import (
     summary_text,
 )
 from rag_assistant.web.v1.responses import Wanted, compaction, frames, input_item, items_of, resource
+from rag_assistant.web.v1.schemas import CompactedHistory, DeletedResponse, InputItems, ResponseAnswer, ResponseEvent
 
+blueprint = Blueprint("openai", __name__, url_prefix="/v1")
 STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
 
 
-def add_to(blueprint: Blueprint) -> None:
-    """Add the routes of responses to those of the protocol."""
-    blueprint.post("/responses")(create_response)
-    blueprint.post("/responses/compact")(compact)
-    blueprint.get("/responses/<response_id>")(response)
-    blueprint.delete("/responses/<response_id>")(delete_response)
-    blueprint.post("/responses/<response_id>/cancel")(cancel_response)
-    blueprint.get("/responses/<response_id>/input_items")(input_items)
-
-
+@blueprint.post(
+    "/responses",
+    policy=ASK,
+    answer=ResponseAnswer,
+    body=ResponseBody,
+    example={"model": "rag-assistant", "input": "How large may a document be?"},
+    headers=("X-Conversation-Id", "Idempotency-Key"),
+    events={"response.*": ResponseEvent},
+    asks=True,
+)
 def create_response() -> Response:
     """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
     take_pictures()
@@ -88,13 +91,33 @@ def _behind(question: Question, turn: Turn) -> Question:
     return question if last.number == turn.number else replace(question, edits_turn=last.id)
 
 
-@takes("include", "include_obfuscation", "stream", "starting_after")
+@blueprint.get(
+    "/responses/<response_id>",
+    policy=READ,
+    params=(
+        "include",
+        "include_obfuscation",
+        "stream",
+        "starting_after",
+    ),
+    answer=ResponseAnswer,
+)
 def response(response_id: str) -> Response:
     """Return a stored response as it is now."""
     return jsonify(_resource_of(_turn_of(response_id)))
 
 
-@takes("include", "limit", "order", "after")
+@blueprint.get(
+    "/responses/<response_id>/input_items",
+    policy=READ,
+    params=(
+        "include",
+        "limit",
+        "order",
+        "after",
+    ),
+    answer=InputItems,
+)
 def input_items(response_id: str) -> Response:
     """Return what was asked: the one question that a stored response answers."""
     turn = _turn_of(response_id)
@@ -102,12 +125,14 @@ def input_items(response_id: str) -> Response:
     return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
 
 
+@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=ResponseAnswer, body=NoFields, optional=True)
 def cancel_response(response_id: str) -> Response:
     """End a running answer; what is written is kept."""
     read_optional_json(NoFields)
     return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
 
 
+@blueprint.delete("/responses/<response_id>", policy=ASK, answer=DeletedResponse)
 def delete_response(response_id: str) -> Response:
     """Erase a stored response permanently, with its question."""
     turn = _turn_of(response_id)
@@ -115,6 +140,14 @@ def delete_response(response_id: str) -> Response:
     return jsonify(id=response_id, object="response", deleted=True)
 
 
+@blueprint.post(
+    "/responses/compact",
+    policy=ASK,
+    answer=CompactedHistory,
+    body=CompactBody,
+    example={"model": "rag-assistant", "previous_response_id": "resp_1"},
+    asks=True,
+)
 def compact() -> Response:
     """Summarise the older half of a history, whether it is stored or came along."""
     body, ignored = read_openai(CompactBody)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from flask import Blueprint, Response, jsonify, request
+from flask import Response, jsonify, request
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
+from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
-from rag_assistant.web.v1 import response_routes
 from rag_assistant.web.v1.answers import Asked, streamed, whole
 from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.reading import MODES, conversation_named, mode_of, question_of, read_chat
-
-blueprint = Blueprint("openai", __name__, url_prefix="/v1")
-response_routes.add_to(blueprint)
+from rag_assistant.web.v1.response_routes import blueprint
+from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, Embeddings, Model, Models
 
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 DESCRIBED = {
@@ -28,20 +27,29 @@ DESCRIBED = {
 }
 
 
-@blueprint.get("/models")
+@blueprint.get("/models", policy=READ, answer=Models)
 def models() -> Response:
     """List the ways of answering, each as a model."""
     return jsonify(object="list", data=[_model(name) for name in MODES])
 
 
-@blueprint.get("/models/<name>")
+@blueprint.get("/models/<name>", policy=READ, answer=Model)
 def model(name: str) -> Response:
     """Return one way of answering."""
     mode_of(name)
     return jsonify(_model(name))
 
 
-@blueprint.post("/chat/completions")
+@blueprint.post(
+    "/chat/completions",
+    policy=ASK,
+    answer=ChatCompletion,
+    body=ChatBody,
+    example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},
+    headers=("X-Conversation-Id", "Idempotency-Key"),
+    events={"": ChatChunk},
+    asks=True,
+)
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
     take_pictures()
@@ -62,7 +70,13 @@ def chat_completions() -> Response:
     return streamed(asked, lambda events, about: chunks(events, about, include_usage))
 
 
-@blueprint.post("/embeddings")
+@blueprint.post(
+    "/embeddings",
+    policy=ASK,
+    answer=Embeddings,
+    body=EmbeddingsBody,
+    example={"model": "rag-assistant-embeddings", "input": ["lamp"]},
+)
 def embeddings() -> Response:
     """Embed texts with the embedding model that searches the documents."""
     body, _ = read_openai(EmbeddingsBody)

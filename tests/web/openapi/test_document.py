@@ -17,7 +17,8 @@ from jsonschema import Draft202012Validator
 from rag_assistant.runtime.public_http import Fetched
 from rag_assistant.services import Services
 from rag_assistant.web.openapi.document import api_routes, missing, openapi_document, path_of
-from rag_assistant.web.openapi.operations import OPERATIONS
+from rag_assistant.web.routing import UNDESCRIBED, routes_of
+from rag_assistant.web.schemas import EVENTS
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, events_of, until, upload
 
@@ -47,14 +48,16 @@ def answer_schema(document: dict[str, Any], path: str, method: str, status: int)
 
 def test_every_route_is_described_and_nothing_else(empty_app: Flask) -> None:
     assert missing(empty_app) == []
-    assert set(OPERATIONS) == {rule.endpoint for rule, _ in api_routes(empty_app)}
+    described = {route.endpoint for route in routes_of(empty_app) if route.operation is not UNDESCRIBED}
+    assert described == {route.endpoint for route, _ in api_routes(empty_app)}
 
 
 def test_every_view_reads_the_body_that_is_described(empty_app: Flask) -> None:
-    for endpoint, operation in OPERATIONS.items():
-        read = set(BODY_READ.findall(inspect.getsource(empty_app.view_functions[endpoint])))
+    for route, _ in api_routes(empty_app):
+        operation = route.operation
+        read = set(BODY_READ.findall(inspect.getsource(empty_app.view_functions[route.endpoint])))
         described = {operation.body.__name__} if operation.body is not None and not operation.form else set()
-        assert read == described, endpoint
+        assert read == described, route.endpoint
 
 
 def test_the_schemas_are_schemas_and_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
@@ -115,7 +118,7 @@ def test_every_example_runs_and_its_answer_is_as_described(
         ask(client, f"And {n}?{long}", conversation_id=first)
     seen = set()
     for rule, method in in_order(app):
-        operation = OPERATIONS[rule.endpoint]
+        operation = rule.operation
         address = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: IDS.get(found[1], "1"), rule.rule)
         fields: dict[str, Any] = {}
         name = rule.endpoint.partition(".")[2]
@@ -139,7 +142,7 @@ def test_every_example_runs_and_its_answer_is_as_described(
             check_events(document, operation.events, response.data)
         if name == "regenerate":
             until(lambda: client.get("/api/turns/7").json["status"] != "running")
-    assert len(seen) == len(OPERATIONS) - 1  # The form.
+    assert seen == {route.endpoint for route, _ in api_routes(app)} - {"documents_api.add"}  # The form.
 
 
 def prepare(client: FlaskClient, stub: StubModel, endpoint: str) -> None:
@@ -193,7 +196,7 @@ def test_the_events_of_an_agents_answer_are_as_described(
     client.post("/v1/chat/completions", json=body, headers={"X-Conversation-Id": "new"})
     response = client.get("/api/turns/1/stream")
     assert "event: step" in response.text
-    check_events(document, OPERATIONS["api.turn_stream"].events, response.data)
+    check_events(document, EVENTS, response.data)
 
 
 def test_the_document_and_its_page_are_served(empty: FlaskClient) -> None:

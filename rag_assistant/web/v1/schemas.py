@@ -1,32 +1,31 @@
-"""The answers of OpenAI's protocol as types: what a client there relies on, and what we add."""
+"""The answers of OpenAI's protocol: what a client there relies on, and what we add."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Any, Literal
 
-from typing_extensions import TypedDict
+from msgspec import UNSET, Struct, UnsetType
 
-from rag_assistant.web.openapi.turn_answers import EXACT, HistoryFigures, SearchData, SourceAnswer
+from rag_assistant.records.answers import HistoryFigures, SearchData
+from rag_assistant.records.views import SourceAnswer
 
 
-@EXACT
-class Told(TypedDict):
+class Told(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What we add to an answer."""
 
     conversation_id: int | None
     turn_id: int | None
     ignored: list[str]
-    notice: NotRequired[str | None]
-    history: NotRequired[HistoryFigures | None]
-    search: NotRequired[SearchData | None]
-    support: NotRequired[str]
-    sources: NotRequired[list[SourceAnswer]]
-    notes: NotRequired[list[str]]
-    waiting: NotRequired[bool]
+    notice: str | UnsetType | None = UNSET
+    history: HistoryFigures | UnsetType | None = UNSET
+    search: SearchData | UnsetType | None = UNSET
+    support: str | UnsetType = UNSET
+    sources: list[SourceAnswer] | UnsetType = UNSET
+    notes: list[str] | UnsetType = UNSET
+    waiting: bool | UnsetType = UNSET
 
 
-@EXACT
-class Model(TypedDict):
+class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A way of answering."""
 
     id: str
@@ -36,16 +35,14 @@ class Model(TypedDict):
     description: str
 
 
-@EXACT
-class Models(TypedDict):
+class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The ways of answering."""
 
     object: Literal["list"]
     data: list[Model]
 
 
-@EXACT
-class UrlCitation(TypedDict):
+class UrlCitation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where an answer cites a source, and where that is shown."""
 
     start_index: int
@@ -54,16 +51,14 @@ class UrlCitation(TypedDict):
     title: str
 
 
-@EXACT
-class Annotation(TypedDict):
+class Annotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A citation in a chat."""
 
     type: Literal["url_citation"]
     url_citation: UrlCitation
 
 
-@EXACT
-class AssistantMessage(TypedDict):
+class AssistantMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer in a chat."""
 
     role: Literal["assistant"]
@@ -72,8 +67,7 @@ class AssistantMessage(TypedDict):
     annotations: list[Annotation]
 
 
-@EXACT
-class Choice(TypedDict):
+class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The one answer."""
 
     index: Literal[0]
@@ -82,17 +76,15 @@ class Choice(TypedDict):
     finish_reason: Literal["stop", "length", "content_filter"]
 
 
-@EXACT
-class Delta(TypedDict):
+class Delta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of an answer in a chat."""
 
-    role: NotRequired[Literal["assistant"]]
-    content: NotRequired[str]
-    annotations: NotRequired[list[Annotation]]
+    role: Literal["assistant"] | UnsetType = UNSET
+    content: str | UnsetType = UNSET
+    annotations: list[Annotation] | UnsetType = UNSET
 
 
-@EXACT
-class ChunkChoice(TypedDict):
+class ChunkChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of the one answer."""
 
     index: Literal[0]
@@ -101,15 +93,13 @@ class ChunkChoice(TypedDict):
     finish_reason: Literal["stop", "length", "content_filter"] | None
 
 
-@EXACT
-class CachedTokens(TypedDict):
+class CachedTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tokens that came from a cache."""
 
     cached_tokens: int
 
 
-@EXACT
-class ChatUsage(TypedDict):
+class ChatUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an answer cost."""
 
     prompt_tokens: int
@@ -118,8 +108,7 @@ class ChatUsage(TypedDict):
     prompt_tokens_details: CachedTokens
 
 
-@EXACT
-class ChatCompletion(TypedDict):
+class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An answer in a chat."""
 
     id: str
@@ -132,8 +121,7 @@ class ChatCompletion(TypedDict):
     rag_assistant: Told
 
 
-@EXACT
-class ChatChunk(TypedDict):
+class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of an answer in a chat."""
 
     id: str
@@ -141,13 +129,12 @@ class ChatChunk(TypedDict):
     created: int
     model: str
     choices: list[ChunkChoice]
-    usage: NotRequired[ChatUsage | None]
-    history_trimmed: NotRequired[bool]
-    rag_assistant: NotRequired[Told]
+    usage: ChatUsage | UnsetType | None = UNSET
+    history_trimmed: bool | UnsetType = UNSET
+    rag_assistant: Told | UnsetType = UNSET
 
 
-@EXACT
-class Embedding(TypedDict):
+class Embedding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The vector of a text, as numbers or as base64 of little-endian float32."""
 
     object: Literal["embedding"]
@@ -155,16 +142,14 @@ class Embedding(TypedDict):
     embedding: list[float] | str
 
 
-@EXACT
-class EmbeddingUsage(TypedDict):
+class EmbeddingUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What embedding cost; estimates."""
 
     prompt_tokens: int
     total_tokens: int
 
 
-@EXACT
-class Embeddings(TypedDict):
+class Embeddings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The vectors of texts."""
 
     object: Literal["list"]
@@ -173,15 +158,13 @@ class Embeddings(TypedDict):
     usage: EmbeddingUsage
 
 
-@EXACT
-class ReasoningTokens(TypedDict):
+class ReasoningTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Tokens of thoughts."""
 
     reasoning_tokens: int
 
 
-@EXACT
-class ResponseUsage(TypedDict):
+class ResponseUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a response cost."""
 
     input_tokens: int
@@ -191,23 +174,20 @@ class ResponseUsage(TypedDict):
     total_tokens: int
 
 
-@EXACT
-class ResponseError(TypedDict):
+class ResponseError(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a response failed."""
 
     code: str
     message: str
 
 
-@EXACT
-class IncompleteDetails(TypedDict):
+class IncompleteDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why a response is incomplete."""
 
     reason: str
 
 
-@EXACT
-class ResponseAnswer(TypedDict):
+class ResponseAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A response (Open Responses, ResponseResource)."""
 
     id: str
@@ -246,8 +226,7 @@ class ResponseAnswer(TypedDict):
     rag_assistant: Told
 
 
-@EXACT
-class InputItems(TypedDict):
+class InputItems(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was asked."""
 
     object: Literal["list"]
@@ -257,8 +236,7 @@ class InputItems(TypedDict):
     has_more: bool
 
 
-@EXACT
-class DeletedResponse(TypedDict):
+class DeletedResponse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A response that was erased."""
 
     id: str
@@ -266,8 +244,7 @@ class DeletedResponse(TypedDict):
     deleted: bool
 
 
-@EXACT
-class CompactionTold(TypedDict):
+class CompactionTold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What we add to a compaction."""
 
     summary: str
@@ -276,8 +253,7 @@ class CompactionTold(TypedDict):
     ignored: list[str]
 
 
-@EXACT
-class CompactedHistory(TypedDict):
+class CompactedHistory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A compacted history (Open Responses, CompactResource)."""
 
     id: str
@@ -288,7 +264,7 @@ class CompactedHistory(TypedDict):
     rag_assistant: CompactionTold
 
 
-class ResponseEvent(TypedDict):
+class ResponseEvent(Struct, frozen=True, kw_only=True):
     """An event of a response; what else it has depends on its type."""
 
     type: str

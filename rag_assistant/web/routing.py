@@ -1,0 +1,107 @@
+"""What a route declares where it stands: who may ask, what it takes, what it answers, and an example that runs.
+
+A route without a policy keeps the application from being made. What a person may read or change is decided further
+down, by whose it is: see storage/ownership.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, request
+from msgspec import Struct, field
+from pydantic import BaseModel
+from werkzeug.routing import Rule
+
+from rag_assistant.records import Ability
+
+
+class Policy(Struct, frozen=True):
+    """The ability that a request must have, ``None`` for everybody.
+
+    ``session``: no token will do; ``person``: it takes an account.
+    """
+
+    ability: Ability | None
+    session: bool = False
+    person: bool = False
+
+
+# Only programs ask below these, whatever they say that they accept.
+API = ("/api/", "/v1/")
+FOR_PROGRAMS = (*API, "/mcp", "/metrics")
+SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in. A token cannot do this."
+
+PUBLIC = Policy(None)
+READ, ASK, DOCUMENTS, ADMIN = Policy("read"), Policy("ask"), Policy("documents"), Policy("admin")
+# What only makes sense where there are accounts.
+READ_AS_PERSON, ASK_AS_PERSON = Policy("read", person=True), Policy("ask", person=True)
+SHARING = Policy("documents", person=True)
+OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True)
+
+
+class Operation(Struct, frozen=True):
+    """What a route takes and gives.
+
+    ``answer`` is a type, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of its stream:
+    alone, or, where there is an ``answer``, if the body asks for one. ``params`` may stand behind ``?``, and no others;
+    ``own`` are schemas of those that are special here. ``example`` is a body that it takes, ``query`` what stands
+    behind ``?`` in an example; of a form, the body has its fields. ``file``: the body is a file, also in a form.
+    ``asks``: a model is asked, which may fail. ``accounts``: refused where there are none.
+    """
+
+    answer: type | str | None = None
+    status: int = 200
+    body: type[BaseModel] | None = None
+    optional: bool = False
+    form: bool = False
+    file: bool = False
+    example: Mapping[str, Any] | None = None
+    params: tuple[str, ...] = ()
+    query: str = ""
+    headers: tuple[str, ...] = ()
+    events: Mapping[str, type] = field(default_factory=dict)
+    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    asks: bool = False
+    accounts: bool = False
+
+
+UNDESCRIBED = Operation()
+DESCRIBED = frozenset(Operation.__struct_fields__)
+
+
+class Route(Rule):
+    """A route with its policy and its operation, which are arguments of ``@blueprint.get`` and the like."""
+
+    def __init__(self, string: str, policy: Policy | None = None, **options: Any) -> None:
+        operation = {name: options.pop(name) for name in DESCRIBED & options.keys()}
+        super().__init__(string, **options)
+        self.policy = policy
+        self.operation = Operation(**operation) if operation else UNDESCRIBED
+
+
+def init_app(app: Flask) -> None:
+    """Refuse to make an application that has a route without a policy."""
+    if missing := without_policy(app):
+        raise LookupError(f"The route of {', '.join(missing)} declares no policy.")
+
+
+def routes_of(app: Flask) -> list[Route]:
+    """Return all routes of an application but Flask's own, of static files."""
+    return [rule for rule in app.url_map.iter_rules() if isinstance(rule, Route)]
+
+
+def without_policy(app: Flask) -> list[str]:
+    """Return the endpoints with a route that declares no policy."""
+    return sorted({route.endpoint for route in routes_of(app) if route.policy is None})
+
+
+def policy_asked() -> Policy:
+    """Return the policy of the route that is asked for. Where there is nothing, it is so for everybody alike."""
+    route = request.url_rule
+    if not isinstance(route, Route):
+        return PUBLIC
+    if route.policy is None:
+        raise LookupError(f"The route of {route.endpoint} declares no policy.")
+    return route.policy

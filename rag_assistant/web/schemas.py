@@ -1,0 +1,435 @@
+"""What the API answers beside turns, conversations and documents themselves, which are in records/views.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rag_assistant.history import LeftOutReason
+from rag_assistant.records import Ability, Access, Role
+from rag_assistant.records.answers import ErrorData, Step, Strategy
+from rag_assistant.records.views import (
+    ConversationAnswer,
+    CorrectionAnswer,
+    DocumentAnswer,
+    Overflow,
+    PassageAnswer,
+    RatedAnswer,
+    StartEvent,
+    TurnAnswer,
+    VersionAnswer,
+)
+
+
+class ErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error."""
+
+    error: ErrorData
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """An error as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+
+
+class OpenAIErrorData(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What went wrong, as OpenAI tells it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+    details: dict[str, Any] | UnsetType = UNSET
+
+
+class OpenAIErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error in OpenAI's shape."""
+
+    error: OpenAIErrorData
+
+
+class VersionsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All answers to a question, the first one first."""
+
+    versions: list[VersionAnswer]
+
+
+class TokenEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Text to append to the answer, or how its end is drawn anew."""
+
+    text: str | UnsetType = UNSET
+    keep: int | UnsetType = UNSET
+    html: str | UnsetType = UNSET
+
+
+class StateEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is awaited."""
+
+    state: str
+    message: str
+    conversation_id: int
+    turn_id: int
+    turn: int
+
+
+class StepEvent(Step, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool that was called."""
+
+    conversation_id: int
+    turn_id: int
+    turn: int
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """A page of a list; next_cursor is where the next one begins."""
+
+    next_cursor: str | None
+    next_before: int | str | None
+
+
+class TurnsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of turns, oldest first; total counts them all."""
+
+    turns: list[TurnAnswer]
+    total: int
+
+
+class FoundConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A conversation; turn says where the words are that were looked for, null if in its title."""
+
+    turn: int | UnsetType | None = UNSET
+
+
+class ConversationsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of conversations."""
+
+    conversations: list[FoundConversation]
+
+
+class ImportedConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A conversation of a file, as it is here."""
+
+    conversation_id: int
+    title: str
+    turns: int
+
+
+class ImportAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of the conversations of a file; unreadable entries of it are no conversations."""
+
+    imported: list[ImportedConversation]
+    skipped: list[ImportedConversation]
+    unreadable: int
+
+
+class LeftOutRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Turns that the model would not see, and why."""
+
+    reason: LeftOutReason
+    turns: int
+    messages: int
+    first_turn: int
+    last_turn: int
+    trimmed: bool
+
+
+class SummaryLineAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A line of a summary, with the turns that it is about."""
+
+    turns: list[int]
+    text: str
+    corrections: list[CorrectionAnswer]
+
+
+class SummaryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text that stands for some turns."""
+
+    first_turn: int
+    last_turn: int
+    text: str
+    written_by: str
+    created_at: str
+    lines: list[SummaryLineAnswer] | UnsetType = UNSET
+
+
+class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Tokens of what the model would see; estimates."""
+
+    system: int
+    tools: int
+    summary: int
+    history: int
+    total: int
+    limit: int | None
+
+
+class ViewAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the model would see of a conversation if a question came now."""
+
+    max_history_turns: int | None
+    strategy: Strategy
+    on_overflow: Overflow
+    context_start: int
+    first_visible_turn: int | None
+    horizon: int | None
+    has_horizon: bool
+    kept_turns: list[list[int]]
+    turns_kept: int
+    turns_dropped: int
+    left_out: list[LeftOutRun]
+    sentence: str
+    notice: str | None
+    summary: SummaryAnswer | None
+    undo: str | None
+    tokens: ViewTokens
+
+
+class ViewedConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A conversation with what the model would see of it."""
+
+    view: ViewAnswer
+    undone: str | UnsetType = UNSET
+
+
+class OperationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What runs on a conversation, or null."""
+
+    operation: dict[str, Any] | None
+    doing: dict[str, Any] | None
+
+
+class CommandAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a command did."""
+
+    command: str
+    text: str
+    fold: bool
+    view: ViewAnswer
+
+
+class RatingsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of rated questions."""
+
+    ratings: list[RatedAnswer]
+
+
+class DocumentsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of documents."""
+
+    documents: list[DocumentAnswer]
+
+
+class OriginAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What came of looking through a folder, a repository or a bucket last."""
+
+    address: str
+    checked_at: str | None
+    files: int
+    refused: int
+    problem: str | None
+
+
+class OriginsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything from which documents come by themselves."""
+
+    sources: list[OriginAnswer]
+
+
+class TagsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many documents have each tag."""
+
+    tags: dict[str, int]
+
+
+class ShareAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With whom a library is shared, and what they may do."""
+
+    person: str
+    access: Access
+
+
+class LibraryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A set of documents, whose it is, and with whom it is shared."""
+
+    library_id: int
+    name: str
+    owner: str | None
+    documents: int
+    everyone: Access | None
+    shares: list[ShareAnswer]
+    mine: bool
+    writable: bool
+
+
+class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The libraries that may be read, the own ones first."""
+
+    libraries: list[LibraryAnswer]
+
+
+class TextAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The text of a document, and where its pages begin."""
+
+    document_id: int
+    text: str
+    page_starts: list[int]
+
+
+class SearchAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What retrieval finds."""
+
+    query: str
+    follow_up_context: str | None
+    leans_on: str | None
+    passages: list[PassageAnswer]
+
+
+class ShareOfLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How much was used, and how much may be; null is no limit."""
+
+    used: int
+    limit: int | None
+
+
+class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one person takes of what they may take."""
+
+    questions_per_minute: ShareOfLimit
+    running_answers: ShareOfLimit
+    stored_bytes: ShareOfLimit
+    tokens_per_day: ShareOfLimit
+
+
+class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who asks, and what this request may do."""
+
+    name: str
+    role: Role
+    scopes: list[Ability]
+    limits: LimitsAnswer
+
+
+class LinkAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A link to a conversation."""
+
+    link_id: int
+    with_sources: bool
+    created_at: str
+
+
+class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A link that was just made: its url is told this once."""
+
+    url: str
+
+
+class LinksAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The links to a conversation, the oldest first."""
+
+    links: list[LinkAnswer]
+
+
+class SharedSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A passage that an answer cites."""
+
+    n: int
+    document: str
+    page: int | None
+    text: str
+
+
+class SharedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A turn of a shared conversation."""
+
+    turn: int
+    question: str
+    answer: str
+    created_at: str
+    sources: list[SharedSource]
+
+
+class SharedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A conversation as whoever has its link reads it."""
+
+    title: str
+    owner: str
+    turns: list[SharedTurn]
+
+
+class CheckStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A step of the test of an endpoint."""
+
+    name: Literal["models", "answer", "embeddings"]
+    ok: bool
+    message: str
+    seconds: float
+
+
+class ModelTestAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether the endpoints of the settings answer."""
+
+    ok: bool
+    base_url: str | None
+    model: str | None
+    models: list[str]
+    steps: list[CheckStep]
+
+
+class HealthAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The server is alive."""
+
+    status: Literal["ok"]
+
+
+class ReadyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The state of each part."""
+
+    ready: bool
+    parts: dict[str, str]
+    settings_problem: str | None
+    restart_required: list[str]
+
+
+class SettingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A setting; of a secret only whether it is set."""
+
+    name: str
+    origin: str
+    live: bool
+    description: str
+    value: Any | UnsetType = UNSET
+    set: bool | UnsetType = UNSET
+
+
+class SettingsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings in force."""
+
+    settings: list[SettingAnswer]
+    problem: str | None
+    restart_required: list[str]
+
+
+class SettingsVersion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value that changes whenever the settings do."""
+
+    version: str | int
+
+
+# The events of a stream, each with its data.
+EVENTS: dict[str, type] = {
+    "start": StartEvent,
+    "update": StartEvent,
+    "token": TokenEvent,
+    "state": StateEvent,
+    "step": StepEvent,
+    "end": TurnAnswer,
+    "failed": TurnAnswer,
+    "error": TurnAnswer,
+}
