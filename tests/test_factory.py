@@ -47,7 +47,7 @@ SHARED = {
 UNSCOPED = {
     "Assistant._signals": "a signal is the number of a turn, which whoever follows it has asked their TurnStore for",
     "AnswerWriter._turns": "it ends a turn that the person's own TurnStore has accepted",
-    "UnkeptAnswers._turns": "it keeps nothing",
+    "StatelessWriter._turns": "it keeps nothing",
     "Library._documents": "what runs in the job queues works on the documents of all",
     "Library._chunks": "words are indexed in the job queues",
     "DocumentEmbedder._documents": "it runs in the job queues",

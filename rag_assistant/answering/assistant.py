@@ -11,18 +11,19 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy as shallow_copy
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rag_assistant.answering.observing import observed
-from rag_assistant.answering.runner import Runner
-from rag_assistant.answering.stream import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
-from rag_assistant.answering.tools import said_yes
+from rag_assistant.answering.answer import answer, refuse_undecided
+from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
+from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.answering.turn_events import last_event, replay
-from rag_assistant.answering.unkept import unkept_turn, without_store
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
@@ -30,10 +31,15 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
+from rag_assistant.runtime.request_context import turn_id as current_turn_id
+from rag_assistant.runtime.telemetry.steps import Step, step, watcher
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.dependencies import Dependencies
+    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.request import Found
     from rag_assistant.conversations.viewed_history import SentHistory
+    from rag_assistant.runtime.telemetry.metrics import Metrics
+    from rag_assistant.runtime.telemetry.observer import Observer
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.signals import Signals
 
@@ -59,7 +65,7 @@ class Assistant:
         self._deps = deps
         self._signals = signals
         # Below every id that a database gives.
-        self._unkept_ids = itertools.count(-1, -1)
+        self._stateless_ids = itertools.count(-1, -1)
         self._conversations = deps.conversations
         self._turns = deps.turns
         self._sees_all_turns = True
@@ -89,27 +95,26 @@ class Assistant:
             return known
         self._check(question)
         question = self._with_what_it_confirms(question)
-        return self._begin(
-            lambda: self._turns.accept(question, title_for(question.text)), lambda: self._refuse_undecided(question)
-        )
+        return self._begin(partial(self._turns.accept, question, title_for(question.text)), question)
 
-    def ask_unkept(self, question: Question, sent: SentHistory) -> LiveTurn:
+    def ask_stateless(self, question: Question, sent: SentHistory) -> LiveTurn:
         """Begin to answer a question behind the turns that came along with it; keep nothing, and return who follows it.
 
         Raises InvalidRequest, DocumentNotFound, OverflowDecisionNeeded, Overloaded.
         """
         self._check(question)
-        deps, turn = without_store(self._deps, sent), unkept_turn(next(self._unkept_ids), question, sent.conversation)
-        live = self._reserved()
+        deps, conversation = stateless_dependencies(self._deps, sent), sent.conversation
+        turn = stateless_turn(next(self._stateless_ids), question, conversation)
+        self._reserve()
         try:
-            if rules_for(sent.conversation, deps.settings(), turn).on_overflow == "ask":
-                Runner(turn, live, deps).refuse_undecided(sent.conversation)
+            live, found = LiveTurn(turn, deps.models.new_call()), None
+            if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
+                found = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
         except BaseException:
-            self._live.give_back()
+            self._live.release()
             raise
-        runner = Runner(turn, live, deps)
-        self._start(turn, live, deps, lambda: runner.answer(sent.conversation))
+        self._start(live, conversation, deps, found=found)
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
@@ -117,14 +122,14 @@ class Assistant:
 
         Raises TurnNotFound, TurnNotRetryable, Overloaded.
         """
-        return self._begin(lambda: self._turns.retry(turn_id), quotes=quotes)
+        return self._begin(partial(self._turns.retry, turn_id), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
         """Regenerate the last answer of a conversation, and return its turn; the one that it has is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
-        return self._begin(lambda: self._turns.regenerate(turn_id))
+        return self._begin(partial(self._turns.regenerate, turn_id))
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
@@ -245,34 +250,36 @@ class Assistant:
             if question.confirms_turn is not None:
                 raise InvalidRequest("confirms_turn needs the conversation_id of that turn, and no edits_turn.")
             return question
-        said = said_yes(question.text)
+        confirmation = is_confirmation(question.text)
         if question.confirms_turn is not None:
-            asked = self._turns.get(question.confirms_turn)
-            if asked.waiting is None or asked.conversation_id != question.conversation_id:
+            asking = self._turns.get(question.confirms_turn)
+            if asking.waiting is None or asking.conversation_id != question.conversation_id:
                 raise NothingWaits(question.confirms_turn)
-            if said is None:
-                raise InvalidRequest(f'Turn {asked.number} asks for a yes or a no; the answer is "{question.text}".')
-        elif said is not None:
+            if confirmation is None:
+                raise InvalidRequest(f'Turn {asking.number} asks for a yes or a no; the answer is "{question.text}".')
+        elif confirmation is not None:
             last = self._turns.page(question.conversation_id, 1)
             if last and last[0].waiting is not None:
                 return replace(question, confirms_turn=last[0].id)
         return question
 
-    def _refuse_undecided(self, question: Question) -> None:
+    def _refuse_undecided(self, question: Question) -> Found | None:
         """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
 
-        Raises OverflowDecisionNeeded, ConversationNotFound, ConversationBusy.
+        Return what the documents have about it, if they were searched. Raises OverflowDecisionNeeded,
+        ConversationNotFound, ConversationBusy.
         """
         # What the branch of an edited question leaves out was decided when the question was asked at first.
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
-            return
+            return None
         conversation = self._conversations.get(question.conversation_id)
         # Pictures are found by what is stored of them, and nothing is.
-        turn = unkept_turn(0, replace(question, images=()), conversation)
-        if rules_for(conversation, self._deps.settings(), turn).on_overflow == "ask":
-            if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
-                raise ConversationBusy(conversation.id)
-            Runner(turn, LiveTurn(self._deps.models.new_call()), self._deps).refuse_undecided(conversation)
+        turn = stateless_turn(0, replace(question, images=()), conversation)
+        if rules_for(conversation, self._deps.settings(), turn).on_overflow != "ask":
+            return None
+        if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
+            raise ConversationBusy(conversation.id)
+        return refuse_undecided(LiveTurn(turn, self._deps.models.new_call()), conversation, self._deps)
 
     @property
     def running(self) -> tuple[int, int]:
@@ -292,61 +299,131 @@ class Assistant:
     def _begin(
         self,
         accept: Callable[[], tuple[Turn, Conversation | None]],
-        refuse: Callable[[], None] = lambda: None,
+        question: Question | None = None,
         *,
         quotes: bool = False,
     ) -> Turn:
-        """Let ``refuse`` look at what would be accepted, accept it, and begin to answer it in its conversation.
+        """Accept a turn, and begin to answer it in its conversation. A ``question`` may be refused before.
 
         ``accept`` gives no conversation with a turn that was accepted before.
         """
-        live = self._reserved(asks_model=not quotes)
+        self._reserve(asks_model=not quotes)
         try:
-            refuse()
+            found = self._refuse_undecided(question) if question is not None else None
             with self._beginning:
                 turn, conversation = accept()
+                live = LiveTurn(turn, self._deps.models.new_call())
                 if conversation is not None:
                     self._live.enter(turn.id, live)
         except BaseException:
-            self._live.give_back()
+            self._live.release()
             raise
         if conversation is None:
-            self._live.give_back()
+            self._live.release()
             return turn
-        runner = Runner(turn, live, self._deps, quotes)
-        self._start(turn, live, self._deps, lambda: runner.answer(conversation))
+        self._start(live, conversation, self._deps, quotes=quotes, found=found)
         return turn
 
-    def _reserved(self, *, asks_model: bool = True) -> LiveTurn:
-        """Return who will follow a turn, with a place for it. Raises Overloaded, and what limits raise."""
+    def _reserve(self, *, asks_model: bool = True) -> None:
+        """Reserve a place for a turn. Raises Overloaded, and what limits raise."""
         if asks_model and self._deps.models.connected:
             self._deps.models.refuse_beyond_limits()
         self._take_question()
         if not self._live.reserve():
             raise Overloaded(self._live.limit)
-        return LiveTurn(self._deps.models.new_call())
 
-    def _start(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
+    def _start(
+        self,
+        live: LiveTurn,
+        conversation: Conversation,
+        deps: Dependencies,
+        *,
+        quotes: bool = False,
+        found: Found | None = None,
+    ) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
+
+        def run() -> None:
+            self._run(live, deps, lambda: answer(live, conversation, deps, quotes=quotes, found=found))
+
         try:
             # What the request knows of itself, its answer knows.
-            run, watched = copy_context().run, lambda: observed(deps.observer, turn, live, answer)
-            threading.Thread(
-                target=run, args=(self._conclude, turn, live, deps, watched), name=f"turn {turn.id}", daemon=True
-            ).start()
+            context = copy_context()
+            threading.Thread(target=context.run, args=(run,), name=f"turn {live.turn.id}", daemon=True).start()
         except RuntimeError as error:
             overloaded = Overloaded(self._live.limit)
-            self._conclude(turn, live, deps, lambda: deps.writer.fail(turn, live, overloaded))
+            self._run(live, deps, lambda: deps.writer.fail(live, overloaded))
             raise overloaded from error
 
-    def _conclude(self, turn: Turn, live: LiveTurn, deps: Dependencies, answer: Callable[[], Turn]) -> None:
+    def _run(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
-        kept = True
+        kept, turn_id = True, live.turn.id
         try:
-            live.finish(last_event(answer()))
+            with observed(deps.observer, live) as step:
+                turn = answering()
+                note_ending(deps.observer.metrics, step, turn, live)
+            live.finish(last_event(turn))
         except Exception:
-            log.exception("Turn %s could not be kept as it ended", turn.id)
-            kept = deps.writer.last_resort(turn, live)
+            log.exception("Turn %s could not be kept as it ended", turn_id)
+            kept = deps.writer.last_resort(live)
         finally:
-            self._live.leave(turn.id, live, kept=kept)
-            self._signals.tell_text({turn.id})
+            self._live.leave(turn_id, live, kept=kept)
+            self._signals.tell_text({turn_id})
+
+
+def stateless_dependencies(deps: Dependencies, sent: SentHistory) -> Dependencies:
+    """Return what an answer needs where the turns before it came along with it."""
+    overflow, tools = replace(deps.overflow, history=sent), deps.tools.without_confirmations()
+    return replace(deps, history=sent, overflow=overflow, tools=tools, writer=deps.stateless)
+
+
+def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
+    """Return the turn that a question becomes in a conversation if it is not stored."""
+    return Turn(
+        id=turn_id,
+        conversation_id=conversation.id,
+        number=conversation.turns + 1,
+        status="running",
+        question=question.text,
+        answer="",
+        created_at=datetime.now(UTC),
+        max_history_turns=question.max_history_turns,
+        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
+        on_overflow=question.on_overflow,
+        options=question.options,
+        images=question.images,
+    )
+
+
+@contextmanager
+def observed(observer: Observer, live: LiveTurn) -> Iterator[Step]:
+    """Measure how a turn is answered; what raises is counted as an interrupted turn."""
+    turn = live.turn
+    current_turn_id.set(turn.id)
+    watcher.set(observer)
+    with step("turn", turn_id=turn.id, conversation_id=turn.conversation_id) as whole:
+        try:
+            yield whole
+        except Exception as error:
+            observer.metrics.turns.labels("interrupted", type(error).__name__).inc()
+            raise
+
+
+def note_ending(metrics: Metrics, whole: Step, turn: Turn, live: LiveTurn) -> None:
+    """Take note of how a turn ended, and what it took."""
+    usage, history = turn.usage or {}, turn.history or {}
+    whole.facts |= {
+        "ending": turn.status,
+        "error": turn.error_type,
+        "model": turn.model,
+        "prompt_tokens": usage.get("prompt_tokens"),
+        "completion_tokens": usage.get("completion_tokens"),
+        "turns_dropped": history.get("turns_dropped"),
+    }
+    metrics.turns.labels(turn.status, turn.error_type or "").inc()
+    if history.get("turns_dropped"):
+        metrics.trims.labels(history["reason"]).inc()
+    for kind, name in (("in", "prompt_tokens"), ("cached", "cached_tokens"), ("out", "completion_tokens")):
+        metrics.tokens.labels(kind).inc(usage.get(name, 0))
+    if live.first_text_seconds is not None:
+        metrics.first_text.observe(live.first_text_seconds)

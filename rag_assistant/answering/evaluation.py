@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from rag_assistant.answering.runner import Runner
+from rag_assistant.answering.answer import answer
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
-from rag_assistant.answering.stream import LiveTurn
 from rag_assistant.records import Turn
 from rag_assistant.records.errors import ConversationNotFound
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.dependencies import Dependencies
+    from rag_assistant.answering.answer import Dependencies
     from rag_assistant.storage.conversations.branching import BranchStore
     from rag_assistant.storage.conversations.ratings import RatingStore
 
@@ -97,4 +97,4 @@ class Evaluation:
             on_overflow="ask",
         )
         conversation = self._branches.conversation_before(turn)
-        return Runner(asked, LiveTurn(self._deps.models.new_call()), self._deps).answer(conversation)
+        return answer(LiveTurn(asked, self._deps.models.new_call()), conversation, self._deps)

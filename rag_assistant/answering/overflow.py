@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,9 +20,9 @@ from rag_assistant.records.errors import (
 )
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest, Draft
     from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation
     from rag_assistant.settings.schema import Settings
@@ -67,32 +67,35 @@ class OverflowHandling(Struct, frozen=True):
             },
         )
 
-    def make_room(
-        self, built: BuiltRequest, turn_number: int, settings: Settings, call: ModelCall, tell: Callable[[str], None]
-    ) -> tuple[Draft, str | None]:
-        """Return the draft after the decision for its overflow was carried out, with a sentence about it.
+    def make_room(self, built: BuiltRequest, live: LiveTurn, settings: Settings) -> Draft:
+        """Return the draft after the decision for its overflow was executed, with a note about it beside the turn.
 
         Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
         made, its rules say ``trim``: that is what is done, and nobody decided it.
         """
+        decision, number = built.draft.window.rules.on_overflow, live.turn.number
+        if decision in ("trim", "ask") or not built.fitted.receipt.turns_dropped:
+            return built.draft
         draft = replace(built.draft, recalled=())
-        decision = draft.window.rules.on_overflow
-        if not built.fitted.receipt.turns_dropped or decision in ("trim", "ask"):
-            return built.draft, None
+        conversation = draft.window.conversation
         if decision == "continue":
-            return self._with_everything(draft, turn_number, settings), _continued(draft.window.conversation)
-        before = draft.window.conversation
+            live.note(_continued(conversation))
+            return self._with_everything(draft, number, settings)
         if decision == "reset":
-            after = self.history.move_context_start(before.id, "reset", turn_number)
-            return self._reloaded(draft, turn_number, settings, after), RESET
+            live.note(RESET)
+            return self._reloaded(
+                draft, number, settings, self.history.move_context_start(conversation.id, "reset", number)
+            )
         try:
-            after, note = self._compacted(built, turn_number, call, tell)
+            after, note = self._compacted(built, live)
         except (NothingToSummarise, HistoryChanged) as error:
+            live.note(NOT_COMPACTED.format(error))
             trimmed = replace(draft.window, rules=replace(draft.window.rules, on_overflow="trim"))
-            return replace(draft, window=trimmed), NOT_COMPACTED.format(error)
+            return replace(draft, window=trimmed)
         finally:
-            call.restart_deadline()
-        return self._reloaded(draft, turn_number, settings, after), note
+            live.call.restart_deadline()
+        live.note(note)
+        return self._reloaded(draft, number, settings, after)
 
     def _outcomes(self, built: BuiltRequest, turn_number: int, settings: Settings) -> dict[str, str]:
         """Return what each choice would do, as the code that carries it out would do it."""
@@ -129,16 +132,14 @@ class OverflowHandling(Struct, frozen=True):
         everything = replace(draft.window.rules, max_history_turns=None, strategy="window")
         return self._reloaded(replace(draft, ignores_budget=True), turn_number, settings, rules=everything)
 
-    def _compacted(
-        self, built: BuiltRequest, turn_number: int, call: ModelCall, tell: Callable[[str], None]
-    ) -> tuple[Conversation, str]:
+    def _compacted(self, built: BuiltRequest, live: LiveTurn) -> tuple[Conversation, str]:
         return self._compaction.compact(
             built.draft.window.conversation,
-            first_kept_after_compaction(built.fitted, turn_number),
+            first_kept_after_compaction(built.fitted, live.turn.number),
             built.draft.profile,
-            call,
-            tell,
-            turn_number,
+            live.call,
+            partial(live.tell, "compacting"),
+            live.turn.number,
         )
 
     def _reloaded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -16,10 +16,10 @@ from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 
 if TYPE_CHECKING:
-    from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.answering.live import LiveTurn
     from rag_assistant.llm.endpoint import Endpoint
     from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Exchange, Turn
+    from rag_assistant.records import Exchange
 
 log = logging.getLogger(__name__)
 
@@ -42,35 +42,28 @@ class Rewrite(Struct, frozen=True):
 NO_REWRITE = Rewrite(None, None)
 
 
-def rewrite_query(
-    models: LanguageModels,
-    turn: Turn,
-    exchanges: Sequence[Exchange],
-    endpoint: Endpoint,
-    tell: Callable[[str, str], None],
-    call: ModelCall,
-) -> Rewrite:
+def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint) -> Rewrite:
     """Return the question of a turn as a model rewrites it; no query where it answers late, or with something else.
 
     Raises AnswerStopped.
     """
     request = ModelRequest(
-        tuple(rewrite_request(turn.question, exchanges)),
+        tuple(rewrite_request(live.turn.question, exchanges)),
         max_tokens=MAX_TOKENS,
         temperature=0.0,
         timeout_seconds=TIMEOUT_SECONDS,
     )
-    tell("rewriting", "Rewriting your question for the search.")
+    live.tell("rewriting", "Rewriting your question for the search.")
     text = ""
     try:
-        text, _ = collect(models.stream(endpoint, request, call))
+        text, _ = collect(models.stream(endpoint, request, live.call))
     except ModelError as error:
-        log.warning("The model did not rewrite the question of turn %s: %s", turn.id, cause_alone(str(error)))
+        log.warning("The model did not rewrite the question of turn %s: %s", live.turn.id, cause_alone(str(error)))
     finally:
-        call.restart_deadline()
+        live.call.restart_deadline()
     record = {"request": request.as_body(endpoint.model), "answer": text}
     query = _as_query(text)
-    refused = None if query is None else why_refused(turn.question, query, exchanges)
+    refused = None if query is None else why_refused(live.turn.question, query, exchanges)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 
 

@@ -53,7 +53,7 @@ class RemoteTools:
         for server in self._servers:
             server.close()
 
-    def without_asking(self) -> RemoteTools:
+    def without_confirmations(self) -> RemoteTools:
         """Return the tools without those that need a person's word."""
         fewer = copy(self)
         fewer._may_ask = False
@@ -83,11 +83,11 @@ class RemoteTools:
         )
         return ToolResult(f"Nothing is done yet. The user is asked: {asks}", asks=asks, arguments=arguments)
 
-    def carry_out(self, waiting: dict[str, Any]) -> str:
-        """Call what a person has agreed to, and return what came of it."""
-        called = quoted_name(waiting["tool"])
+    def execute_pending(self, pending: dict[str, Any]) -> str:
+        """Call what a person has confirmed, and return what came of it."""
+        called = quoted_name(pending["tool"])
         try:
-            return f"{called} was called and returned:\n\n{self._called(waiting['tool'], waiting['arguments'])}"
+            return f"{called} was called and returned:\n\n{self._called(pending['tool'], pending['arguments'])}"
         except ToolFailed as error:
             return f"{called} failed: {error}"
 

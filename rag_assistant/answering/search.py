@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,12 +20,12 @@ from rag_assistant.retrieval.search import sections_of
 from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import Draft
-    from rag_assistant.conversations.model_profile import ModelProfile
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Scope, Source, Turn
+    from rag_assistant.records import Scope, Source
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.documents.documents import DocumentStore
@@ -35,8 +35,6 @@ MAX_EVIDENCE = 2
 # From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
 # is worth the request (docs/retrieval-benchmarks.md).
 MIN_LEANING_TO_REWRITE = 0.4
-# Tells who follows what is awaited: a state, and a sentence about it.
-Tell = Callable[[str, str], None]
 
 
 class DocumentSearch(Struct, frozen=True):
@@ -48,23 +46,21 @@ class DocumentSearch(Struct, frozen=True):
 
     @measured("search")
     def find(
-        self,
-        turn: Turn,
-        window: Window,
-        profile: ModelProfile,
-        settings: Settings,
-        tell: Tell,
-        call: ModelCall | None,
+        self, draft: Draft, live: LiveTurn, settings: Settings, found: Found | None = None, *, may_rewrite: bool = True
     ) -> Found:
         """Return what the documents have about the question of a turn; without passages to send they are not searched.
 
-        With a ``call`` a model may be asked to rewrite a follow-up; without one the search is only tried out.
-        Raises AnswerStopped.
+        ``found`` is what they had when the question was looked at before it was accepted: they are searched again only
+        with a query of a model, which may rewrite a follow-up where ``may_rewrite``. Raises AnswerStopped.
         """
+        turn, window, profile = live.turn, draft.window, draft.profile
         quotes = profile.endpoint.quotes
         if not profile.passages or (quotes and needs_model(turn.question)):
             return Found()
-        tell("searching", "Searching your documents.")
+        is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes
+        if found is not None and not (is_rewritten and found.query.leaning >= MIN_LEANING_TO_REWRITE):
+            return found
+        live.tell("searching", "Searching your documents.")
         exchanges = exchanges_seen(window, settings)
         query = self.retriever.follow_up(turn.question, exchanges, turn.scope)
         how = {
@@ -74,9 +70,8 @@ class DocumentSearch(Struct, frozen=True):
         }
         limit, budget = profile.passages, settings.passages_token_budget
         rewrite, passages = NO_REWRITE, []
-        may_lean = query.leaning >= MIN_LEANING_TO_REWRITE
-        if may_lean and call is not None and settings.query_rewriting == "model" and not quotes:
-            rewrite = rewrite_query(self.models, turn, exchanges, profile.endpoint, tell, call)
+        if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
+            rewrite = rewrite_query(self.models, live, exchanges, profile.endpoint)
             if rewrite.query is not None:
                 passages = self.retriever.search(rewrite.query, limit, turn.scope, budget)
                 how = {"query": rewrite.query, "by": "model", "leans_on": None} if passages else how

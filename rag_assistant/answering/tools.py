@@ -62,6 +62,9 @@ NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
 }  # fmt: skip
 
 
+ToolCalls = tuple[dict[str, Any], ...]
+
+
 class ToolResult(Struct, frozen=True):
     """What a tool gave: text for the model, passages to be numbered as sources behind it, or a question to a person."""
 
@@ -94,11 +97,11 @@ class Tools:
         own = (schema_of(name, kind) for name, (kind, _) in self._tools.items())
         return (*own, *self.remote.known().values())
 
-    def without_asking(self) -> Tools:
+    def without_confirmations(self) -> Tools:
         """Return the tools without those that ask a person first, for answers to which nobody can come back."""
         fewer = copy(self)
         fewer._tools = {name: tool for name, tool in self._tools.items() if name != DELETES}
-        fewer.remote = self.remote.without_asking()
+        fewer.remote = self.remote.without_confirmations()
         return fewer
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
@@ -139,12 +142,12 @@ class Tools:
             return ()
         return calls
 
-    def carry_out(self, waiting: dict[str, Any]) -> str:
-        """Do what a person has agreed to, and return what was done and what was not, in sentences."""
-        if waiting["tool"] not in self._tools:
-            return self.remote.carry_out(waiting)
+    def execute_pending(self, pending: dict[str, Any]) -> str:
+        """Do what a person has confirmed, and return what was done and what was not, in sentences."""
+        if pending["tool"] not in self._tools:
+            return self.remote.execute_pending(pending)
         deleted, failed, read_only, gone = [], [], [], 0
-        for document_id in waiting["arguments"]["document_ids"]:
+        for document_id in pending["arguments"]["document_ids"]:
             name = f"document {document_id}"
             try:
                 name = self._documents.get(document_id).name
@@ -242,7 +245,7 @@ def with_results(
     return turn, messages
 
 
-def said_yes(text: str) -> bool | None:
+def is_confirmation(text: str) -> bool | None:
     """Return whether a text says plainly yes or plainly no; ``None`` for everything else."""
     words = " ".join(WORDS.findall(text.lower().replace("\u2019", "'")))
     return True if words in YES else False if words in NO else None

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -15,11 +16,19 @@ from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.answering.turn_events import last_event
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.records import Event, Message, Turn, TurnStatus
-from rag_assistant.records.errors import AnswerStopped, AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
+from rag_assistant.records.errors import (
+    AnswerStopped,
+    AnswerTakenOver,
+    AssistantError,
+    ModelError,
+    StorageDamaged,
+    StorageFailed,
+    cause_alone,
+)
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest
-    from rag_assistant.answering.stream import LiveTurn
     from rag_assistant.storage.conversations.answer_log import AnswerLog
     from rag_assistant.storage.conversations.turns import TurnStore
 
@@ -31,9 +40,10 @@ RETRY_INTERVAL_SECONDS = 0.5
 COMMIT_TIMEOUT_SECONDS = 30.0
 KEEP_TIMEOUT_SECONDS = 300.0
 LAST_RESORT_INTERVAL_SECONDS = 10.0
+NOT_FINISHED = "Something went wrong on the server; see its log for details. Try again."
 
-# Text that is to be committed, in pieces, with the number of its turn.
-Texts = dict["LiveTurn", tuple[int, list[str]]]
+# Text that is to be committed, in pieces.
+Texts = dict["LiveTurn", list[str]]
 
 
 class AnswerWriter:
@@ -48,12 +58,12 @@ class AnswerWriter:
         self._committing: Texts = {}
         self._thread: threading.Thread | None = None
 
-    def write(self, turn: Turn, live: LiveTurn, text: str) -> None:
+    def write(self, live: LiveTurn, text: str) -> None:
         """Hand text to the next commit; it is shown once it is committed. Raises what became of the text before it."""
         with self._changed:
             if live.failure is not None:
                 raise live.failure
-            self._pending.setdefault(live, (turn.id, []))[1].append(text)
+            self._pending.setdefault(live, []).append(text)
             if self._thread is None or not self._thread.is_alive():  # A forked process has none.
                 self._thread = threading.Thread(target=self._commit_all, name="answer text", daemon=True)
                 self._thread.start()
@@ -88,7 +98,7 @@ class AnswerWriter:
         """Commit some texts and show them; where the database is busy or full, try again for a while."""
         end = time.monotonic() + COMMIT_TIMEOUT_SECONDS
         while texts:
-            pieces = [(turn_id, live.length, "".join(text)) for live, (turn_id, text) in texts.items()]
+            pieces = [(live.turn.id, live.length, "".join(text)) for live, text in texts.items()]
             try:
                 refused = self._answers.append_all(pieces)
             except StorageFailed as error:
@@ -98,7 +108,7 @@ class AnswerWriter:
                 texts = {live: text for live, text in texts.items() if live not in given_up}
                 time.sleep(RETRY_INTERVAL_SECONDS if texts else 0)
                 continue
-            for live, (turn_id, _), (_, _, text) in zip(texts, texts.values(), pieces, strict=True):
+            for live, (turn_id, _, text) in zip(texts, pieces, strict=True):
                 if turn_id in refused:
                     live.failure = AnswerTakenOver()
                 else:
@@ -113,13 +123,13 @@ class AnswerWriter:
         """Keep one tool iteration: the calls, and all their results."""
         self._turns.keep_iteration(turn.id, messages)
 
-    def keep(self, turn: Turn, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
+    def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
         """Keep the end of a turn with all that is known of it. While the disk is full or busy, try again for a while.
 
         Raises StorageFailed.
         """
         text = live.text()
-        turn = replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
+        turn = with_citation_checks(live.turn, text)
         end = time.monotonic() + KEEP_TIMEOUT_SECONDS
         while True:
             try:
@@ -130,18 +140,18 @@ class AnswerWriter:
                 if self._closing.wait(RETRY_INTERVAL_SECONDS):
                     raise
 
-    def fail(self, turn: Turn, live: LiveTurn, error: AssistantError) -> Turn:
+    def fail(self, live: LiveTurn, error: AssistantError) -> Turn:
         """Keep a turn that did not come to its end: with what is written, if anything is. Raises StorageFailed."""
         with suppress(AssistantError):
             self.flush(live)
         status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(live.text())
-        log.info("Turn %s %s: %s", turn.id, status, error)
+        log.info("Turn %s %s: %s", live.turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
-        turn = replace(turn, waiting=None, retry_after_seconds=error.retry_after_seconds)
-        return self.keep(turn, live, status, named)
+        live.turn = replace(live.turn, waiting=None, retry_after_seconds=error.retry_after_seconds)
+        return self.finish(live, status, named)
 
-    def last_resort(self, turn: Turn, live: LiveTurn) -> bool:
+    def last_resort(self, live: LiveTurn) -> bool:
         """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
 
         Nobody waits longer than for the first try; after that it goes on until it works, unless the database is
@@ -150,11 +160,11 @@ class AnswerWriter:
         lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
         while True:
             try:
-                kept = self._turns.interrupt(turn.id, mark_cited, (type(lost).__name__, str(lost)))
+                kept = self._turns.interrupt(live.turn.id, mark_cited, (type(lost).__name__, str(lost)))
                 live.finish(last_event(kept))
                 return True
             except Exception as error:
-                log.exception("Turn %s could not be kept at all", turn.id)
+                log.exception("Turn %s could not be kept at all", live.turn.id)
                 told = error if isinstance(error, StorageDamaged) else lost
                 live.finish(Event("error", {"status": "failed", "error": told.as_dict()}))
                 if told is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
@@ -163,6 +173,46 @@ class AnswerWriter:
     def close(self) -> None:
         """Give up what cannot be kept now; the next start keeps what is committed."""
         self._closing.set()
+
+
+class StatelessWriter(AnswerWriter):
+    """Shows and ends answers as ever, and stores nothing of them."""
+
+    def write(self, live: LiveTurn, text: str) -> None:
+        """Show text."""
+        live.add(text)
+
+    def flush(self, live: LiveTurn) -> None:
+        """Leave text as it is shown."""
+
+    def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
+        """Keep no receipt."""
+
+    def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
+        """Keep no iteration."""
+
+    def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
+        """Return a turn as it ended."""
+        error_type, message = error or (None, None)
+        return replace(
+            with_citation_checks(live.turn, live.text()),
+            status=status,
+            answer=live.text(),
+            usage=usage_of(live.call.replies),
+            error_type=error_type,
+            error_message=message and cause_alone(message),
+            finished_at=datetime.now(UTC),
+        )
+
+    def last_resort(self, live: LiveTurn) -> bool:
+        """Tell who follows that it is over: nothing of it was to be kept."""
+        live.finish(Event("error", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
+        return True
+
+
+def with_citation_checks(turn: Turn, text: str) -> Turn:
+    """Return a turn with what its answer cites, and what of that does not seem to be carried by the passages."""
+    return replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
 
 
 def _fail(texts: Texts, error: Exception) -> None:

@@ -13,14 +13,13 @@ from msgspec import structs
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
 from rag_assistant.accounts.setup import Setup
+from rag_assistant.answering.answer import Dependencies
 from rag_assistant.answering.assistant import Assistant
-from rag_assistant.answering.dependencies import Dependencies
 from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.overflow import OverflowHandling
 from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
-from rag_assistant.answering.unkept import UnkeptAnswers
-from rag_assistant.answering.writer import AnswerWriter
+from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.exchange.importing import ConversationImport
@@ -96,8 +95,8 @@ def build_services(settings: LiveSettings) -> Services:
     with extra_for("otlp_endpoint", "otel"):
         observer = open_observer(values.otlp_endpoint)
     writer = AnswerWriter(stores.turns, stores.answers)
-    unkept = UnkeptAnswers(stores.turns, stores.answers)
-    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, unkept, observer)
+    stateless = StatelessWriter(stores.turns, stores.answers)
+    deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, stateless, observer)
     accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
     assistant = Assistant(stores.documents, values.max_running_answers, deps, signals)
     whole = Services(
@@ -160,7 +159,7 @@ def build_services(settings: LiveSettings) -> Services:
     def of_person(person_id: int, changes_documents: bool, process: str) -> Services:
         own = stores.database.for_person(person_id, changes_documents=changes_documents)
         theirs = build_stores(own, files.owner, signals.tell_text, process)
-        return services_of_person(whole, theirs, search.vectors, writer, unkept, limits_of(person_id))
+        return services_of_person(whole, theirs, search.vectors, writer, stateless, limits_of(person_id))
 
     # Who was taken for dead has another name, and nothing may go by the old one any more.
     whole.of_person = lambda person_id, changes_documents: of_person(person_id, changes_documents, whole.turns.owner)
@@ -177,7 +176,7 @@ def services_of_person(
     stores: Stores,
     vectors: VectorSearch,
     writer: AnswerWriter,
-    unkept: AnswerWriter,
+    stateless: AnswerWriter,
     limits: PersonalLimits,
 ) -> Services:
     """Return the services over the stores of one person: what is not theirs is not there, for no question and no tool.
@@ -193,7 +192,7 @@ def services_of_person(
     tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
     settings = whole.settings
     models = whole.models.over(limits.of_models.refuse_beyond, limits.of_models.count)
-    deps = build_dependencies(settings, stores, retriever, models, tools, writer, unkept, whole.observer)
+    deps = build_dependencies(settings, stores, retriever, models, tools, writer, stateless, whole.observer)
     return replace(
         whole,
         database=stores.database,
@@ -299,7 +298,7 @@ def build_dependencies(
     models: LanguageModels,
     tools: Tools,
     writer: AnswerWriter,
-    unkept: AnswerWriter,
+    stateless: AnswerWriter,
     observer: Observer,
 ) -> Dependencies:
     """Return what an answer needs."""
@@ -312,7 +311,7 @@ def build_dependencies(
         tools=tools,
         models=models,
         writer=writer,
-        unkept=unkept,
+        stateless=stateless,
         observer=observer,
         settings=lambda: settings.current,
     )
@@ -320,4 +319,4 @@ def build_dependencies(
 
 def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
     """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
-    return Evaluation(stores.ratings, stores.branches, structs.replace(deps, writer=deps.unkept))
+    return Evaluation(stores.ratings, stores.branches, structs.replace(deps, writer=deps.stateless))

@@ -1,14 +1,15 @@
 """Following a running answer: everyone sees the same text, once, in the same order, whenever they come."""
 
 import threading
+from datetime import UTC, datetime
 
-from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.records import Event
+from rag_assistant.records import Event, Turn
 
 
 def begun() -> LiveTurn:
-    live = LiveTurn(ModelCall())
+    live = LiveTurn(Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC)), ModelCall())
     live.begin(Event("start", {}, 0))
     return live
 

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import update
 
 from rag_assistant.answering import writer as module
-from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.records import Question, Turn
+from rag_assistant.records import Question
 from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.storage.conversations.answer_log import AnswerLog, Piece
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -48,24 +48,24 @@ class Answers:
         self.log = Log(database)
         self.writer = AnswerWriter(self.turns, self.log)
 
-    def begin(self, count: int = 1) -> list[tuple[Turn, LiveTurn]]:
+    def begin(self, count: int = 1) -> list[LiveTurn]:
         """Begin some answers."""
-        return [(self.turns.accept(Question("Why?"), "Why?")[0], LiveTurn(ModelCall())) for _ in range(count)]
+        return [LiveTurn(self.turns.accept(Question("Why?"), "Why?")[0], ModelCall()) for _ in range(count)]
 
-    def write_together(self, answers: Sequence[tuple[Turn, LiveTurn]], text: str) -> None:
+    def write_together(self, answers: Sequence[LiveTurn], text: str) -> None:
         """Write to some answers while a commit is under way."""
         self.log.may_commit.clear()
         self.log.commits.clear()
-        ((turn, live),) = self.begin()
-        self.writer.write(turn, live, "busy")
+        (live,) = self.begin()
+        self.writer.write(live, "busy")
         until(lambda: self.log.commits)
-        for turn, live in answers:
-            self.writer.write(turn, live, text)
+        for live in answers:
+            self.writer.write(live, text)
         self.log.may_commit.set()
 
-    def texts(self, turn: Turn, live: LiveTurn) -> tuple[str, str]:
+    def texts(self, live: LiveTurn) -> tuple[str, str]:
         """Return what was shown of an answer, and what is kept."""
-        return live.text(), self.turns.get(turn.id).answer
+        return live.text(), self.turns.get(live.turn.id).answer
 
 
 @pytest.fixture
@@ -79,61 +79,61 @@ def answers(database: Database, monkeypatch: pytest.MonkeyPatch) -> Answers:
 def test_a_round_of_many_streams_is_one_commit(answers: Answers, count: int) -> None:
     running = answers.begin(count)
     answers.write_together(running, "So it is.")
-    for turn, live in running:
+    for live in running:
         answers.writer.flush(live)
-        assert answers.texts(turn, live) == ("So it is.", "So it is.")
+        assert answers.texts(live) == ("So it is.", "So it is.")
     assert answers.log.commits == [["busy"], ["So it is."] * count]
 
 
 def test_nothing_is_shown_that_is_not_committed(answers: Answers) -> None:
-    ((turn, live),) = answers.begin()
+    (live,) = answers.begin()
     answers.log.may_commit.clear()
-    answers.writer.write(turn, live, "So")
+    answers.writer.write(live, "So")
     until(lambda: answers.log.commits)
-    assert answers.texts(turn, live) == ("", "")
+    assert answers.texts(live) == ("", "")
     answers.log.may_commit.set()
     answers.writer.flush(live)
-    assert answers.texts(turn, live) == ("So", "So")
+    assert answers.texts(live) == ("So", "So")
 
 
 def test_text_that_comes_while_a_commit_is_under_way_is_one_piece(answers: Answers) -> None:
-    ((turn, live),) = answers.begin()
-    answers.write_together([(turn, live)] * 3, "a ")
+    (live,) = answers.begin()
+    answers.write_together([live] * 3, "a ")
     answers.writer.flush(live)
     assert answers.log.commits == [["busy"], ["a a a "]]
-    assert answers.texts(turn, live) == ("a a a ", "a a a ")
+    assert answers.texts(live) == ("a a a ", "a a a ")
 
 
 @both_engines
 def test_an_answer_that_is_not_ours_any_more_ends_alone(answers: Answers) -> None:
     running = answers.begin(3)
-    (lost, lost_live), *others = running
+    lost, *others = running
     with answers.database.write() as connection:
-        connection.execute(update(turns).where(turns.c.id == lost.id).values(owner="elsewhere"))
+        connection.execute(update(turns).where(turns.c.id == lost.turn.id).values(owner="elsewhere"))
     answers.write_together(running, "So it is.")
     with pytest.raises(AnswerTakenOver):
-        answers.writer.flush(lost_live)
+        answers.writer.flush(lost)
     with pytest.raises(AnswerTakenOver):
-        answers.writer.write(lost, lost_live, " Or not.")
-    assert answers.texts(lost, lost_live) == ("", "")
-    for turn, live in others:
+        answers.writer.write(lost, " Or not.")
+    assert answers.texts(lost) == ("", "")
+    for live in others:
         answers.writer.flush(live)
-        assert answers.texts(turn, live) == ("So it is.", "So it is.")
+        assert answers.texts(live) == ("So it is.", "So it is.")
 
 
 def test_a_commit_that_fails_is_tried_again(answers: Answers) -> None:
     running = answers.begin(3)
     answers.log.failures = [StorageFailed("The disk is full.")] * 2
     answers.write_together(running, "So it is.")
-    for turn, live in running:
+    for live in running:
         answers.writer.flush(live)
-        assert answers.texts(turn, live) == ("So it is.", "So it is.")
+        assert answers.texts(live) == ("So it is.", "So it is.")
 
 
 def test_who_is_stopped_while_nothing_can_be_committed_waits_no_longer(answers: Answers) -> None:
-    ((turn, live),) = answers.begin()
+    (live,) = answers.begin()
     answers.log.failures = [StorageFailed("The disk is full.")] * 100_000
-    answers.writer.write(turn, live, "So")
+    answers.writer.write(live, "So")
     live.call.stop()
     began = time.monotonic()
     with pytest.raises(StorageFailed):
@@ -147,21 +147,21 @@ def test_a_commit_that_cannot_succeed_is_told_to_its_answers_and_nothing_of_it_i
     answers: Answers, error: Exception
 ) -> None:
     running = answers.begin(3)
-    for turn, live in running:
-        answers.writer.write(turn, live, "So")
+    for live in running:
+        answers.writer.write(live, "So")
         answers.writer.flush(live)
     answers.log.failures = [error]
-    for turn, live in running:
-        answers.writer.write(turn, live, " it is.")
+    for live in running:
+        answers.writer.write(live, " it is.")
     failed = 0
-    for _, live in running:
+    for live in running:
         try:
             answers.writer.flush(live)
         except AssistantError:
             failed += 1
             assert live.text() == "So"
     assert failed >= 1
-    ((turn, live),) = answers.begin()
-    answers.writer.write(turn, live, "So it is.")
+    (live,) = answers.begin()
+    answers.writer.write(live, "So it is.")
     answers.writer.flush(live)
-    assert answers.texts(turn, live) == ("So it is.", "So it is.")
+    assert answers.texts(live) == ("So it is.", "So it is.")

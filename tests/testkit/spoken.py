@@ -20,7 +20,7 @@ SPEAKING = (
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     *("accounts/setup", "accounts/single_sign_on"),
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
-    *("answering/runner", "answering/search", "answering/writer"),
+    *("answering/answer", "answering/search", "answering/writer"),
     *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
     *(
         "conversations/extract",

@@ -24,7 +24,7 @@ ANSWERS = "rag_assistant.storage.conversations.answer_log:AnswerLog"
 STEPS_OF_A_TURN = (
     f"{TURNS}.accept:before:1",
     f"{TURNS}.accept:after:1",
-    "rag_assistant.answering.runner:Runner.answer:before:1",
+    "rag_assistant.answering.assistant:answer:before:1",
     f"{TURNS}.keep_receipt:before:1",
     f"{TURNS}.keep_receipt:after:1",
     f"{ANSWERS}.append_all:before:1",
@@ -32,8 +32,8 @@ STEPS_OF_A_TURN = (
     f"{ANSWERS}.append_all:after:5",
     f"{TURNS}.finish:before:1",
     f"{TURNS}.finish:after:1",
-    "rag_assistant.answering.stream:LiveTurn.finish:before:1",
-    "rag_assistant.answering.stream:LiveTurn.finish:after:1",
+    "rag_assistant.answering.live:LiveTurn.finish:before:1",
+    "rag_assistant.answering.live:LiveTurn.finish:after:1",
 )
 
 READING = "rag_assistant.documents.reading"

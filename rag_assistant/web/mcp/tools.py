@@ -19,7 +19,7 @@ from rag_assistant.answering.tool_arguments import (
     read_arguments,
     schema_of,
 )
-from rag_assistant.answering.tools import said_yes
+from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question
@@ -131,7 +131,7 @@ class AssistantTools:
 
     def _refuse_confirmation(self, arguments: Ask) -> None:
         """Refuse a yes to what a person was asked: the other program may have no person. Raises ToolFailed."""
-        if arguments.conversation_id is not None and said_yes(arguments.question) is not None:
+        if arguments.conversation_id is not None and is_confirmation(arguments.question) is not None:
             last = self._services.turns.page(arguments.conversation_id, 1)
             if last and last[0].waiting is not None:
                 raise ToolFailed(f"Turn {last[0].number} asks a person, who can answer on the page or over the API.")

@@ -89,7 +89,7 @@ def _begin(asked: Asked) -> _Answering:
             events, own_id, stop = assistant.follow(turn.id), str(turn.id), None
         else:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
-            live = assistant.ask_unkept(asked.question, asked.sent.history)
+            live = assistant.ask_stateless(asked.question, asked.sent.history)
             events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.stop
         known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
 

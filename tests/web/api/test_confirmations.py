@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.answering.runner import Runner
-from rag_assistant.answering.stream import LiveTurn
+from rag_assistant.answering.answer import answer
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.services import Services
@@ -91,9 +91,9 @@ def test_a_yes_that_is_stopped_deletes_nothing(client: FlaskClient, stub: StubMo
     question = Question("yes", asked["conversation_id"], confirms_turn=asked["turn_id"])
     turn, conversation = services.turns.accept(question, "A title")
     assert conversation is not None
-    live = LiveTurn(ModelCall())
+    live = LiveTurn(turn, ModelCall())
     live.call.stop()
-    assert Runner(turn, live, services.assistant._deps).answer(conversation).status == "stopped"
+    assert answer(live, conversation, services.assistant._deps).status == "stopped"
     assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 200]
 
 

@@ -8,7 +8,6 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.answering.runner import Runner
 from rag_assistant.records import Question
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
@@ -186,7 +185,7 @@ def test_more_questions_than_the_server_carries_are_refused_with_patience(
     assert (response.status_code, response.json["error"]["type"]) == (503, "Overloaded")
     assert int(response.headers["Retry-After"]) >= 1
     tried = []
-    monkeypatch.setattr(Runner, "refuse_undecided", lambda *_: tried.append(1))
+    monkeypatch.setattr("rag_assistant.answering.assistant.refuse_undecided", lambda *_: tried.append(1))
     idle = client.post("/api/conversations").json["conversation_id"]
     undecided = {"question": "One more?", "conversation_id": idle, "on_overflow": "ask"}
     assert (client.post("/api/query", json=undecided).status_code, tried) == (503, [])

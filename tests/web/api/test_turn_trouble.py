@@ -1,17 +1,17 @@
 """What goes wrong around a turn: silent endpoints, busy databases, broken texts. The conversation goes on."""
 
 import threading
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.live import LiveTurn, LiveTurns
 from rag_assistant.answering.request import FEWER_PASSAGES
-from rag_assistant.answering.stream import LiveTurn, LiveTurns
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.records import Question
+from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import Overloaded, StorageDamaged, StorageFailed
 from rag_assistant.services import Services
 from rag_assistant.storage.conversations.answer_log import AnswerLog
@@ -136,7 +136,7 @@ def test_who_follows_a_turn_whose_thread_does_not_start_is_told(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(Overloaded):
         services.assistant.ask(Question("Why?"))
-    monkeypatch.setattr("rag_assistant.answering.stream.HEARTBEAT_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr("rag_assistant.answering.live.HEARTBEAT_INTERVAL_SECONDS", 0.01)
     assert [event.name for event in followed[0] if event is not None][-1] == "error"
 
 
@@ -258,7 +258,8 @@ def test_an_answer_that_would_fill_the_model_leaves_room_for_the_question(
 
 def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
     turns = LiveTurns(1)
-    old, new = LiveTurn(ModelCall()), LiveTurn(ModelCall())
+    turn = Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC))
+    old, new = LiveTurn(turn, ModelCall()), LiveTurn(turn, ModelCall())
     turns.reserve()
     turns.enter(1, old)
     turns.enter(1, new)

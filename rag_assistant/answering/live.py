@@ -7,10 +7,14 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from rag_assistant.answering.turn_events import state_event
 from rag_assistant.records import Event
 
 if TYPE_CHECKING:
     from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.records import Turn
     from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
@@ -20,10 +24,12 @@ LAST_EVENTS = ("end", "error")
 class LiveTurn:
     """Hands what was committed to everyone who follows. Every follower sees the same text in the same order.
 
+    ``turn`` is the turn as far as it is known, ``call`` what ends its requests to a model, from any thread.
     ``failure`` is why text could not be committed: no more of it is.
     """
 
-    def __init__(self, call: ModelCall) -> None:
+    def __init__(self, turn: Turn, call: ModelCall) -> None:
+        self.turn = turn
         self.call = call
         self._changed = threading.Condition()
         self._state: Event | None = None
@@ -37,8 +43,14 @@ class LiveTurn:
         self.first_text_seconds: float | None = None
         self.ended = threading.Event()
 
-    def tell_state(self, state: Event) -> None:
+    def note(self, sentence: str) -> None:
+        """Put a sentence about how the answer came about beside it, once."""
+        if sentence not in self.turn.notes:
+            self.turn = replace(self.turn, notes=(*self.turn.notes, sentence))
+
+    def tell(self, what: str, sentence: str) -> None:
         """Show what is awaited before the answer begins."""
+        state = state_event(self.turn, what, sentence)
         with self._changed:
             self._state = state
             self._show(state)
@@ -153,8 +165,8 @@ class LiveTurns:
             self._reserved += 1
             return True
 
-    def give_back(self) -> None:
-        """Return a place that was not used."""
+    def release(self) -> None:
+        """Release a place that was not used."""
         with self._lock:
             self._reserved -= 1
 

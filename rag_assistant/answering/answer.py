@@ -1,0 +1,406 @@
+"""The way of one question, from the stored turn to the stored answer. ``answer`` is the recipe.
+
+A draft goes down it as a frozen value; ``live.turn`` is the turn as far as it is known, which is what people see.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
+from rag_assistant.answering.recall import with_recall
+from rag_assistant.answering.receipt import log_what_was_left_out
+from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request
+from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
+from rag_assistant.answering.turn_events import start_event, step_events
+from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
+from rag_assistant.conversations.window import load_window, rules_for
+from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.llm.client import Part, Retrying
+from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
+from rag_assistant.llm.tool_calls import may_be_calls
+from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.records.errors import (
+    AssistantError,
+    ContextTooLong,
+    ModelError,
+    ModelFailed,
+    QuestionDoesNotFit,
+    ToolsRefused,
+)
+from rag_assistant.runtime.telemetry.steps import measured
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.live import LiveTurn
+    from rag_assistant.answering.overflow import OverflowHandling
+    from rag_assistant.answering.search import DocumentSearch
+    from rag_assistant.answering.tools import Tools
+    from rag_assistant.answering.writer import AnswerWriter
+    from rag_assistant.conversations.viewed_history import ViewedHistory
+    from rag_assistant.llm.models import LanguageModels
+    from rag_assistant.records import Conversation, Turn
+    from rag_assistant.runtime.telemetry.observer import Observer
+    from rag_assistant.settings.schema import Settings
+    from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.turns import TurnStore
+
+log = logging.getLogger(__name__)
+
+# How many rounds of tool calls a model may make for one answer.
+MAX_TOOL_ITERATIONS = 8
+# How much of a request that was refused as too long is sent again, at most.
+SHARE_OF_REFUSED = 0.8
+WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
+NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
+EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
+ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
+NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
+
+
+class Dependencies(Struct, frozen=True):
+    """What an answer needs of the other rooms; ``stateless`` is the writer of those of which nothing is stored."""
+
+    conversations: ConversationManager
+    turns: TurnStore
+    history: ViewedHistory
+    search: DocumentSearch
+    overflow: OverflowHandling
+    tools: Tools
+    models: LanguageModels
+    writer: AnswerWriter
+    stateless: AnswerWriter
+    observer: Observer
+    settings: Callable[[], Settings]
+
+
+def answer(
+    live: LiveTurn, conversation: Conversation, deps: Dependencies, *, quotes: bool = False, found: Found | None = None
+) -> Turn:
+    """Answer a turn in its conversation, as that was when the turn was accepted, and return it as it was kept.
+
+    ``quotes``: with quotes, whatever model is connected. ``found``: the documents were searched for it already.
+    """
+    settings = settings_for(deps.settings(), live.turn.options)
+    try:
+        try:
+            _answer(live, conversation, deps, settings, quotes, found)
+        except ModelError as error:
+            begun = live.length or live.turn.iterations
+            if quotes or begun or settings.when_model_fails != "quote":
+                raise
+            live.note(note_of_failure(error))
+            _answer(live, conversation, deps, settings, quotes=True)
+    except AssistantError as error:
+        return deps.writer.fail(live, error)
+    except Exception:
+        log.exception("Turn %s failed", live.turn.id)
+        unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
+        return deps.writer.fail(live, unexpected)
+    return deps.writer.finish(live, "completed")
+
+
+def _answer(
+    live: LiveTurn,
+    conversation: Conversation,
+    deps: Dependencies,
+    settings: Settings,
+    quotes: bool,
+    found: Found | None = None,
+) -> None:
+    if live.turn.confirms_turn is not None:
+        return say(live, deps, reply_to_confirmation(live, deps))
+    draft = prepare(live, conversation, deps, settings, quotes, found)
+    if draft.profile.endpoint.quotes and (text := _instead_of_quotes(draft, live, deps, settings)) is not None:
+        return say(live, deps, text)
+    if draft.window.rules.on_overflow not in ("trim", "ask"):
+        draft = deps.overflow.make_room(build(draft, live, deps, settings), live, settings)
+    sent: list[dict[str, Any]] = []
+    refused: ContextTooLong | None = None
+    rounds = 0
+    while True:
+        may_call = bool(draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
+        try:
+            built = build(draft, live, deps, settings)
+        except QuestionDoesNotFit as error:
+            raise refused or error from error
+        draft, request = built.draft, built.as_request(may_call)
+        sent.append(request.as_body(draft.profile.endpoint.model))
+        announce(live, built, sent, deps)
+        searched = search_instead(draft, live, deps, settings) if may_call else None
+        try:
+            text, held, calls = stream(live, built, request, deps, quotes, is_held=searched is not None)
+        except ContextTooLong as error:
+            if refused is not None:
+                raise
+            refused = error
+            draft = shortened(draft, request, error, live, deps, settings)
+            continue
+        except ToolsRefused:
+            if draft.iterations:  # It took them before.
+                raise
+            live.note(WITHOUT_TOOLS)
+            draft = replace(draft, profile=profile_of(draft.profile.endpoint, live, deps, settings, uses_tools=False))
+            draft = search_documents(draft, live, deps, settings)
+            continue
+        if searched is not None and held.strip() and not calls:
+            deps.models.tool_habits.learn_unused(draft.profile.endpoint)
+            live.note(NO_TOOL_CALLED)
+            draft = searched
+            continue
+        if held:
+            deps.writer.write(live, _gap(live) + held if not text else held)
+        deps.writer.flush(live)
+        if not calls or not may_call:
+            if not (text + held).strip():  # What it said before a call is no answer.
+                thought = live.call.replies and live.call.replies[-1].thought
+                empty = ONLY_THOUGHTS if thought else EMPTY_ANSWER
+                raise ModelFailed(NO_ANSWER.format(rounds) if calls and rounds else empty)
+            return None
+        rounds += 1
+        draft = call_tools(draft, text + held, calls, live, deps)
+        if live.turn.waiting is not None:
+            return None
+
+
+def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependencies) -> Found:
+    """Refuse a question that would leave out turns which nobody has agreed to leave out; else return what was found.
+
+    Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
+    """
+    settings = settings_for(deps.settings(), live.turn.options)
+    draft = prepare(live, conversation, deps, settings, is_trial=True)
+    deps.overflow.refuse_undecided(build(draft, live, deps, settings), live.turn.number, settings)
+    return draft.found
+
+
+# --- prepare: who answers, by which rules, with which window and which passages
+
+
+def prepare(
+    live: LiveTurn,
+    conversation: Conversation,
+    deps: Dependencies,
+    settings: Settings,
+    quotes: bool = False,
+    found: Found | None = None,
+    *,
+    is_trial: bool = False,
+) -> Draft:
+    """Return what the first request of an answer is made of. For a trial no model is asked and none is needed."""
+    if deps.models.connected and not quotes:
+        live.tell("preparing", "Waiting for the model.")
+    endpoint = QUOTES_ENDPOINT if quotes else _endpoint(live, deps, is_trial)
+    profile = profile_of(endpoint, live, deps, settings)
+    rules = rules_for(conversation, settings, live.turn)
+    window = load_window(deps.history, conversation, live.turn.number, rules, settings)
+    live.turn = replace(live.turn, model=endpoint.model)
+    draft = Draft(live.turn.question, window, profile, pictures=deps.history.pictures(live.turn))
+    if profile.tools:
+        return draft
+    if settings.retrieval_mode == "agent" and not endpoint.quotes:
+        live.note(WITHOUT_TOOLS)
+    return search_documents(draft, live, deps, settings, found, may_rewrite=not is_trial)
+
+
+def profile_of(
+    endpoint: Endpoint, live: LiveTurn, deps: Dependencies, settings: Settings, *, uses_tools: bool = True
+) -> ModelProfile:
+    """Return how requests of a turn are put to an endpoint."""
+    endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
+    ratio, tools = deps.models.calibration.ratio(endpoint), deps.tools.schemas
+    return profile_for(endpoint, settings, ratio, tools, live.turn.options.instructions)
+
+
+def _endpoint(live: LiveTurn, deps: Dependencies, is_trial: bool) -> Endpoint:
+    try:
+        return deps.models.endpoint(live.call)
+    except ModelError:
+        if not is_trial:
+            raise
+        return deps.models.known_endpoint()  # One that is down is no reason to lose a question: its answer tells that.
+
+
+def search_documents(
+    draft: Draft,
+    live: LiveTurn,
+    deps: Dependencies,
+    settings: Settings,
+    found: Found | None = None,
+    *,
+    may_rewrite: bool = True,
+) -> Draft:
+    """Return the draft with what the documents have about its question."""
+    found = deps.search.find(draft, live, settings, found, may_rewrite=may_rewrite)
+    draft = replace(draft, found=found)
+    live.turn = shown_with(live.turn, draft)
+    return draft
+
+
+def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft | None:
+    """Return the draft with passages in the place of tools, for a model that may not look them up by itself.
+
+    ``None`` for one that has called a tool before, and where the documents have nothing.
+    """
+    endpoint = draft.profile.endpoint
+    if draft.iterations or deps.models.tool_habits.has_called(endpoint):
+        return None
+    draft = replace(draft, profile=profile_of(endpoint, live, deps, settings, uses_tools=False))
+    found = deps.search.find(draft, live, settings, may_rewrite=False)
+    return replace(draft, found=found) if found.sources else None
+
+
+def _instead_of_quotes(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> str | None:
+    # What was said before is only looked for where the documents have nothing.
+    return instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
+
+
+# --- build: from the draft to a request that fits
+
+
+@measured("fit")
+def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> BuiltRequest:
+    """Return the request of a draft, with what of earlier turns comes back for the question."""
+    # How the model counts may have been learnt from the request before.
+    ratio = deps.models.calibration.ratio(draft.profile.endpoint)
+    draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
+    if draft.iterations:
+        return build_request(draft)
+    built = build_request(replace(draft, related=(), recalled=(), evidence=()))
+    return with_recall(built, live.turn, deps.history, deps.search, settings)
+
+
+def shown_with(turn: Turn, draft: Draft) -> Turn:
+    """Return a turn with the passages of a draft as its sources; where tools find them, it has its own."""
+    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.search)
+
+
+def shortened(
+    draft: Draft, request: ModelRequest, error: ContextTooLong, live: LiveTurn, deps: Dependencies, settings: Settings
+) -> Draft:
+    """Learn what the endpoint takes, and return the draft so that its request is fitted into less."""
+    estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
+    deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
+    known = deps.models.endpoint(live.call)
+    profile = profile_of(known, live, deps, settings, uses_tools=bool(draft.profile.tools))
+    log.info("Turn %s: %s It is fitted again.", live.turn.id, error)
+    # Whatever is known now, what was refused is not sent again.
+    cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
+    return replace(draft, profile=profile, token_cap=cap)
+
+
+# --- send: the receipt first, then the text as it comes
+
+
+def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:
+    """Keep the receipt of what is about to be sent; tell everyone who follows."""
+    window = built.draft.window
+    for sentence in built.notes:
+        live.note(sentence)
+    live.turn = replace(shown_with(live.turn, built.draft), history=built.figures)
+    deps.writer.keep_receipt(live.turn, built, sent)
+    log_what_was_left_out(live.turn.id, built)
+    live.begin(start_event(live.turn))
+    trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
+    if trimming and live.turn.on_overflow == window.rules.on_overflow != "ask":
+        deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
+
+
+def stream(
+    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool, *, is_held: bool
+) -> tuple[str, str, ToolCalls]:
+    """Send a request and show its text as it comes. Return what was shown, what was held back, and the tools called.
+
+    Text is held back where ``is_held``, or as long as it may become a call.
+    """
+    endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
+    shown, held, reply = "", "", ModelReply()
+    try:
+        with closing(_parts(live, built, request, deps, quotes)) as parts:
+            for part in parts:
+                if isinstance(part, Retrying):
+                    live.tell("waiting", part.why)
+                elif isinstance(part, ModelReply):
+                    reply = part
+                else:
+                    held += part
+                    if shown or not (is_held or (may_call and may_be_calls(held))):
+                        deps.writer.write(live, held if shown else _gap(live) + held)
+                        shown, held = shown + held, ""
+    except AssistantError:
+        if held:
+            deps.writer.write(live, held if shown else _gap(live) + held)
+        raise
+    counted = (reply.usage or {}).get("prompt_tokens")
+    if isinstance(counted, int):
+        deps.models.calibration.learn(endpoint, estimated_tokens(request), counted)
+    written = () if reply.tool_calls else deps.tools.written_out(held)
+    if reply.tool_calls or written:
+        deps.models.tool_habits.learn_call(endpoint)
+    is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
+    return shown, "" if is_call else held, reply.tool_calls or written
+
+
+def _parts(
+    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool
+) -> Generator[Part]:
+    """Yield what comes of a request: of a model, or of the documents."""
+    endpoint = built.draft.profile.endpoint
+    if endpoint.quotes:
+        yield from deps.search.quoted(built.draft, live.call, model_failed=quotes)
+    else:
+        yield from deps.models.stream(endpoint, request, live.call)
+
+
+def _gap(live: LiveTurn) -> str:
+    """Return what stands between what was said before a tool was called and what is said now."""
+    return "\n\n" if live.length else ""
+
+
+def say(live: LiveTurn, deps: Dependencies, text: str) -> None:
+    """Answer with a text of ours: no model is asked, and nothing of what was found is used."""
+    live.turn = replace(live.turn, model=None, sources=())
+    live.begin(start_event(live.turn))
+    deps.writer.write(live, text)
+    deps.writer.flush(live)
+
+
+# --- tools
+
+
+def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies) -> Draft:
+    """Run what the model calls after saying ``text``, keep the iteration, show it, and return the draft with it.
+
+    What needs a person's word makes the turn wait.
+    """
+    names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
+    live.tell("calling", f"Calling {names}.")
+    results = deps.tools.run_all(calls, live.turn.scope)
+    live.call.refuse_stopped()
+    turn, messages = with_results(live.turn, text, calls, results)
+    deps.writer.keep_iteration(turn, messages)
+    steps_before = len(turn.steps)
+    live.turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
+    for step in step_events(turn, turn.steps[steps_before:]):
+        live.add_step(step)
+    asks = next((result.asks for result in results if result.asks is not None), None)
+    if asks is not None:
+        deps.writer.write(live, _gap(live) + asks)
+        deps.writer.flush(live)
+    return replace(draft, iterations=(*draft.iterations, *messages))
+
+
+def reply_to_confirmation(live: LiveTurn, deps: Dependencies) -> str:
+    """Do, or leave, what an earlier turn asked a person about, and say so; no model is needed for that."""
+    live.call.refuse_stopped()
+    asking = deps.turns.get(live.turn.confirms_turn or 0)
+    if asking.waiting is None:
+        return "You already answered that, so nothing was done."
+    if is_confirmation(live.turn.question):
+        return deps.tools.execute_pending(asking.waiting)
+    return "Nothing was deleted." if asking.waiting["tool"] == DELETES else "Nothing was done."
