@@ -87,15 +87,17 @@ def answer(
     ``quotes``: with quotes, whatever model is connected. ``found``: the documents were searched for it already.
     """
     settings = settings_for(deps.settings(), live.turn.options)
+    sent: list[dict[str, Any]] = []
     try:
         try:
-            _answer(live, conversation, deps, settings, quotes, found)
+            _answer(live, conversation, deps, settings, sent, quotes, found)
         except ModelError as error:
+            deps.writer.flush(live)
             begun = live.length or live.turn.iterations
             if quotes or begun or settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
-            _answer(live, conversation, deps, settings, quotes=True)
+            _answer(live, conversation, deps, settings, sent, quotes=True)
     except AssistantError as error:
         return deps.writer.fail(live, error)
     except Exception:
@@ -110,6 +112,7 @@ def _answer(
     conversation: Conversation,
     deps: Dependencies,
     settings: Settings,
+    sent: list[dict[str, Any]],
     quotes: bool,
     found: Found | None = None,
 ) -> None:
@@ -120,7 +123,6 @@ def _answer(
         return say(live, deps, text)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = deps.overflow.make_room(build(draft, live, deps, settings), live, settings)
-    sent: list[dict[str, Any]] = []
     refused: ContextTooLong | None = None
     rounds = 0
     while True:
