@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import orjson
 from sqlalchemy import (
     URL,
     Connection,
@@ -261,8 +260,8 @@ def set_values(connection: Connection, table: Table, row_id: int, values: Mappin
 def as_json(value: Any) -> str:
     """Return a value for a JSON column: without blanks, and text as it is, where that can be."""
     try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # Half a character, such as an emoji that a model's stream was cut in.
+        return msgspec.json.encode(value).decode()
+    except (UnicodeEncodeError, OverflowError):  # Half a character, such as a cut emoji, or a number past 64 bits.
         return json.dumps(value, separators=(",", ":"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import orjson
+import msgspec
 from sqlalchemy import ARRAY, BigInteger, ColumnElement, Dialect, String, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -26,7 +26,7 @@ class IdList(TypeDecorator[Collection[Any]]):
     def process_bind_param(self, value: Collection[Any] | None, dialect: Dialect) -> Any:
         """Return the values as the database takes them."""
         values = list(value or ())
-        return orjson.dumps(values).decode() if dialect.name == "sqlite" else values
+        return msgspec.json.encode(values).decode() if dialect.name == "sqlite" else values
 
 
 class TextList(IdList):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
+import msgspec
 from sqlalchemy import (
     Column,
     Connection,
@@ -198,7 +198,7 @@ def keep_vectors(connection: Connection, embedder: str, rows: Sequence[tuple[int
 
 def as_text(vector: bytes) -> str:
     """Return a vector of float32 as pgvector reads it."""
-    return orjson.dumps(memoryview(vector).cast("f").tolist()).decode()
+    return msgspec.json.encode(memoryview(vector).cast("f").tolist()).decode()
 
 
 def quoted(value: str) -> str:

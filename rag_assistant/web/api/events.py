@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import orjson
+import msgspec
 from flask import Response
 
 from rag_assistant.records import Event
@@ -91,7 +91,7 @@ def frame(event: Event | None) -> bytes:
 
 def _named(name: str, event: Event) -> bytes:
     position = "" if event.position is None else f"id: {event.position}\n"
-    return f"event: {name}\n{position}data: ".encode() + orjson.dumps(event.data) + b"\n\n"
+    return f"event: {name}\n{position}data: ".encode() + msgspec.json.encode(event.data) + b"\n\n"
 
 
 def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:

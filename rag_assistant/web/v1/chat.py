@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from rag_assistant.records import Event
 from rag_assistant.web.api.events import HEARTBEAT
@@ -81,4 +81,4 @@ def _chunk(about: About, delta: dict[str, Any], finish_reason: str | None, more:
 
 
 def _data(data: Mapping[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(data) + b"\n\n"
+    return b"data: " + msgspec.json.encode(data) + b"\n\n"

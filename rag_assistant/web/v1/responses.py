@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import orjson
+import msgspec
 from msgspec import Struct
 
 from rag_assistant.records import Event, Message
@@ -85,7 +85,8 @@ def frames(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iter
             yield HEARTBEAT
             continue
         name = event["type"]
-        yield b"event: " + name.encode() + b"\ndata: " + orjson.dumps(event | {"sequence_number": numbered}) + b"\n\n"
+        data = msgspec.json.encode(event | {"sequence_number": numbered})
+        yield b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
         numbered += 1
     yield DONE
 
