@@ -175,6 +175,12 @@ def test_an_xlsx_keeps_sheets_rows_and_comments(tmp_path: Path) -> None:
     assert (extracted.media_type, extracted.markdown) == (kinds.XLSX, True)
 
 
+def test_a_date_of_a_workbook_is_a_date_and_a_time_a_time(tmp_path: Path) -> None:
+    row = ("2025-01-14 00:00:00", "1899-12-31 13:30:00", "2025-01-14 13:30:00")
+    text = read(tmp_path, an_xlsx(a_sheet(("day", "time", "both"), row))).text
+    assert "| 2025-01-14 | 13:30:00 | 2025-01-14 13:30:00 |" in text
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [

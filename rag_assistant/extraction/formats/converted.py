@@ -27,6 +27,9 @@ FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
 NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
+# A date of a workbook comes with midnight, and a time with the day on which its calendar begins.
+MIDNIGHT = re.compile(r"(?<=\| )(\d{4}-\d\d-\d\d) 00:00:00(?= \|)")
+DAY_ZERO = re.compile(r"(?<=\| )(?:1899-12-3[01]|1904-01-01) (\d\d:\d\d:\d\d)(?= \|)")
 # The star says that old programs may skip it; what stands in a character style is text all the same.
 STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
 # What a link of an RTF file leads to; what it shows stands behind it.
@@ -45,6 +48,8 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
     text = with_plain_tables(PICTURE.sub(lambda found: found[1] or found[2] or "", text))
     if title and not re.search(r"^# ", text, re.M):
         text = f"# {title}\n\n{text}"
+    if media_type in (XLSX, XLS, ODS):
+        text = DAY_ZERO.sub(r"\1", MIDNIGHT.sub(r"\1", text))
     if media_type in (XLS, ODS) and not cells_of(text):
         raise ExtractionFailed(NO_CELLS)
     warning = "Not all parts of this file could be read." if result.processing_warnings else None
