@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.receipt import log_what_was_left_out
-from rag_assistant.answering.request import BuiltRequest, Draft, Found, build_request
+from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
 from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
 from rag_assistant.answering.turn_events import start_event, step_events
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
@@ -80,7 +80,12 @@ class Dependencies(Struct, frozen=True):
 
 
 def answer(
-    live: LiveTurn, conversation: Conversation, deps: Dependencies, *, quotes: bool = False, found: Found | None = None
+    live: LiveTurn,
+    conversation: Conversation,
+    deps: Dependencies,
+    *,
+    quotes: bool = False,
+    found: SearchResult | None = None,
 ) -> Turn:
     """Answer a turn in its conversation, as that was when the turn was accepted, and return it as it was kept.
 
@@ -114,7 +119,7 @@ def _answer(
     settings: Settings,
     sent: list[dict[str, Any]],
     quotes: bool,
-    found: Found | None = None,
+    found: SearchResult | None = None,
 ) -> None:
     if live.turn.confirms_turn is not None:
         return say(live, deps, reply_to_confirmation(live, deps))
@@ -170,7 +175,7 @@ def _answer(
             return None
 
 
-def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependencies) -> Found:
+def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependencies) -> SearchResult:
     """Refuse a question that would leave out turns which nobody has agreed to leave out; else return what was found.
 
     Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
@@ -190,7 +195,7 @@ def prepare(
     deps: Dependencies,
     settings: Settings,
     quotes: bool = False,
-    found: Found | None = None,
+    found: SearchResult | None = None,
     *,
     is_trial: bool = False,
 ) -> Draft:
@@ -233,7 +238,7 @@ def search_documents(
     live: LiveTurn,
     deps: Dependencies,
     settings: Settings,
-    found: Found | None = None,
+    found: SearchResult | None = None,
     *,
     may_rewrite: bool = True,
 ) -> Draft:

@@ -36,7 +36,7 @@ from rag_assistant.runtime.telemetry.steps import Step, step, watcher
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.answering.request import Found
+    from rag_assistant.answering.request import SearchResult
     from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.runtime.telemetry.metrics import Metrics
     from rag_assistant.runtime.telemetry.observer import Observer
@@ -90,9 +90,9 @@ class Assistant:
         DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, NothingWaits,
         OverflowDecisionNeeded, Overloaded, StorageFailed.
         """
-        known = self._turns.known(question)
-        if known is not None:
-            return known
+        earlier = self._turns.known(question)
+        if earlier is not None:
+            return earlier
         self._check(question)
         question = self._with_what_it_confirms(question)
         return self._begin(partial(self._turns.accept, question, title_for(question.text)), question)
@@ -263,7 +263,7 @@ class Assistant:
                 return replace(question, confirms_turn=last[0].id)
         return question
 
-    def _refuse_undecided(self, question: Question) -> Found | None:
+    def _refuse_undecided(self, question: Question) -> SearchResult | None:
         """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
 
         Return what the documents have about it, if they were searched. Raises OverflowDecisionNeeded,
@@ -339,7 +339,7 @@ class Assistant:
         deps: Dependencies,
         *,
         quotes: bool = False,
-        found: Found | None = None,
+        found: SearchResult | None = None,
     ) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
 

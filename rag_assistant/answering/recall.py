@@ -55,8 +55,8 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
     words, most = query_words(draft.question), max(_limit(built, limit), MAX_RELATED)
-    found = history.related(draft.window.conversation, words, turn.number, seen, most)
-    return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in found)
+    related = history.related(draft.window.conversation, words, turn.number, seen, most)
+    return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in related)
 
 
 def _cited(

@@ -28,7 +28,7 @@ NOT_RERANKED = "The reranking model does not work, so the passages stand in the 
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 
-class Found(Struct, frozen=True):
+class SearchResult(Struct, frozen=True):
     """What the search of a question gave.
 
     ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
@@ -65,7 +65,7 @@ class Draft(Struct, frozen=True):
     question: str
     window: Window
     profile: ModelProfile
-    found: Found = Found()
+    found: SearchResult = SearchResult()
     related: tuple[RelatedTurn, ...] = ()
     recalled: tuple[RelatedTurn, ...] = ()
     evidence: tuple[Source, ...] = ()

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
 from rag_assistant.answering.quoting import needs_model, quoted_answer
-from rag_assistant.answering.request import Found
+from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import EXCHANGES, Exchange, exchanges_of
@@ -46,8 +46,14 @@ class DocumentSearch(Struct, frozen=True):
 
     @measured("search")
     def find(
-        self, draft: Draft, live: LiveTurn, settings: Settings, found: Found | None = None, *, may_rewrite: bool = True
-    ) -> Found:
+        self,
+        draft: Draft,
+        live: LiveTurn,
+        settings: Settings,
+        found: SearchResult | None = None,
+        *,
+        may_rewrite: bool = True,
+    ) -> SearchResult:
         """Return what the documents have about the question of a turn; without passages to send they are not searched.
 
         ``found`` is what they had when the question was looked at before it was accepted: they are searched again only
@@ -56,7 +62,7 @@ class DocumentSearch(Struct, frozen=True):
         turn, window, profile = live.turn, draft.window, draft.profile
         quotes = profile.endpoint.quotes
         if not profile.passages or (quotes and needs_model(turn.question)):
-            return Found()
+            return SearchResult()
         is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes
         if found is not None and not (is_rewritten and found.query.leaning >= MIN_LEANING_TO_REWRITE):
             return found
@@ -78,13 +84,13 @@ class DocumentSearch(Struct, frozen=True):
         # A rewritten query may find nothing where the words do.
         passages = passages or self.retriever.search(query, limit, turn.scope, budget)
         if not passages and self.documents.find("", turn.scope, 1)[1] == 0:
-            return Found(rewrite=rewrite.record)  # There is nothing that could have been found.
+            return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
         # What a filter leaves says what a question is about.
         unclear = not turn.scope and is_unclear(turn.question, exchanges)
         nearest = sections_of(passages) if unclear else []
         if quotes and not passages:
             nearest = self.retriever.nearest_headings(query, turn.scope)
-        return Found(
+        return SearchResult(
             sources=number_sources(passages),
             search=how | {"found": len(passages)},
             query=query,

@@ -187,8 +187,8 @@ class Tools:
         return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
-        found = self._retriever.search(arguments.query, arguments.limit, scope)
-        return ToolResult("" if found else "Nothing was found. Try other words.", tuple(found))
+        passages = self._retriever.search(arguments.query, arguments.limit, scope)
+        return ToolResult("" if passages else "Nothing was found. Try other words.", tuple(passages))
 
     def _read(self, arguments: ReadDocument, scope: Scope) -> ToolResult:
         document = self._known(arguments.document_id, scope)
@@ -203,9 +203,9 @@ class Tools:
         return ToolResult(f"Characters {arguments.start} to {end} of {len(whole.text)}.", (passage,))
 
     def _list(self, arguments: ListDocuments, scope: Scope) -> ToolResult:
-        found, total = self._documents.find(arguments.name_contains, scope, MAX_LISTED)
-        lines = [f"{document.id}: {document.name} ({document.state})" for document in found]
-        more = [f"and {total - len(found)} more; ask for part of a name"] if total > len(found) else []
+        documents, total = self._documents.find(arguments.name_contains, scope, MAX_LISTED)
+        lines = [f"{document.id}: {document.name} ({document.state})" for document in documents]
+        more = [f"and {total - len(documents)} more; ask for part of a name"] if total > len(documents) else []
         return ToolResult("\n".join([f"{_documents(total)}:", *lines, *more]) if lines else "There are no documents.")
 
     def _ask_to_delete(self, arguments: DeleteDocuments, scope: Scope) -> ToolResult:
@@ -231,8 +231,8 @@ def with_results(
 
     The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
     """
-    made = [well_formed(call) for call in calls]
-    messages: list[Message] = [{"role": "assistant", "content": text or None, "tool_calls": made}]
+    tool_calls = [well_formed(call) for call in calls]
+    messages: list[Message] = [{"role": "assistant", "content": text or None, "tool_calls": tool_calls}]
     for call, result in zip(calls, results, strict=True):
         new = number_sources(result.passages, len(turn.sources) + 1)
         passages = PASSAGES.format(passages_text(new)) if new else ""

@@ -160,14 +160,14 @@ class AnswerWriter:
         lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
         while True:
             try:
-                kept = self._turns.interrupt(live.turn.id, mark_cited, (type(lost).__name__, str(lost)))
-                live.finish(last_event(kept))
+                turn = self._turns.interrupt(live.turn.id, mark_cited, (type(lost).__name__, str(lost)))
+                live.finish(last_event(turn))
                 return True
             except Exception as error:
                 log.exception("Turn %s could not be kept at all", live.turn.id)
-                told = error if isinstance(error, StorageDamaged) else lost
-                live.finish(Event("error", {"status": "failed", "error": told.as_dict()}))
-                if told is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
+                reason = error if isinstance(error, StorageDamaged) else lost
+                live.finish(Event("error", {"status": "failed", "error": reason.as_dict()}))
+                if reason is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
                     return False
 
     def close(self) -> None:

@@ -92,8 +92,8 @@ class SentHistory:
 
     def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
         """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""
-        found = self.between(conversation, conversation.view_start, before - 1)
-        return found if newest is None else found[max(0, len(found) - newest) :]
+        turns = self.between(conversation, conversation.view_start, before - 1)
+        return turns if newest is None else turns[max(0, len(turns) - newest) :]
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns in view from number ``first`` to ``last``, oldest first."""

@@ -243,10 +243,10 @@ def _pause_before_retry(error: ModelError, attempt: int) -> float | None:
     """Return how long to wait before the next attempt, ``None`` if there is none."""
     if attempt >= len(RETRY_BACKOFF_SECONDS):
         return None
-    asked = error.retry_after_seconds
-    if asked is not None and asked > MAX_TIMEOUT_SECONDS:
+    requested = error.retry_after_seconds
+    if requested is not None and requested > MAX_TIMEOUT_SECONDS:
         return None
-    return max(RETRY_BACKOFF_SECONDS[attempt], asked or 0.0)
+    return max(RETRY_BACKOFF_SECONDS[attempt], requested or 0.0)
 
 
 def _sleep(seconds: float, call: ModelCall) -> None:

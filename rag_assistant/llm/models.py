@@ -86,9 +86,9 @@ class LanguageModels:
         learnt = self.calibration.limit(endpoint)
         if learnt is not None:
             endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
-        known = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
-        self._last[known.base_url] = known
-        return known
+        endpoint = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
+        self._last[endpoint.base_url] = endpoint
+        return endpoint
 
     def configured_endpoint(self) -> Endpoint:
         """Return the endpoint as the settings name it."""

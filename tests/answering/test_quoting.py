@@ -13,7 +13,7 @@ from rag_assistant.answering.quoting import (
     needs_model,
     quoted_answer,
 )
-from rag_assistant.answering.request import Draft, Found
+from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.conversations.extract import LEAD, without_lead
 from rag_assistant.records import Source
 from rag_assistant.retrieval.claims import CITATION
@@ -34,8 +34,8 @@ def source(n: int) -> Source:
     return Source(n, n, "a.md", None, 0, 1, "x", 1.0)
 
 
-def draft(question: str = "How many geese?", found: Found | None = None) -> Draft:
-    return Draft(question, ANYTHING, ANYTHING, found or Found())
+def draft(question: str = "How many geese?", found: SearchResult | None = None) -> Draft:
+    return Draft(question, ANYTHING, ANYTHING, found or SearchResult())
 
 
 def test_sentences_side_by_side_are_one_quote_and_each_quote_has_its_number() -> None:
@@ -99,13 +99,13 @@ def test_a_question_about_such_things_is_a_question(question: str) -> None:
 
 
 def test_where_nothing_is_near_enough_the_nearest_sections_are_named() -> None:
-    in_vain = Found(search={"found": 0}, nearest=("a.md > Geese", "b.md"))
+    in_vain = SearchResult(search={"found": 0}, nearest=("a.md > Geese", "b.md"))
     said = instead_of_quotes(draft(found=in_vain))
     assert said == f"{NOTHING_FOUND} These sections come nearest:\n\n- a.md > Geese\n- b.md"
-    assert instead_of_quotes(draft(found=Found(search={"found": 0}))) == NOTHING_FOUND
+    assert instead_of_quotes(draft(found=SearchResult(search={"found": 0}))) == NOTHING_FOUND
 
 
 def test_where_no_passage_is_in_the_request_there_is_nothing_to_quote() -> None:
     assert instead_of_quotes(draft()) == NOTHING_TO_QUOTE
-    assert instead_of_quotes(draft(found=Found((source(1),), {"found": 1}))) is None
+    assert instead_of_quotes(draft(found=SearchResult((source(1),), {"found": 1}))) is None
     assert "".join(quoted_answer([], 1)) == NOTHING_TO_QUOTE

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rag_assistant.answering.request import FEWER_PASSAGES, WITHOUT_PASSAGES, BuiltRequest, Draft, Found, build_request
+from rag_assistant.answering.request import (
+    FEWER_PASSAGES,
+    WITHOUT_PASSAGES,
+    BuiltRequest,
+    Draft,
+    SearchResult,
+    build_request,
+)
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.window import Rules, Window
 from rag_assistant.history import HistoryPolicy
@@ -49,7 +56,7 @@ def drafts(draw: st.DrawFn) -> Draft:
             tools=draw(st.booleans()),
             ratio=draw(st.sampled_from([1.0, 1.3])),
         ),
-        found=Found(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}),
+        found=SearchResult(tuple(source(n, text) for n, text in enumerate(texts, 1)), {"found": len(texts)}),
         recalled=tuple(RelatedTurn(n, text, text, ()) for n, text in enumerate(told, 1)),
         evidence=tuple(replace(source(9, text), cited_in=1) for text in told),
         iterations=tuple(iteration("a")) if draw(st.booleans()) else (),
@@ -82,7 +89,7 @@ def test_the_same_draft_gives_the_same_bytes_and_stays_as_it_is(draft: Draft) ->
 
 def test_recalled_turns_leave_before_passages_and_passages_before_the_question_is_refused() -> None:
     window = Window(CONVERSATION, RULES, (), HistoryPolicy())
-    found = Found(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2})
+    found = SearchResult(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2})
     recalled = (RelatedTurn(1, "x" * 400, "y" * 400, ()),)
     draft = Draft("Why?", window, profile(), found, recalled=recalled)
     whole = build_request(draft)
@@ -98,7 +105,7 @@ def test_recalled_turns_leave_before_passages_and_passages_before_the_question_i
 
 def test_passages_that_leave_for_want_of_room_are_told() -> None:
     window = Window(CONVERSATION, RULES, (), HistoryPolicy())
-    draft = Draft("Why?", window, profile(), Found(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2}))
+    draft = Draft("Why?", window, profile(), SearchResult(tuple(source(n, f"{n}" * 400) for n in (1, 2)), {"found": 2}))
     whole = sum(build_request(draft).fitted.receipt.tokens.values())
     told = [build_request(replace(draft, profile=profile(limit))).notes for limit in (whole, whole - 5, 40)]
     assert told == [[], [FEWER_PASSAGES], [WITHOUT_PASSAGES]]
@@ -137,7 +144,9 @@ def test_a_lifted_budget_stays_lifted_and_a_refused_length_stays_refused() -> No
 @pytest.mark.parametrize("iterations", [(), tuple(iteration("a"))])
 def test_passages_stay_once_tools_were_called(iterations: tuple[Message, ...]) -> None:
     window = Window(CONVERSATION, RULES, (), HistoryPolicy())
-    draft = Draft("Why?", window, profile(60), Found((source(1, "z" * 900),), {"found": 1}), iterations=iterations)
+    draft = Draft(
+        "Why?", window, profile(60), SearchResult((source(1, "z" * 900),), {"found": 1}), iterations=iterations
+    )
     if iterations:
         with pytest.raises(QuestionDoesNotFit):
             build_request(draft)
