@@ -178,6 +178,17 @@ class SearchData(Struct, frozen=True, forbid_unknown_fields=True):
         force_setattr(self, "follow_up_context", self.leans_on)
 
 
+class Usage(Struct, frozen=True, omit_defaults=True):
+    """What an answer cost, as the provider counts; what it does not say is not there."""
+
+    finish_reason: str | None = None
+    requests: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
 class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
     """A citation that its passage does not seem to carry."""
 

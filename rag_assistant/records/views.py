@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
-from rag_assistant.records.answers import Doubt, ErrorData, HistoryFigures, SearchData, Step, Strategy, Support
+from rag_assistant.records.answers import Doubt, ErrorData, HistoryFigures, SearchData, Step, Strategy, Support, Usage
 from rag_assistant.records.base import Message, Unset
 from rag_assistant.records.conversations import Conversation, Correction, Turn, TurnStatus
 from rag_assistant.records.documents import DocumentState
@@ -121,7 +121,7 @@ class TurnAnswer(TurnStart, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     steps: list[Step]
     support: Support
     doubts: int
-    usage: dict[str, Any] | None
+    usage: Usage | None
     finished_at: datetime | None
     pictures: int = field(default=0, name="images")
     erased_at: datetime | None = None
@@ -158,7 +158,7 @@ class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
     """What a model was sent for a turn, and what was left out; older receipts have less."""
 
-    usage: dict[str, Any] | None
+    usage: Usage | None
     support: Support
     doubts: int
     messages: list[Message] = field(default_factory=list)

@@ -54,7 +54,7 @@ from rag_assistant.web.pages import (
     sidebar,
     source,
 )
-from rag_assistant.web.request_parsing import refuse_unknown_params
+from rag_assistant.web.request_parsing import refuse_unknown
 from rag_assistant.web.v1 import routes as openai_routes
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def init_app(app: Flask, services: Services) -> None:
     identity.init_app(app, services)
     occupancy.init_app(app)
     routing.init_app(app)
-    app.before_request(refuse_unknown_params)
+    app.before_request(refuse_unknown)

@@ -14,7 +14,7 @@ from rag_assistant.history import HistoryStrategy
 from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
-from rag_assistant.web.request_bodies import ID, QueryBody
+from rag_assistant.web.request_bodies import ID, NoFields, QueryBody
 from rag_assistant.web.routing import API, Route
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services
@@ -79,8 +79,10 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
         raise InvalidRequest(sentence, param=name or None) from None
 
 
-def refuse_unknown_params() -> None:
-    """Refuse a parameter that the API does not know, as it refuses a field: ignored, it would look as if it counted.
+def refuse_unknown() -> None:
+    """Refuse a parameter that a route of the API does not know, and any field of an action that needs none.
+
+    Ignored, it would look as if it counted.
 
     Raises InvalidRequest.
     """
@@ -93,6 +95,8 @@ def refuse_unknown_params() -> None:
             raise InvalidRequest(
                 f"Unknown parameter: {name}. {request.path} takes {', '.join(params) or 'no parameters'}."
             )
+    if request.method == "POST" and route.operation.takes_nothing:
+        read_optional_json(NoFields)
 
 
 def whole_number(name: str, default: int | None, lowest: int, highest: int) -> int | None:

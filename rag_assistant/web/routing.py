@@ -45,10 +45,11 @@ class Operation(Struct, frozen=True):
     """What a route takes and gives.
 
     ``answer`` is a type, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of its stream:
-    alone, or, where there is an ``answer``, if the body asks for one. ``params`` may stand behind ``?``, and no others;
-    ``own`` are schemas of those that are special here. ``example`` is a body that it takes, ``query`` what stands
-    behind ``?`` in an example; of a form, the body has its fields. ``file``: the body is a file, also in a form.
-    ``asks``: a model is asked, which may fail. ``accounts``: refused where there are none.
+    alone, or, where there is an ``answer``, if the body asks for one. ``params`` may stand behind ``?``, and no
+    others; ``own`` are schemas of those that are special here. ``example`` is a body that it takes, ``query`` what
+    stands behind ``?`` in an example; of a form, the body has its fields. ``file``: the body is a file, also in a
+    form. A ``POST`` of the API without a body takes an empty one. ``asks``: a model is asked, which may fail.
+    ``accounts``: refused where there are none.
     """
 
     answer: type | str | None = None
@@ -65,6 +66,11 @@ class Operation(Struct, frozen=True):
     own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     asks: bool = False
     accounts: bool = False
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether it has no body."""
+        return self.body is None and not self.file
 
 
 UNDESCRIBED = Operation()

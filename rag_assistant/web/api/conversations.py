@@ -33,7 +33,6 @@ from rag_assistant.web.request_bodies import (
     ChangeConversationBody,
     CommandBody,
     NewConversationBody,
-    NoFields,
     SummaryBody,
 )
 from rag_assistant.web.request_parsing import (
@@ -59,16 +58,7 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 
 
 @blueprint.get(
-    "",
-    policy=READ,
-    params=(
-        *PAGE_PARAMS,
-        "q",
-        "pinned",
-        "deleted",
-    ),
-    answer=ConversationsAnswer,
-    query="limit=2",
+    "", policy=READ, params=(*PAGE_PARAMS, "q", "pinned", "deleted"), answer=ConversationsAnswer, query="limit=2"
 )
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
@@ -135,17 +125,15 @@ def delete_conversation(conversation_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer, body=NoFields, optional=True)
+@blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer)
 def restore_conversation(conversation_id: int) -> Response:
     """Bring a deleted conversation back, whole."""
-    read_optional_json(NoFields)
     return jsonify(data_of(conversation_view(services().conversations.restore(conversation_id))))
 
 
-@blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204, body=NoFields, optional=True)
+@blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204)
 def purge_conversation(conversation_id: int) -> Response:
     """Erase a conversation with all that was said in it. There is no way back."""
-    read_optional_json(NoFields)
     services().conversations.purge(conversation_id)
     return make_response("", 204)
 
@@ -184,10 +172,7 @@ def export(conversation_id: int) -> Response:
 @blueprint.get(
     "/<int:conversation_id>/preview",
     policy=READ,
-    params=(
-        "max_history_turns",
-        "strategy",
-    ),
+    params=("max_history_turns", "strategy"),
     answer=ViewAnswer,
     query="max_history_turns=1",
 )
@@ -206,36 +191,30 @@ def operation(conversation_id: int) -> Response:
     return jsonify(operation=shown, doing=shown)
 
 
-@blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
+@blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation)
 def clear(conversation_id: int) -> Response:
     """Let the model see nothing of what was said so far."""
-    read_optional_json(NoFields)
     services().history_actions.clear(conversation_id)
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/reset", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
+@blueprint.post("/<int:conversation_id>/reset", policy=ASK, answer=ViewedConversation)
 def reset(conversation_id: int) -> Response:
     """Clear, and give up what was set for this conversation alone."""
-    read_optional_json(NoFields)
     services().history_actions.reset(conversation_id)
     return shown(conversation_id)
 
 
-@blueprint.post(
-    "/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True, asks=True
-)
+@blueprint.post("/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation, asks=True)
 def compact(conversation_id: int) -> Response:
     """Let the model summarise the older turns; answers when it has."""
-    read_optional_json(NoFields)
     services().history_actions.compact(conversation_id)
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/undo", policy=ASK, answer=ViewedConversation, body=NoFields, optional=True)
+@blueprint.post("/<int:conversation_id>/undo", policy=ASK, answer=ViewedConversation)
 def undo(conversation_id: int) -> Response:
     """Take the last change of the model's view back."""
-    read_optional_json(NoFields)
     _, kind = services().history_actions.undo(conversation_id)
     return shown(conversation_id, undone=kind)
 

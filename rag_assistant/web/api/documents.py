@@ -14,13 +14,12 @@ from rag_assistant.records.validation import spells_number, storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
-from rag_assistant.web.request_bodies import ChangeDocumentBody, NoFields, UploadFields, WebPageBody
+from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
 from rag_assistant.web.request_parsing import (
     checked,
     content_type_said,
     page_limit,
     read_json,
-    read_optional_json,
 )
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
 from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
@@ -65,12 +64,9 @@ def add_web_page() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.post(
-    "/<int:document_id>/fetch", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=NoFields, optional=True
-)
+@blueprint.post("/<int:document_id>/fetch", policy=DOCUMENTS, answer=DocumentAnswer, status=202)
 def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more; what has changed takes its place once it is ready."""
-    read_optional_json(NoFields)
     document, new = services().web_pages.fetch_again(document_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
@@ -78,12 +74,7 @@ def fetch_again(document_id: int) -> Response:
 @blueprint.get(
     "",
     policy=READ,
-    params=(
-        *PAGE_PARAMS,
-        "tag",
-        "q",
-        "state",
-    ),
+    params=(*PAGE_PARAMS, "tag", "q", "state"),
     answer=DocumentsAnswer,
     query="state=ready",
     own={"tag": {"type": "string"}},
@@ -133,19 +124,15 @@ def change(document_id: int) -> Response:
     return jsonify(visible_data(services().documents.change(document_id, name=body.name, tags=body.tags)))
 
 
-@blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer, body=NoFields, optional=True)
+@blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer)
 def cancel(document_id: int) -> Response:
     """Stop working on a document; it can be taken up again."""
-    read_optional_json(NoFields)
     return jsonify(visible_data(services().library.cancel(document_id)))
 
 
-@blueprint.post(
-    "/<int:document_id>/retry", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=NoFields, optional=True
-)
+@blueprint.post("/<int:document_id>/retry", policy=DOCUMENTS, answer=DocumentAnswer, status=202)
 def retry(document_id: int) -> Response:
     """Read a document once more: it failed, was cancelled, or is to be cut anew."""
-    read_optional_json(NoFields)
     return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 

@@ -34,7 +34,7 @@ from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.request_bodies import ChangeTurnBody, NoFields, QueryBody, RetryBody
+from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RetryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
     idempotency_key,
@@ -124,10 +124,9 @@ def turn_stream(turn_id: int) -> Response:
         return stream(found, after, drawn)
 
 
-@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer, body=NoFields, optional=True)
+@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer)
 def stop(turn_id: int) -> Response:
     """End a running answer; what is written is kept."""
-    read_optional_json(NoFields)
     return jsonify(turn_data(services().assistant.stop(turn_id)))
 
 
@@ -146,12 +145,9 @@ def retry(turn_id: int) -> Response:
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
-@blueprint.post(
-    "/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202, body=NoFields, optional=True
-)
+@blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202)
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer of a conversation; the one that it has is kept as a version."""
-    read_optional_json(NoFields)
     return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
 
 
@@ -161,12 +157,9 @@ def versions(turn_id: int) -> Response:
     return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
 
 
-@blueprint.post(
-    "/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=TurnAnswer, body=NoFields, optional=True
-)
+@blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=TurnAnswer)
 def choose_version(turn_id: int, version: int) -> Response:
     """Let one of its answers be the turn's answer."""
-    read_optional_json(NoFields)
     services().turns.get(turn_id)
     return jsonify(turn_data(services().versions.choose(turn_id, version)))
 
@@ -199,13 +192,7 @@ def receipt(turn_id: int) -> Response:
 @blueprint.get(
     "/search",
     policy=READ,
-    params=(
-        "q",
-        "limit",
-        "document_id",
-        "tag",
-        "conversation_id",
-    ),
+    params=("q", "limit", "document_id", "tag", "conversation_id"),
     answer=SearchAnswer,
     query="q=large+document&limit=3",
     own={"limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}},

@@ -15,6 +15,7 @@ from pydantic.json_schema import JsonSchemaMode
 from rag_assistant import __version__
 from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.openapi.parameters import header_parameter, path_parameter, query_parameter
+from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.routing import PUBLIC, UNDESCRIBED, Operation, Route, routes_of
 from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 from rag_assistant.web.v1.errors import openai_status
@@ -107,6 +108,8 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
         described["requestBody"] = _body(operation, operation.body)
     elif operation.file:
         described["requestBody"] = _file(operation)
+    elif method == "POST":
+        described["requestBody"] = {"content": {"application/json": {"schema": _ref(NoFields)}}}
     return described
 
 
@@ -165,7 +168,7 @@ def _error_statuses(rule: Route, method: str, operation: Operation, takes: bool)
         statuses |= {404, 405, 409, 410}
     if takes or rule.rule.startswith(("/api/", OPENAI)):
         statuses |= {404, 422}  # An unknown parameter, a document that is not there.
-    if operation.body is not None or operation.file:
+    if not operation.takes_nothing or method == "POST":
         statuses |= {409, 413, 415, 422}
     if method in UNSAFE:
         statuses |= {403, 409}
@@ -190,7 +193,7 @@ def _ref(kind: type) -> Schema:
 def _schemas(app: Flask) -> Schema:
     """Return the schemas of all bodies and answers, and of what they consist of."""
     operations = [rule.operation for rule, _ in api_routes(app)]
-    bodies = dict.fromkeys(one.body for one in operations if one.body is not None and not one.form)
+    bodies = {one.body: None for one in operations if one.body is not None and not one.form} | {NoFields: None}
     answers: list[type] = [ErrorAnswer, OpenAIErrorAnswer, Problem]
     for operation in operations:
         answers += [operation.answer] if isinstance(operation.answer, type) else []

@@ -14,8 +14,7 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
 from rag_assistant.records.errors import InvalidRequest, ResponseNotFound, TurnNotFound
 from rag_assistant.records.views import turn_data
-from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.request_parsing import idempotency_key, read_optional_json, take_pictures
+from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
@@ -94,12 +93,7 @@ def _behind(question: Question, turn: Turn) -> Question:
 @blueprint.get(
     "/responses/<response_id>",
     policy=READ,
-    params=(
-        "include",
-        "include_obfuscation",
-        "stream",
-        "starting_after",
-    ),
+    params=("include", "include_obfuscation", "stream", "starting_after"),
     answer=ResponseAnswer,
 )
 def response(response_id: str) -> Response:
@@ -110,12 +104,7 @@ def response(response_id: str) -> Response:
 @blueprint.get(
     "/responses/<response_id>/input_items",
     policy=READ,
-    params=(
-        "include",
-        "limit",
-        "order",
-        "after",
-    ),
+    params=("include", "limit", "order", "after"),
     answer=InputItems,
 )
 def input_items(response_id: str) -> Response:
@@ -125,10 +114,9 @@ def input_items(response_id: str) -> Response:
     return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
 
 
-@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=ResponseAnswer, body=NoFields, optional=True)
+@blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=ResponseAnswer)
 def cancel_response(response_id: str) -> Response:
     """End a running answer; what is written is kept."""
-    read_optional_json(NoFields)
     return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
 
 
