@@ -13,7 +13,6 @@ from bench import (
     answers,
     documents,
     embedders,
-    indexes,
     ingest,
     neighbours,
     page,
@@ -47,7 +46,6 @@ PARTS: dict[str, Callable[[], Figures | None]] = {
 ON_REQUEST: dict[str, Callable[[], Figures | None]] = {
     "neighbours": neighbours.main,
     "embedders": embedders.main,
-    "indexes": indexes.main,
     "pgvector": pgvector.main,
     "questions": questions.main,
     "documents": documents.main,

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench.aims import Figure, Figures
-from bench.indexes import fill
+from bench.searches import fill
 from bench.stage import open_database, wait_until_ready
 from bench.words import text_of
 from rag_assistant.documents.embedding import CHUNKS_AT_ONCE

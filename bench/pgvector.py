@@ -26,7 +26,6 @@ from rag_assistant.records import Scope
 from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
-from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents import vector_table
@@ -90,7 +89,6 @@ def report(url: str, model: str) -> None:
             lines += [lib.line(questions, f"a scope of {share} %", indexed=True, share=share) for share in (50, 10, 1)]
             for line in lines:
                 print(f"| {size:,} | {built} | {line}", flush=True)
-            print(f"Memory of a server that searches exactly: {lib.memory_mb()}", flush=True)
 
 
 class Library:
@@ -154,14 +152,6 @@ class Library:
         """Return the rest of a line of the table."""
         ms, recall, waited = self.measure(questions, indexed=indexed, share=share)
         return f"{what} | {recall:.3f} | {self.most} | {ms:.1f} | {waited:.0f} |"
-
-    def memory_mb(self) -> str:
-        """Return how much memory all vectors take in a server, which with pgvector has none."""
-        process = psutil.Process()
-        before = process.memory_info().rss
-        index = ExactIndex(self._store, "bench", self.rows.shape[1])
-        index.refresh(self._store.version("bench"))
-        return f"{(process.memory_info().rss - before) / 2**20:.0f} MB for {len(self.rows):,} vectors"
 
     def _scope(self, share: int) -> tuple[ChunksInScope | None, set[int]]:
         count = len(self.rows) // CHUNKS_OF_A_DOCUMENT

@@ -7,8 +7,10 @@ process and of Chroma's, each question asked once.
 from __future__ import annotations
 
 import itertools
+import random
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,17 +21,17 @@ from sqlalchemy import insert, select, update
 
 from bench import aims
 from bench.aims import Figure, Figures
-from bench.indexes import CHUNK_CHARS, DIMENSION, ROUNDING, Words, fill
 from bench.retrieval import sets
 from bench.stage import cpu_seconds, open_database
-from rag_assistant.records import EVERYTHING, KnownEmbedder, Scope
+from rag_assistant.records import EVERYTHING, Chunk, KnownEmbedder, NewDocument, Scope
+from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
-from rag_assistant.retrieval.terms import query_terms
-from rag_assistant.settings.schema import Settings
+from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -42,6 +44,35 @@ PASSAGES = 5
 HALF = "half"
 ROWS_AT_ONCE = 20_000
 QUESTIONS_FOR_RECALL = 200
+DIMENSION = 384
+MIN_LETTERS = 4
+ROUNDING = 1e-5
+CHUNKS_OF_A_DOCUMENT = 500
+CHUNK_CHARS = 900
+
+
+class Words:
+    """An embedding model that takes next to no time: each longer word of a text adds to one of its numbers.
+
+    With random vectors no passage would be near to its question, and a search goes on to look at sentences then.
+    """
+
+    name = "words"
+
+    def load(self) -> None:
+        """There is nothing to load."""
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return a vector for each text."""
+        rows = np.empty((len(texts), DIMENSION), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            words = [word for word in text.lower().split() if len(word) >= MIN_LETTERS] or [text]
+            row[:] = np.bincount([zlib.crc32(word.encode()) % DIMENSION for word in words], minlength=DIMENSION)
+            row /= np.linalg.norm(row)
+        return rows
 
 
 def main() -> Figures:
@@ -105,7 +136,7 @@ class Library:
         self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors, in_memory=self._in_memory)
 
     def _open_index(self, known: KnownEmbedder) -> ChromaIndex:
-        return ChromaIndex(self._store, known.key, None, self._folder / "chroma", Settings().chroma_from_chunks)
+        return ChromaIndex(self._store, known, None, self._folder / "chroma")
 
     def keywords(self, question: str) -> object:
         """Search by keywords alone."""
@@ -134,9 +165,9 @@ class Library:
         """Read words and vectors; wait until Chroma has them where they are enough for it."""
         while self._in_memory.best(["word"], 1, self._keywords.state()) is None:
             time.sleep(0.1)
-        self._vectors.warm_up()
+        self._vectors.follow()
         index = self._vectors.index
-        while index is not None and index.state == "behind":
+        while index is not None and index.state != "ready":
             time.sleep(1)
 
     def recall(self, questions: Sequence[str]) -> float:
@@ -162,6 +193,20 @@ class Library:
         """End what runs."""
         self._vectors.close()
         self._in_memory.close()
+
+
+def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: int) -> None:
+    """Put chunks of real words into a store: those of the texts, mixed in pairs so that no two are the same."""
+    chance = random.Random(1)
+    for first in range(0, size, CHUNKS_OF_A_DOCUMENT):
+        name = f"{first}"
+        document, _ = documents.add(NewDocument(name, "text/plain", 1, name, name))
+        documents.take(document.id)
+        pieces = []
+        for place in range(min(CHUNKS_OF_A_DOCUMENT, size - first)):
+            one, other = chance.sample(texts, 2)
+            pieces.append(Chunk(place, place, place, one[: CHUNK_CHARS // 2] + " " + other[: CHUNK_CHARS // 2]))
+        store.keep_text(document.id, ExtractedText("", "text/plain"), *index_terms("", pieces))
 
 
 def cpu_ms(task: Callable[[str], object], questions: list[str]) -> float:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rag_assistant.records import Person
     from rag_assistant.retrieval.embeddings.registry import Embedders
     from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
-    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
+    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.probe import Probe
     from rag_assistant.runtime.telemetry.observer import Observer
@@ -216,17 +216,16 @@ class Services:
 
         self.accounts.delete(person, actor, give_to, erase)
 
-    def doctor(self, with_chroma: bool) -> Doctor:
-        """Return who compares what belongs together; ``with_chroma`` only where no other process of ours runs it."""
+    def doctor(self) -> Doctor:
+        """Return who compares what belongs together."""
         from rag_assistant.documents.doctor import Doctor
         from rag_assistant.storage.documents.checks import LibraryChecks
 
-        checks = LibraryChecks(self.database)
-        index = self._index_in_use() if with_chroma or not self.database.is_sqlite else None
-        if index is not None and index.name == "chroma" and not with_chroma:
-            index = None
+        if not self.database.is_sqlite:
+            self.load_embedder()
+            self.vectors.now()  # Whether pgvector is there.
         stores = self.documents, self.chunks, self.embeddings
-        return Doctor(checks, *stores, self.uploads, self.library, index)
+        return Doctor(LibraryChecks(self.database), *stores, self.uploads, self.library)
 
     def check_connection(self) -> ConnectionCheck:
         """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""
@@ -238,16 +237,6 @@ class Services:
 
         builtin = self.settings.current.embedder.startswith("builtin")
         return check_connection(self.models, None if builtin else embed, self.retriever.reranking.model)
-
-    def _index_in_use(self) -> ApproximateIndex | None:
-        """Return the vectors' index if the library is large enough to use it."""
-        self.load_embedder()
-        serving = self.embeddings.serving()
-        self.vectors.now()
-        index = self.vectors.index
-        if serving is None or index is None or serving.version[0] - serving.version[1] < index.from_chunks:
-            return None
-        return index
 
     def close(self) -> None:
         """Stop everything that was started."""
@@ -277,6 +266,7 @@ class Services:
                 return
             if self.models.connected:
                 self.models.client.warm_up()
+            self.vectors.follow()
             self.vectors.warm_up()
             self.keywords.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.

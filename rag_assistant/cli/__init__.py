@@ -27,7 +27,7 @@ COMMANDS = {
     "export": ("exchange", 'Export all conversations and documents to FILE, a zip archive that "import" reads.'),
     "import": ("exchange", "Import conversations from FILE."),
     "status": ("status", "Show version, folders, sizes, counts and pending work."),
-    "doctor": ("maintenance", "Check that the database, the uploaded files and the index of the vectors agree."),
+    "doctor": ("maintenance", "Check that the database and the uploaded files agree."),
     "db": ("maintenance", "Manage the database schema."),
 }
 

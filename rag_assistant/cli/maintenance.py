@@ -11,9 +11,7 @@ import click
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import progress, services_command
 from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, processing, work_with_progress
-from rag_assistant.records.errors import SettingsError
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
-from rag_assistant.runtime.data_dir import lock_data_dir
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 
 if TYPE_CHECKING:
@@ -51,8 +49,8 @@ def reindex(services: Services, read_again: bool) -> None:
 @services_command("doctor")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired.")
 def doctor(services: Services, fix: bool) -> None:
-    """Check that the database, the uploaded files and the index of the vectors agree."""
-    findings = list(services.doctor(with_chroma=_nobody_serves(services)).examine())
+    """Check that the database and the uploaded files agree."""
+    findings = list(services.doctor().examine())
     if services.vectors.notice:
         click.echo(f"note: {services.vectors.notice}")
     left = _mend(services, findings) if fix and findings else len(findings)
@@ -125,15 +123,6 @@ def _mend(services: Services, findings: list[Finding]) -> int:
         for _ in _until_quiet(services):
             pass
     return left
-
-
-def _nobody_serves(services: Services) -> bool:
-    try:
-        lock_data_dir(services.data_dir).close()
-    except SettingsError:
-        click.echo("A server is running, so the index of the vectors is not checked here; the server does that itself.")
-        return False
-    return True
 
 
 def _show_embedding(services: Services, configured: str) -> tuple[int, int]:

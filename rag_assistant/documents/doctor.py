@@ -6,7 +6,6 @@ SQL is the truth: what is missing elsewhere is made anew from it, and what only 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,9 +16,6 @@ from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-
-if TYPE_CHECKING:
-    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex
 
 LISTED = 10
 
@@ -32,7 +28,7 @@ class Finding(Struct, frozen=True):
 
 
 class Doctor:
-    """Examines a library. ``index`` is that of the vectors, where it is in use and can be asked."""
+    """Examines a library. The index of its vectors compares itself with them whenever a server starts."""
 
     def __init__(
         self,
@@ -42,7 +38,6 @@ class Doctor:
         embeddings: EmbeddingStore,
         uploads: Uploads,
         library: Library,
-        index: ApproximateIndex | None,
     ) -> None:
         self._checks = checks
         self._documents = documents
@@ -50,7 +45,6 @@ class Doctor:
         self._embeddings = embeddings
         self._uploads = uploads
         self._library = library
-        self._index = index
 
     def examine(self) -> Iterator[Finding]:
         """Yield what does not agree, the worst first; of a damaged database, whose answers mean nothing, only that."""
@@ -62,7 +56,6 @@ class Doctor:
         yield from self._vectors()
         yield from self._counters()
         yield from self._files()
-        yield from self._vector_index()
 
     def _texts(self) -> Iterator[Finding]:
         cut, unknown = self._checks.badly_cut(), self._checks.without_words()
@@ -108,16 +101,6 @@ class Doctor:
             yield Finding(
                 f"{len(strays)} files in {address} belong to no document of this database.",
                 lambda: self._uploads.drop_all(strays),
-            )
-
-    def _vector_index(self) -> Iterator[Finding]:
-        if self._index is None:
-            return
-        lacks, too_many = self._index.differences()
-        if lacks or too_many:
-            yield Finding(
-                f"{self._index.name} lacks {lacks} vectors and has {too_many} that are not in the database.",
-                self._index.mend,
             )
 
     def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:

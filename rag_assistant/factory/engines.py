@@ -60,9 +60,7 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
                 return PgVectorIndex(stores.embeddings, table, VectorIndexes(stores.database), known)
             log.warning(problem)
         folder = data_dir / "chroma"
-        return ChromaIndex(
-            stores.embeddings, known.key, values.chroma_url, folder, values.chroma_from_chunks, notice=problem
-        )
+        return ChromaIndex(stores.embeddings, known, values.chroma_url, folder, notice=problem)
 
     embedders = Embedders(
         stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values, data_dir)

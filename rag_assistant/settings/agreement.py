@@ -9,7 +9,7 @@ from rag_assistant.settings.schema import Settings
 
 NEEDED_BY_ALL = ("embedder", "files_url")
 # What documents become, for which a worker answers.
-OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "chroma_from_chunks", "ocr", "extraction_timeout_seconds"),)
+OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "ocr", "extraction_timeout_seconds"),)
 # And what people meet: what the model sees, who answers and how, what is found, what is refused, under which address.
 SHARED = (
     *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),

@@ -67,10 +67,7 @@ class DocumentSettings(Group):
     """API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged."""
     chroma_url: Url | None = at_start(None)
     """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on this
-    machine from chroma_from_chunks on."""
-    chroma_from_chunks: int = at_start(2_000_000, ge=0)
-    """Number of chunks from which Chroma's index is used; below it, vectors in memory are faster and find more. See
-    docs/benchmarks.md."""
+    machine."""
     max_upload_mb: int = setting(50, ge=1)
     """Maximum size of a document, in megabytes."""
     web_pages: bool = False

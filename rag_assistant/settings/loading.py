@@ -22,7 +22,14 @@ from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SEC
 FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}
 # Settings of before, whose values are fixed now.
 REMOVED = frozenset(
-    {"smart_levels", "max_tool_iterations", "max_question_chars", "web_page_ports", "extraction_memory_mb"}
+    {
+        "smart_levels",
+        "max_tool_iterations",
+        "max_question_chars",
+        "web_page_ports",
+        "extraction_memory_mb",
+        "chroma_from_chunks",
+    }
 )
 # Other names that a variable of the environment may have; the setting's own name wins.
 ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"} | {

@@ -10,12 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.exact import ExactIndex
+from rag_assistant.storage.documents.scope import ChunksInScope
+from rag_assistant.storage.id_ranges import IdRanges
 from tests.web.conftest import until
 
 SECONDS = 60.0
+KNOWN = KnownEmbedder("test", {}, 384, None, True, (0, 0))
 
 
 class Store:
@@ -43,8 +48,18 @@ class Store:
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         return [(number, self.rows[number]) for number in sorted(self.rows) if number > chunk_id][:limit]
 
+    def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
+        return [(number, self.rows[number]) for number in within.ids.all().tolist() if number in self.rows]
+
     def embedded_ids(self, _embedder: str) -> list[int]:
         return sorted(self.rows)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start and follow without delay."""
+    monkeypatch.setattr(chroma, "START_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -54,7 +69,7 @@ def store() -> Store:
 
 @pytest.fixture
 def index(store: Store, tmp_path: Path) -> Iterator[ChromaIndex]:
-    made = ChromaIndex(store, "test", None, tmp_path / "chroma")
+    made = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
     yield made
     made.close()
 
@@ -91,6 +106,38 @@ def test_it_follows_additions_and_deletions(index: ChromaIndex, store: Store) ->
     assert not finds(index, store, 1300)()
 
 
+def test_what_is_embedded_while_it_is_behind_is_found_at_once(index: ChromaIndex, store: Store) -> None:
+    store.add(*range(1, 101))
+    index.start()
+    until(finds(index, store, 100), SECONDS)
+    index._closing.set()  # It follows no longer.
+    store.add(*range(101, 111))
+    assert finds(index, store, 105)()
+    store.delete(105)
+    with pytest.raises(IndexUnavailable):
+        index.search(np.ones(384, np.float32), 1, store.version("e"))
+
+
+class Part(ChunksInScope):
+    """Chunks from one to another, the last not included."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.ids = IdRanges.of([(first, last)])
+
+
+def test_in_a_part_it_finds_the_nearest_of_that_part(index: ChromaIndex, store: Store) -> None:
+    store.add(*range(1, 3001))
+    index.start()
+    until(finds(index, store, 3000), SECONDS)
+    exact, version = ExactIndex(store, "test", 384), store.version("e")
+    asked = np.frombuffer(store.rows[7], np.float32)
+    for part in (Part(1, 1501), Part(1501, 3001)):
+        found = {chunk_id for chunk_id, _ in index.search(asked, 20, version, part)}
+        assert len(found & {chunk_id for chunk_id, _ in exact.search(asked, 20, version, part)}) >= 18
+    with pytest.raises(IndexUnavailable):
+        index.search(asked, 20, version, Part(1, 101))
+
+
 def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:
     """Return how much of the exact answer is found; random vectors are the hardest to find."""
     rows = np.frombuffer(b"".join(store.rows.values()), np.float32).reshape(-1, 384)
@@ -108,9 +155,9 @@ def test_it_looks_further_than_chroma_does_also_where_an_older_version_did_not(
 ) -> None:
     store.add(*range(1, 5001))
     found = []
-    for looked_at in (100, chroma.LOOKED_AT):
-        monkeypatch.setattr(chroma, "LOOKED_AT", looked_at)
-        index = ChromaIndex(store, "test", None, tmp_path / "chroma")
+    for ef_search in (100, chroma.EF_SEARCH):
+        monkeypatch.setattr(chroma, "EF_SEARCH", ef_search)
+        index = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
         try:
             index.start()
             until(finds(index, store, 5000), SECONDS)
@@ -136,12 +183,12 @@ def test_it_survives_being_killed(index: ChromaIndex, store: Store) -> None:
 
 
 @pytest.mark.long
-def test_a_broken_folder_is_put_aside_and_built_anew(store: Store, tmp_path: Path) -> None:
+def test_a_broken_folder_is_put_aside_and_rebuilt(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "chroma"
     folder.mkdir()
     (folder / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
     store.add(1, 2, 3)
-    index = ChromaIndex(store, "test", None, folder)
+    index = ChromaIndex(store, KNOWN, None, folder)
     index.start()
     try:
         until(finds(index, store, 2), SECONDS)
@@ -152,7 +199,7 @@ def test_a_broken_folder_is_put_aside_and_built_anew(store: Store, tmp_path: Pat
 
 def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Store, tmp_path: Path) -> None:
     store.add(1)
-    index = ChromaIndex(store, "test", "http://127.0.0.1:9", tmp_path / "chroma")
+    index = ChromaIndex(store, KNOWN, "http://127.0.0.1:9", tmp_path / "chroma")
     index.start()
     try:
         until(lambda: index.problem is not None, SECONDS)
@@ -172,12 +219,12 @@ def test_what_many_searches_notice_at_once_is_one_failure(store: Store, tmp_path
     searchers = 8
     meeting = threading.Barrier(searchers)
     (tmp_path / "chroma").mkdir()
-    index = ChromaIndex(store, "an-embedder", None, tmp_path / "chroma")
+    index = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
     index._collection, index._in_step_with = Away(), (1, 0)
 
     def search(_: int) -> bool:
         with pytest.raises(IndexUnavailable):
-            index.search(np.ones(4, np.float32), 1, (1, 0))
+            index.search(np.ones(384, np.float32), 1, (1, 0))
         return True
 
     with ThreadPoolExecutor(searchers) as pool:

@@ -41,7 +41,7 @@ class PgShelf(Shelf):
         self.embedders.configured()
 
     def _open(self, known: object) -> PgVectorIndex:
-        index = PgVectorIndex(self.embeddings, self.table, self.indexes, known, from_chunks=1)  # type: ignore[arg-type]
+        index = PgVectorIndex(self.embeddings, self.table, self.indexes, known, indexed_from=1)  # type: ignore[arg-type]
         index.start = lambda: None  # type: ignore[method-assign] # Each test says when.
         self.opened.append(index)
         return index
@@ -122,9 +122,7 @@ def test_vectors_from_before_the_table_are_copied(shelf: PgShelf, database: Data
     with pytest.raises(IndexUnavailable):
         shelf.index.search(query, 5, (60, 0))
     assert len(shelf.nearest("word1")) == 5, "the exact index answers meanwhile"
-    assert shelf.index.differences() == (60, 0)
     shelf.index.come_in_step()
-    assert shelf.index.differences() == (0, 0)
     assert len(shelf.index.search(query, 5, (60, 0))) == 5
 
 
@@ -167,7 +165,7 @@ def test_each_model_has_an_index_of_its_own_until_it_is_forgotten(shelf: PgShelf
 def test_of_servers_that_build_the_same_index_one_does(shelf: PgShelf, database: Database) -> None:
     shelf.shelve(*TEXTS)
     stores = shelf.embeddings, shelf.table, shelf.indexes
-    indexes = [PgVectorIndex(*stores, known, from_chunks=1) for known in shelf.embeddings.known() * 3]
+    indexes = [PgVectorIndex(*stores, known, indexed_from=1) for known in shelf.embeddings.known() * 3]
     problems: list[Exception] = []
 
     def build(index: PgVectorIndex) -> None:

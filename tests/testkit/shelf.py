@@ -92,7 +92,7 @@ class Shelf:
 class NoIndex:
     """An index that is always away."""
 
-    name, state, notice, from_chunks = "none", "behind", None, 0
+    name, state, notice = "none", "behind", None
 
     def __init__(self, _known: KnownEmbedder) -> None:
         pass
@@ -104,13 +104,5 @@ class NoIndex:
         """Nothing ends."""
 
     def search(self, *_: object) -> list[tuple[int, float]]:
-        """Refuse."""
-        raise IndexUnavailable("away")
-
-    def differences(self) -> tuple[int, int]:
-        """Refuse."""
-        raise IndexUnavailable("away")
-
-    def mend(self) -> None:
         """Refuse."""
         raise IndexUnavailable("away")

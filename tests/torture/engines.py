@@ -23,11 +23,11 @@ CORRUPTED_BYTES = 4096
 def chroma(stage: Stage) -> Outcome:
     """Search all the time; a document that was deleted is never found again, one that is ready always is."""
     outcome, stub = Outcome(), stage.echo()
-    server = stage.server(stub.url, {"CHROMA_FROM_CHUNKS": "0"})
+    server = stage.server(stub.url)
     server.start()
     upload(server, "lasting.txt", "Geese that stay hiss at night. " * 20)
     server.wait_for_documents()
-    server.call("GET", "/api/search?q=geese")  # The first search starts it.
+    server.call("GET", "/api/search?q=geese")
     if not until(lambda: _state(server) == "ready", RECOVERY_TIMEOUT_SECONDS):
         outcome.wrong.append(f"Chroma is {_state(server)}")
         return outcome

@@ -16,6 +16,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import MetaData, select
 
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.otlp_collector import Collector
@@ -28,7 +29,8 @@ from tests.web.processes import Processes
 # Where an installation keeps the key of its collector.
 TRACE_KEY = "canary-of-the-collector-7fca1e"
 NEW_PASSWORD = "canary words in a row"
-NEVER = "1000000"
+# As it is without the stand-ins.
+start_chroma = ChromaIndex.start
 
 
 def pages_of(app: Flask, ids: dict[str, str]) -> Iterator[str]:
@@ -72,8 +74,9 @@ def start(
         secrets |= {"OTLP_ENDPOINT": collector.url, "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={TRACE_KEY}"}
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
-    chroma_from = "0" if every else NEVER
-    more = {"HOST": "0.0.0.0", "CHROMA_FROM_CHUNKS": chroma_from, "RETRIEVAL_MODE": "agent", "QUERY_REWRITING": "model"}
+    if every:
+        monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", start_chroma)
+    more = {"HOST": "0.0.0.0", "RETRIEVAL_MODE": "agent", "QUERY_REWRITING": "model"}
     running: list[Services] = []
 
     def _start(**changed: str) -> Flask:
@@ -115,7 +118,7 @@ def test_no_secret_turns_up_anywhere(
     programs = ("extraction.extract", *(("bin/chroma",) if every else ()))
     until(lambda: all(any(name in command for command in processes.seen) for name in programs), 60)
     # Other programs have shown what they are called with by now.
-    app = start(CHROMA_FROM_CHUNKS=NEVER, MCP_SERVERS="{}")
+    app = start(MCP_SERVERS="{}")
     services: Services = app.extensions["assistant"]
     use_after_restart(app, found, issued)
     services.observer.close()

@@ -86,7 +86,7 @@ def test_a_damaged_database_is_503_and_is_named_so(
         assert response.status_code == 507
         assert response.json["error"]["type"] == "StorageDamaged"
         assert "Nothing that was stored is lost" not in response.json["error"]["message"]
-    findings = [finding.sentence for finding in services.doctor(with_chroma=False).examine()]
+    findings = [finding.sentence for finding in services.doctor().examine()]
     assert findings == ["The database is damaged: file is not a database. Restore a backup."]
 
 

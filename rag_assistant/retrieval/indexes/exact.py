@@ -1,49 +1,91 @@
-"""Exact vector search: every embedded chunk in one matrix in memory.
-
-Up to some ten thousand chunks nothing is faster, and it is always right.
-"""
+"""Exact vector search with NumPy: it answers while the index of a library is away, and in parts that are small."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.rows_in_memory import RowsInMemory, VectorStore, nearest
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.scope import ChunksInScope
-    from rag_assistant.storage.id_ranges import IdRanges
 
-# To leave out fewer rows than this takes longer than to multiply them as well.
-MIN_GAP = 16
+Ids = NDArray[np.int64]
+ROWS_AT_ONCE = 1000
+
+
+class VectorStore(Protocol):
+    """Where the embeddings are kept for good."""
+
+    def version(self, embedder: str) -> tuple[int, int]:
+        """Return two numbers that move with every vector that is kept, and every one that is dropped."""
+
+    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
+
+    def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
+        """Return the embedded chunks of a scope."""
+
+    def embedded_ids(self, embedder: str) -> list[int]:
+        """Return the ids of all embedded chunks, the smallest first."""
 
 
 class ExactIndex:
-    """All vectors of one embedding model."""
+    """All vectors of one embedding model in a matrix, read when it is first needed; those of a scope from SQL."""
 
     def __init__(self, store: VectorStore, embedder: str, dimension: int) -> None:
-        self._rows = RowsInMemory(store, embedder, dimension, lambda vectors: (vectors,))
+        self._store, self._embedder, self._dimension = store, embedder, dimension
+        self._lock = threading.Lock()
+        self.release()
 
-    def refresh(self, version: tuple[int, int]) -> None:
-        """Take over what was embedded and deleted up to a ``version`` of the store."""
-        self._rows.refresh(version)
+    def release(self) -> None:
+        """Forget the matrix."""
+        self._version = (0, 0)
+        self._matrix: tuple[Ids, Vectors] = np.empty(0, np.int64), np.empty((0, self._dimension), np.float32)
 
-    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
-        ids, rows = self._rows.held()
-        if within is None:
-            return nearest(ids, rows @ vector, limit)
-        places = within.ids.places_in(ids)
-        chosen = places.all()
-        return nearest(ids[chosen], _cosines(rows, vector, places)[chosen], limit)
+    def search(
+        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
+    ) -> list[Hit]:
+        """Return up to ``limit`` chunk ids with their cosine, the nearest first, as of a ``version`` of the store."""
+        if within is not None:
+            ids, rows = as_matrix(self._store.vectors_within(self._embedder, within), self._dimension)
+        else:
+            ids, rows = self._as_of(version)
+        return nearest(ids, rows @ vector, limit)
+
+    def _as_of(self, version: tuple[int, int]) -> tuple[Ids, Vectors]:
+        with self._lock:
+            if version != self._version:
+                if version[1] != self._version[1]:
+                    self.release()
+                self._append()
+                if len(self._matrix[0]) < version[0] - version[1]:  # Some that came later have smaller ids.
+                    self.release()
+                    self._append()
+                self._version = version
+            return self._matrix
+
+    def _append(self) -> None:
+        ids, rows = self._matrix
+        parts, last = [(ids, rows)], int(ids[-1]) if len(ids) else 0
+        while batch := self._store.vectors_after(self._embedder, last, ROWS_AT_ONCE):
+            last = batch[-1][0]
+            parts.append(as_matrix(batch, self._dimension))
+        self._matrix = np.concatenate([ids for ids, _ in parts]), np.concatenate([rows for _, rows in parts])
 
 
-def _cosines(rows: Vectors, vector: Vectors, places: IdRanges) -> Vectors:
-    """Return the cosines of the rows in some places; in the others, anything may stand."""
-    cosines = np.empty(len(rows), np.float32)
-    for start, end in places.joined(MIN_GAP):
-        np.matmul(rows[start:end], vector, out=cosines[start:end])
-    return cosines
+def as_matrix(rows: list[tuple[int, bytes]], dimension: int) -> tuple[Ids, Vectors]:
+    """Return the ids of some embedded chunks, and their vectors; without those of a wrong length."""
+    sound = [one for one in rows if len(one[1]) == 4 * dimension]
+    vectors = np.frombuffer(b"".join(vector for _, vector in sound), np.float32).reshape(-1, dimension)
+    return np.array([chunk_id for chunk_id, _ in sound], np.int64), vectors
+
+
+def nearest(ids: Ids, cosines: Vectors, limit: int) -> list[Hit]:
+    """Return up to ``limit`` ids with their cosine, the nearest first."""
+    chosen = np.argsort(-cosines, kind="stable")[:limit]
+    return list(zip(ids[chosen].tolist(), cosines[chosen].tolist(), strict=True))

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Fewer are searched in memory, where 10,000 vectors of 384 numbers take 15 MB and a search 1 ms (docs/benchmarks.md).
-FROM_CHUNKS = 10_000
+# Fewer need no index: PostgreSQL looks at all of them.
+INDEXED_FROM_CHUNKS = 10_000
 # What an index takes in half precision.
 MAX_DIMENSION = 4000
 POLL_INTERVAL_SECONDS = 10.0
@@ -43,9 +43,9 @@ class PgVectorIndex:
         table: VectorTable,
         indexes: VectorIndexes,
         known: KnownEmbedder,
-        from_chunks: int = FROM_CHUNKS,
+        indexed_from: int = INDEXED_FROM_CHUNKS,
     ) -> None:
-        self.from_chunks = from_chunks
+        self._indexed_from = indexed_from
         self._store = store
         self._table = table
         self._indexes = indexes
@@ -110,19 +110,10 @@ class PgVectorIndex:
             raise IndexUnavailable("pgvector does not answer.") from error
         raise IndexUnavailable("The vectors are not in pgvector's table yet.")
 
-    def differences(self) -> tuple[int, int]:
-        """Return how many vectors the table lacks, and how many it has that are not in the database: none can be."""
-        added, deleted = self._store.version(self._known.key)
-        return added - deleted - self._table.count(self._known), 0
-
-    def mend(self) -> None:
-        """Add what is missing."""
-        self._table.fill(self._known)
-
     def come_in_step(self) -> None:
         """Fill the table, and build and drop indexes, until they are as they should be."""
         models = self._store.known()
-        large = [known for known in models if known.version[0] - known.version[1] >= self.from_chunks]
+        large = [known for known in models if known.version[0] - known.version[1] >= self._indexed_from]
         try:
             for known in models:
                 if known.key not in self._filled:

@@ -1,4 +1,4 @@
-"""Vector search: an index beside this process where the library is large enough for it, one in memory otherwise."""
+"""Vector search: in Chroma or pgvector; exactly, with NumPy, while these are away and where little is searched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.exact import ExactIndex
-from rag_assistant.retrieval.indexes.quantized import QuantizedIndex
-from rag_assistant.retrieval.indexes.rows_in_memory import VectorStore
+from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.scope import ChunksInScope
@@ -27,18 +25,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
-# From so many on, bits are faster than all numbers, and take a third of their memory (docs/benchmarks.md).
-QUANTIZED_FROM = 20_000
 
 
 class ApproximateIndex(Protocol):
-    """Chroma or pgvector: an index of the vectors of one embedding model, which is faster than looking at all of them.
-
-    ``from_chunks`` is how many vectors there must be for it to be used.
-    """
+    """Chroma or pgvector: an index of the vectors of one embedding model, which is faster than looking at all."""
 
     name: str
-    from_chunks: int
 
     @property
     def state(self) -> str:
@@ -56,52 +48,32 @@ class ApproximateIndex(Protocol):
     ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine. Raises IndexUnavailable where it cannot tell."""
 
-    def differences(self) -> tuple[int, int]:
-        """Return how many vectors it lacks, and how many it has that SQL does not. Raises IndexUnavailable."""
-
-    def mend(self) -> None:
-        """Add what is missing and drop what is too much. Raises IndexUnavailable."""
-
     def close(self) -> None:
         """Stop following."""
 
 
 class VectorSpace:
-    """The vectors of one embedding model, searched in one of two ways. Whatever its index does, there is an answer."""
+    """The vectors of one embedding model, and their index. Whatever that does, there is an answer."""
 
     def __init__(self, store: VectorStore, known: KnownEmbedder, index: ApproximateIndex) -> None:
         self.key = known.key
         self.index = index
         self.question_vectors = QuestionVectors()
-        # After a failure the model is left alone for a while: each question would wait for it anew.
+        # After a failure the model is left alone for a while: each question would wait for it again.
         self.rests_until = 0.0
-        self._store = store
-        self._known = known
-        self._lock = threading.Lock()
-        self._in_memory: ExactIndex | QuantizedIndex = ExactIndex(store, known.key, known.dimension)
+        self._exact = ExactIndex(store, known.key, known.dimension)
 
     def search(
         self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
     ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
-        count = version[0] - version[1]
-        if count >= self.index.from_chunks:
-            self.index.start()
-            try:
-                found = self.index.search(vector, limit, version, within)
-            except IndexUnavailable as error:
-                log.debug("The index in memory answers: %s", error)
-            else:
-                return found
-        in_memory = self._index_in_memory(count)
-        in_memory.refresh(version)
-        return in_memory.search(vector, limit, within)
-
-    def _index_in_memory(self, count: int) -> ExactIndex | QuantizedIndex:
-        with self._lock:
-            if count >= QUANTIZED_FROM and isinstance(self._in_memory, ExactIndex):
-                self._in_memory = QuantizedIndex(self._store, self._known.key, self._known.dimension)
-            return self._in_memory
+        try:
+            hits = self.index.search(vector, limit, version, within)
+        except IndexUnavailable as error:
+            log.debug("The exact index answers: %s", error)
+            return self._exact.search(vector, limit, version, within)
+        self._exact.release()
+        return hits
 
 
 class ServingVectors:
@@ -164,6 +136,12 @@ class VectorSearch:
         self._open_index = open_index
         self._lock = threading.Lock()
         self._space: VectorSpace | None = None
+        self._follows = False
+
+    def follow(self) -> None:
+        """Let the index follow SQL from now on: for the one process of a data folder that serves."""
+        self._follows = True
+        self.now()
 
     def now(self) -> ServingVectors | None:
         """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
@@ -175,6 +153,8 @@ class VectorSearch:
             if self._space is None or self._space.key != known.key:
                 self.close()
                 self._space = VectorSpace(self._store, known, self._open_index(known))
+            if self._follows:
+                self._space.index.start()
             rests = time.monotonic() < self._space.rests_until
             return None if rests else ServingVectors(known, embedder, self._space)
 

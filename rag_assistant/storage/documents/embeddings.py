@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
@@ -143,6 +144,13 @@ class EmbeddingStore:
                 .order_by(embeddings.c.chunk_id)
                 .limit(limit)
             )
+            return [(row.chunk_id, row.vector) for row in rows]
+
+    def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
+        """Return the embedded chunks of a scope."""
+        with within.database.read() as connection:
+            own = select(embeddings.c.chunk_id, embeddings.c.vector).where(embeddings.c.embedder == embedder)
+            rows = connection.execute(own.where(within.holds(connection, embeddings.c.chunk_id)))
             return [(row.chunk_id, row.vector) for row in rows]
 
     def embedded_ids(self, embedder: str) -> list[int]:

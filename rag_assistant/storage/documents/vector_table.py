@@ -133,12 +133,6 @@ class VectorTable:
         with self._database.read() as connection:
             return connection.execute(text(MISSING), _missing_of(known, most=1)).first() is not None
 
-    def count(self, known: KnownEmbedder) -> int:
-        """Return how many of a model's vectors are there."""
-        with self._database.read() as connection:
-            there = select(func.count()).select_from(vectors).where(vectors.c.embedder == known.key)
-            return connection.execute(there).scalar_one()
-
     def fill(self, known: KnownEmbedder) -> int:
         """Add what is missing of a model's vectors, and return how many were."""
         added = after = 0

@@ -41,7 +41,7 @@ TOPICS = {
     ).split(),
     ADVANCED: (
         "connect_timeout_seconds token_timeout_seconds answer_timeout_seconds embedder_options "
-        "sources_interval_seconds chroma_from_chunks database_connections drain_seconds last_answers_seconds"
+        "sources_interval_seconds database_connections drain_seconds last_answers_seconds"
     ).split(),
 }
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}

@@ -241,7 +241,7 @@ def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_lose
     ready = client.get("/readyz")
     assert (ready.status_code, ready.json["parts"]["keywords"]) == (200, "indexing")
     assert "2 documents are still to be indexed by keyword" in client.get("/documents").text
-    (finding,) = services.doctor(with_chroma=False).examine()
+    (finding,) = services.doctor().examine()
     monkeypatch.undo()
     assert finding.mend is not None
     finding.mend()
@@ -249,4 +249,4 @@ def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_lose
     assert [len(KeywordIndex(services.database).search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 1, 1]
     assert client.get("/readyz").json["parts"]["keywords"] == "ready"
     assert "still to be indexed" not in client.get("/documents").text
-    assert list(services.doctor(with_chroma=False).examine()) == []
+    assert list(services.doctor().examine()) == []

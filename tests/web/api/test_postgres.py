@@ -4,7 +4,6 @@ import io
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import text
 
 from rag_assistant.services import Services
 from tests.testkit.stub_model import StubModel
@@ -48,7 +47,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(client: FlaskClient, s
     passages = client.get("/api/search?q=keeper").json["passages"]
     assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
     assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]
-    assert list(services.doctor(with_chroma=False).examine()) == []
+    assert list(services.doctor().examine()) == []
 
 
 def test_numbers_above_every_turn_are_no_errors_there(client: FlaskClient) -> None:
@@ -79,19 +78,10 @@ def test_versions_branches_and_the_state_tag_are_the_same_there(client: FlaskCli
 def test_a_library_that_pgvector_searches_is_ready_and_sound(client: FlaskClient, services: Services) -> None:
     document = upload(client, "The lighthouse keeper feeds seventeen geese.")
     assert client.get("/api/search?q=geese").json["passages"]
-    assert services.vectors.index is not None
-    services.vectors.index.from_chunks = 1
-    assert client.get("/api/search?q=geese").json["passages"]
     until(lambda: client.get("/readyz").json["parts"]["pgvector"] == "ready")
     assert ask(client, "How many geese?", document_ids=[document["document_id"]])["sources"]
     assert "Search" in client.get("/settings").text
-    with services.database.write() as connection:
-        connection.execute(text("DELETE FROM chunk_vectors"))
-    (finding,) = services.doctor(with_chroma=False).examine()
-    assert finding.sentence == "pgvector lacks 1 vectors and has 0 that are not in the database."
-    assert finding.mend is not None
-    finding.mend()
-    assert list(services.doctor(with_chroma=False).examine()) == []
+    assert list(services.doctor().examine()) == []
 
 
 class TestWithoutPgvector:
