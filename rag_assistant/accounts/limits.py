@@ -38,6 +38,8 @@ class PersonalLimits:
         self._usage = usage
         self._settings = settings
         self._clock = clock
+        # Held from the look at what runs to the row of what is accepted, so that asking at once passes no limit.
+        self.accepting = threading.Lock()
         self._lock = threading.Lock()
         self._asked: deque[float] = deque()
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.errors import InvalidRequest, PasswordsBusy
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -16,8 +18,27 @@ MAX_CHARS = 1000
 MIN_DIFFERENT = 5
 # Each takes 64 MiB and a core for a moment.
 HASHED_AT_ONCE = 2
+MAX_WAITING = 16
+WAIT_SECONDS = 5.0
 
 _places = threading.BoundedSemaphore(HASHED_AT_ONCE)
+_queue = threading.BoundedSemaphore(HASHED_AT_ONCE + MAX_WAITING)
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for one's turn to hash. Raises PasswordsBusy if too many wait, or for too long."""
+    if not _queue.acquire(blocking=False):
+        raise PasswordsBusy
+    try:
+        if not _places.acquire(timeout=WAIT_SECONDS):
+            raise PasswordsBusy
+        try:
+            yield
+        finally:
+            _places.release()
+    finally:
+        _queue.release()
 
 
 def check_password(password: str, name: str) -> None:
@@ -37,16 +58,19 @@ def check_password(password: str, name: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """Return the hash under which a password is kept."""
-    with _places:
+    """Return the hash under which a password is kept. Raises PasswordsBusy."""
+    with _turn():
         return _hasher().hash(password)
 
 
 def is_password(password_hash: str | None, password: str) -> bool:
-    """Tell whether a password is the one that was hashed. Without a hash it takes as long, and is not."""
+    """Tell whether a password is the one that was hashed. Without a hash it takes as long, and is not.
+
+    Raises PasswordsBusy.
+    """
     from argon2.exceptions import InvalidHashError, VerificationError
 
-    with _places:
+    with _turn():
         try:
             return _hasher().verify(password_hash or _nobodys(), password[:MAX_CHARS]) and password_hash is not None
         except (VerificationError, InvalidHashError):

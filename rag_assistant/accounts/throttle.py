@@ -18,6 +18,8 @@ MAX_KNOWN = 10_000
 # So many failures are free: for an account from one address, and for each of the two alone.
 FREE_FOR_BOTH = 5
 FREE_FOR_ONE = 20
+# Signing in with the right password, from one address.
+FREE_SUCCESSES = 20
 
 Key = tuple[str, ...]
 
@@ -44,21 +46,30 @@ class Throttle:
         moment = self._clock()
         keys = self._keys(account, address, known)
         with self._lock:
-            wait = max(self._wait(key, free, moment) for key, free in keys.items())
+            right = self._right(account, address)
+            wait = max(self._wait(key, free, moment) for key, free in {**keys, right: FREE_SUCCESSES}.items())
             if wait > 0:
                 raise TooManyAttempts(wait)
             for key in keys:
-                found = self._failures.setdefault(key, _Failures(0, moment))
-                found.count, found.last = found.count + 1, moment
-                self._failures.move_to_end(key)
-            while len(self._failures) > MAX_KNOWN:
-                self._failures.popitem(last=False)
+                self._count(key, moment)
 
     def succeeded(self, account: str, address: str, *, known: bool) -> None:
-        """Forget the failures of somebody who knew the password."""
+        """Forget the failures of somebody who knew the password, and count that: who signs in without end waits."""
         with self._lock:
             for key in self._keys(account, address, known):
                 self._failures.pop(key, None)
+            self._count(self._right(account, address), self._clock())
+
+    def _count(self, key: Key, moment: float) -> None:
+        found = self._failures.setdefault(key, _Failures(0, moment))
+        found.count, found.last = found.count + 1, moment
+        self._failures.move_to_end(key)
+        while len(self._failures) > MAX_KNOWN:
+            self._failures.popitem(last=False)
+
+    @staticmethod
+    def _right(account: str, address: str) -> Key:
+        return ("right", account, network_of(address))
 
     @staticmethod
     def _keys(account: str, address: str, known: bool) -> dict[Key, int]:

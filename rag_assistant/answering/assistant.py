@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from copy import copy as shallow_copy
 from datetime import UTC, datetime
@@ -70,17 +70,24 @@ class Assistant:
         self._turns = deps.turns
         self._sees_all_turns = True
         self._take_question: Callable[[], None] = lambda: None
+        self._accepting: AbstractContextManager[object] = nullcontext()
 
-    def over(self, documents: DocumentStore, deps: Dependencies, take_question: Callable[[], None]) -> Assistant:
+    def over(
+        self,
+        documents: DocumentStore,
+        deps: Dependencies,
+        take_question: Callable[[], None],
+        accepting: AbstractContextManager[object],
+    ) -> Assistant:
         """Return the same assistant for somebody who sees less: of the running turns, too.
 
-        ``take_question`` may refuse what is about to be answered.
+        ``take_question`` may refuse what is about to be answered; ``accepting`` is held from there until it is stored.
         """
         theirs = shallow_copy(self)
         theirs._documents, theirs._deps = documents, deps
         theirs._conversations, theirs._turns = deps.conversations, deps.turns
         theirs._sees_all_turns = False
-        theirs._take_question = take_question
+        theirs._take_question, theirs._accepting = take_question, accepting
         return theirs
 
     def ask(self, question: Question) -> Turn:
@@ -307,17 +314,18 @@ class Assistant:
 
         ``accept`` gives no conversation with a turn that was accepted before.
         """
-        self._reserve(asks_model=not quotes)
-        try:
-            found = self._refuse_undecided(question) if question is not None else None
-            with self._beginning:
-                turn, conversation = accept()
-                live = LiveTurn(turn, self._deps.models.new_call())
-                if conversation is not None:
-                    self._live.enter(turn.id, live)
-        except BaseException:
-            self._live.release()
-            raise
+        with self._accepting:
+            self._reserve(asks_model=not quotes)
+            try:
+                found = self._refuse_undecided(question) if question is not None else None
+                with self._beginning:
+                    turn, conversation = accept()
+                    live = LiveTurn(turn, self._deps.models.new_call())
+                    if conversation is not None:
+                        self._live.enter(turn.id, live)
+            except BaseException:
+                self._live.release()
+                raise
         if conversation is None:
             self._live.release()
             return turn

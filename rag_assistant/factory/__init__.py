@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,7 +151,7 @@ def build_services(settings: LiveSettings) -> Services:
         guide=GUIDE,
     )
 
-    @lru_cache(PEOPLE_AT_ONCE)
+    @cache  # Whoever's were forgotten would have none of them for a while.
     def limits_of(person_id: int) -> PersonalLimits:
         return PersonalLimits(UsageStore(database.for_person(person_id)), usage, lambda: settings.current)
 
@@ -216,7 +216,7 @@ def services_of_person(
         web_pages=whole.web_pages.over(library, stores.documents),
         page_images=whole.page_images.over(stores.documents, library),
         unfamiliar=UnfamiliarDocuments(stores.chunks, whole.embedders),
-        assistant=whole.assistant.over(stores.documents, deps, limits.take_question),
+        assistant=whole.assistant.over(stores.documents, deps, limits.take_question, limits.accepting),
         limits=limits,
         tools=tools,
         history_actions=HistoryActions(

@@ -2,7 +2,14 @@
 
 import pytest
 
-from rag_assistant.accounts.throttle import FREE_FOR_BOTH, FREE_FOR_ONE, MAX_WAIT_SECONDS, Throttle, network_of
+from rag_assistant.accounts.throttle import (
+    FREE_FOR_BOTH,
+    FREE_FOR_ONE,
+    FREE_SUCCESSES,
+    MAX_WAIT_SECONDS,
+    Throttle,
+    network_of,
+)
 from rag_assistant.records.errors import TooManyAttempts
 
 
@@ -74,3 +81,14 @@ def test_a_subscriber_with_many_ipv6_addresses_is_one() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") == "2001:db8::/64"
     assert network_of("192.0.2.1") == "192.0.2.1"
     assert network_of("no address") == "no address"
+
+
+def test_whoever_signs_in_again_and_again_waits_too(throttle: Throttle, clock: Clock) -> None:
+    for _ in range(FREE_SUCCESSES):
+        throttle.attempt("ann", "192.0.2.1", known=True)
+        throttle.succeeded("ann", "192.0.2.1", known=True)
+    with pytest.raises(TooManyAttempts):
+        throttle.attempt("ann", "192.0.2.1", known=True)
+    throttle.attempt("ann", "192.0.2.9", known=False)
+    clock.now += 1
+    throttle.attempt("ann", "192.0.2.1", known=True)

@@ -43,6 +43,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "disk-fails": disk.failing,
     "settings": settings_file.saved_and_broken,
     "half-requests": floods.half_requests,
+    "attacks": floods.attacks,
     "streams": floods.streams,
     "chroma": engines.chroma,
     "backup": copies.backups,

@@ -25,6 +25,22 @@ HALVES = {
     "half a body": HEAD + b"Content-Length: 900000\r\n\r\n{",
     "half a part": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{",
 }
+# What announces a body that never comes, or is no request at all; each with another length, form or place.
+ATTACKS = {
+    "a head without its body": HEAD + b"Content-Length: 5\r\n\r\n",
+    "a padded length": HEAD + b"Content-Length: 000000000000000000005\r\n\r\n",
+    "a body behind a request": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    + HEAD
+    + b"Content-Length: 900000\r\n\r\n",
+    "a body that is waited for": HEAD + b"Content-Length: 900000\r\nExpect: 100-continue\r\n\r\n",
+    "a body behind GET": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
+    "HTTP/1.0": b"POST /login HTTP/1.0\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
+    "both lengths": HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{",
+    "two lengths": HEAD + b"Content-Length: 5\r\nContent-Length: 900000\r\n\r\n",
+    "a length of many digits": HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
+    "an absolute address": b"POST http://localhost/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
+    "an authority": b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
+}
 LIGHT_SECONDS = 1.0
 LIGHT_REQUESTS = 10
 # How long a flood of questions is watched: until it is answered or refused, on a machine that is not busy with others.
@@ -56,6 +72,29 @@ def half_requests(stage: Stage) -> Outcome:
     _told(stage, slowest, outcome)
     if not until(lambda: held_by(server)["descriptors"] <= before["descriptors"] + SPARE_DESCRIPTORS, 30):
         outcome.wrong.append(f"held {before} before and {held_by(server)} afterwards")
+    return outcome
+
+
+def attacks(stage: Stage) -> Outcome:
+    """Hold hundreds of connections of each kind that once held all threads, and of readers that read nothing."""
+    outcome, stub = Outcome(), stage.echo()
+    server = _server(stage, stub.url)
+    slowest, other = 0.0, stage.enter(_other_process())
+    status, answer = server.call("POST", "/api/query", {"question": "Question 0"})
+    follow = b"GET /api/turns/%d/stream HTTP/1.1\r\nHost: localhost\r\n\r\n" % answer["turn_id"]
+    page = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
+    for sent in (*ATTACKS.values(), follow, page * 20):
+        with ExitStack() as stack:
+            for _ in range(stage.count(40, 200)):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20))
+                connection.sendall(sent)
+                outcome.tried += 1
+            slowest = max(slowest, _light(server, outcome, other))
+            status, answer = server.call("POST", "/api/query", {"question": f"Question {outcome.tried}"})
+            if (status, answer["status"]) != (200, "completed"):
+                outcome.wrong.append(f"a question was {status} {answer['status']}")
+    _told(stage, slowest, outcome)
+    check_database(server, outcome)
     return outcome
 
 

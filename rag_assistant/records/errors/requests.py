@@ -82,6 +82,15 @@ class TooManyFetches(AssistantError):
         )
 
 
+class PasswordsBusy(AssistantError):
+    """Too many passwords are being checked at this moment."""
+
+    retry_after_seconds = 5
+
+    def __init__(self) -> None:
+        super().__init__("Too many people are signing in at this moment. Try again in a few seconds.")
+
+
 class TooManyAttempts(AssistantError):
     """Passwords are being tried too quickly."""
 

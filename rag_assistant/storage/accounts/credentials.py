@@ -29,6 +29,8 @@ from rag_assistant.storage.tables import api_tokens, now, password_links, people
 # A write for each request would cost more than the request.
 USED_AT_STEP = timedelta(minutes=1)
 MAX_BROWSER_CHARS = 200
+# Of one person: more browsers than anybody signs in with.
+MAX_SESSIONS = 50
 
 
 def hash_of(secret: str) -> str:
@@ -53,7 +55,7 @@ class CredentialStore:
         browser: str,
         identity_id: int | None = None,
     ) -> Session:
-        """Keep a new session, and forget those that are over."""
+        """Keep a new session, and forget those that are over or, beyond ``MAX_SESSIONS``, the oldest."""
         moment = now()
         with self._database.write() as connection:
             connection.execute(delete(sessions).where(sessions.c.expires_at <= moment))
@@ -68,6 +70,9 @@ class CredentialStore:
                 identity_id=identity_id,
             )
             row = connection.execute(made.returning(*sessions.c)).mappings().one()
+            own = sessions.c.person_id == person_id
+            newest = select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
+            connection.execute(delete(sessions).where(own, sessions.c.id.not_in(newest)))
             return _session_of(row)
 
     def session(self, secret: str) -> tuple[Person, Session] | None:

@@ -149,7 +149,7 @@ def _remembered() -> tuple[Attempt, dict[str, Any]]:
     kept = request.cookies.get(_cookie_name(), "")
     try:
         purpose = json.loads(kept) if len(kept) <= MAX_COOKIE_CHARS else None
-    except ValueError:
+    except (ValueError, RecursionError):
         purpose = None
     if not isinstance(purpose, dict) or not isinstance(purpose.get("secret"), str) or not purpose["secret"]:
         raise SignInFailed(OVER)

@@ -1,7 +1,9 @@
 """What one person may take of a server: questions, answers at once, files. The others go on."""
 
 import io
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from flask import Flask
@@ -63,3 +65,20 @@ def test_one_persons_files_have_a_size(limited: Flask) -> None:
     services: Services = limited.extensions["assistant"]
     assert len(services.uploads.names()) == 2
     upload(ben, "c " * 200_000, wait=False)
+
+
+def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None:
+    stub.default = Reply("word " * 20, seconds_between=0.1)
+    ann = client_of(limited, "Ann")
+    session = ann.get_cookie("session")
+    assert session is not None
+    met = threading.Barrier(3)
+
+    def ask_at_once(_number: int) -> int:
+        client = limited.test_client()
+        client.set_cookie("session", session.value)
+        met.wait(30)
+        return client.post("/api/query", json={"question": "Why?"}, buffered=True).status_code
+
+    with ThreadPoolExecutor(3) as pool:
+        assert sorted(pool.map(ask_at_once, range(3))) == [200, 429, 429]

@@ -149,3 +149,12 @@ def test_a_stream_ends_within_five_seconds_of_what_let_it_in(
     text = "".join(data["text"] for event, _, data in events if event == "token")
     assert len(text) <= len("word ") * 5 / 0.4, "it went on for more than five seconds"
     assert events[-1][2]["error"]["type"] == "NotSignedIn"
+
+
+def test_of_many_sessions_the_oldest_ends(
+    app: Flask, services: Services, ann: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.storage.accounts.credentials.MAX_SESSIONS", 3)
+    clients = [client_of(app, "Ann") for _ in range(4)]
+    assert [one.get("/api/conversations").status_code for one in clients] == [401, 200, 200, 200]
+    assert len(services.accounts.sessions_of(ann)) == 3

@@ -95,6 +95,13 @@ def test_an_answer_counts_once_and_in_the_browser_that_began(make: Make, provide
     assert come_back(client, answer).status_code == 401
 
 
+def test_a_cookie_of_great_depth_is_no_sign_in(make: Make, provider: StubProvider) -> None:
+    client = make().test_client()
+    answer = provider.authorize(begin(client))
+    client.set_cookie("sign-in", "[" * 2_900)
+    assert come_back(client, answer).status_code == 401
+
+
 def test_a_code_of_another_sign_in_is_refused(make: Make, provider: StubProvider) -> None:
     """Code injection: the code of somebody else in an answer with the right state."""
     app = make()
