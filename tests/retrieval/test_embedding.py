@@ -100,6 +100,7 @@ def test_the_model_is_quantised_once_and_whole_or_not_at_all(tmp_path: Path, mon
     with pytest.raises(EmbedderFailed, match="cannot be quantised: .*broken.onnx"):
         quantised(tmp_path / "broken.onnx", tmp_path / "embedders")
     assert list((tmp_path / "embedders").iterdir()) == []
+    monkeypatch.chdir(tmp_path)  # Wherever the server was started.
     made = quantised(source, tmp_path / "embedders")
     assert list((tmp_path / "embedders").iterdir()) == [made]
     monkeypatch.setattr("subprocess.run", None)
