@@ -6,6 +6,7 @@ It takes some seconds, 500 MB, and the package onnx, which nothing else needs: s
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
     target = folder / f"{source.parent.name}-{metadata.version('onnxruntime')}.onnx"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
+        for interrupted in folder.glob("tmp*"):
+            shutil.rmtree(interrupted, ignore_errors=True)
         try:
             command = [sys.executable, "-m", program, str(source.resolve()), str(target.resolve())]
             subprocess.run(command, check=True, capture_output=True, env=plain_environment(), cwd=PACKAGES)
