@@ -18,7 +18,7 @@ from rag_assistant.storage.conversations.conversations import (
     insert_conversation,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import VisibleBefore, counted, covered_by, recount
+from rag_assistant.storage.conversations.counters import counted, covered_by, recount
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database, set_values
@@ -66,9 +66,8 @@ class BranchStore:
         """
         with self._database.read() as connection:
             row = dict(load_conversation(connection, turn.conversation_id))
-            visible_before = VisibleBefore(connection, row, turn.conversation_id)
             row |= {"turns": turn.number - 1} | _view_before(connection, row, turn.number)
-            return conversation_of(connection, row | counted(connection, row, visible_before))
+            return conversation_of(connection, row | counted(connection, row))
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 from rag_assistant.history.erasing import Receipt, may_lean_on, receipt_without, search_without
 from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
-from rag_assistant.storage.conversations.counters import Recount
+from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
 from rag_assistant.storage.conversations.receipts import keep_body
 from rag_assistant.storage.conversations.sent_turns import later_turns_with
@@ -109,14 +109,13 @@ class TurnEraser:
         conversation = _conversation_of(connection, turn_id)
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
-        counters = Recount(connection, turn.conversation_id, turn.number)
         _take_out_of_later_turns(connection, turn)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
         for forget in _FORGET:
             connection.execute(forget, {"turn": turn_id})
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
-        counters.keep()
+        recount(connection, turn.conversation_id)
 
     def _rename(self, connection: Connection, conversation: Row, question: str) -> None:
         """Give a conversation whose title is the beginning of an erased question that of its first question left."""

@@ -28,7 +28,7 @@ from rag_assistant.records.errors import (
     TurnSummarised,
 )
 from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
-from rag_assistant.storage.conversations.counters import ROLES, Recount, covered_by
+from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.pictures import load_pictures
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn, sources_in
 from rag_assistant.storage.conversations.windows import (
@@ -255,13 +255,12 @@ class HistoryStore:
                 raise NothingToUndo(conversation_id)
             before = dict(last["before"])
             marked = {int(turn_id): marks for turn_id, marks in before.pop("marks", {}).items()}
-            counters = Recount(connection, conversation_id, *(load_turn(connection, one).number for one in marked))
             for turn_id, marks in marked.items():
                 set_values(connection, turns, turn_id, marks)
                 _see(connection, turn_id)
             set_values(connection, conversations, conversation_id, before)
             connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
-            counters.keep()
+            recount(connection, conversation_id)
         return self._get(conversation_id), last["kind"]
 
     def last_change(self, conversation_id: int) -> str | None:
@@ -300,7 +299,6 @@ class HistoryStore:
             refuse_while_running(connection, row, running)
             own = kind == "reset" and running is None
             before = _undoable(connection, row, own, turn)
-            counters = Recount(connection, conversation_id, *([turn.number] if turn else ()))
             yield connection, row
             if _undoable(connection, load_conversation(connection, conversation_id), own, turn) == before:
                 return
@@ -309,7 +307,7 @@ class HistoryStore:
                     conversation_id=conversation_id, kind=kind, before=before, created_at=now()
                 )
             )
-            counters.keep()
+            recount(connection, conversation_id)
 
 
 def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
-from rag_assistant.storage.conversations.counters import MORE_MESSAGES, Recount, messages_in
+from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn, source_rows
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -125,11 +125,9 @@ def end_turn(
     of_roles = {f"more_{role}": count for role, count in said.items()}
     connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
     if turn.waiting is not None or turn.pinned or not visible:
-        confirmed = [load_turn(connection, turn.confirms_turn)] if purged and turn.confirms_turn else []
-        counters = Recount(connection, turn.conversation_id, *(one.number for one in confirmed))
-        for one in confirmed:
-            connection.execute(_PURGE, {"turn": one.id})
-        counters.keep()
+        if purged:
+            connection.execute(_PURGE, {"turn": turn.confirms_turn})
+        recount(connection, turn.conversation_id)
     return replace(
         turn,
         status=status,

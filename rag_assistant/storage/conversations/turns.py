@@ -38,7 +38,7 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
     not_found,
 )
-from rag_assistant.storage.conversations.counters import Recount
+from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures, picture_key
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import (
@@ -225,9 +225,8 @@ class TurnStore:
                 raise TurnNotRetryable(
                     f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
                 )
-            counters = Recount(connection, turn.conversation_id, turn.number)
             take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
-            counters.keep()
+            recount(connection, turn.conversation_id)
             return _running(connection, turn)
 
     def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:
@@ -243,9 +242,8 @@ class TurnStore:
             if turn.answer.strip():
                 keep_version(connection, turn)
                 values |= {"version": turn.versions + 1, "versions": turn.versions + 1}
-            counters = Recount(connection, turn.conversation_id, turn.number)
             take_answer_off(connection, turn_id, values)
-            counters.keep()
+            recount(connection, turn.conversation_id)
             return _running(connection, turn)
 
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
 from rag_assistant.records import AnswerVersion, Turn
 from rag_assistant.records.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
-from rag_assistant.storage.conversations.counters import Recount, count_messages, covered_by
+from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn, sources_in
 from rag_assistant.storage.database import Database, set_values
@@ -69,11 +69,10 @@ class VersionStore:
                 return turn
             row = load_version(connection, turn, version)
             _refuse_to_choose(connection, turn, conversation)
-            counters = Recount(connection, turn.conversation_id, turn.number)
             keep_version(connection, turn)
             take_answer_off(connection, turn_id, row["figures"] | {"version": version})
             self._put_on(connection, turn, row)
-            counters.keep()
+            recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
 
     def _put_on(self, connection: Connection, turn: Turn, row: RowMapping) -> None:

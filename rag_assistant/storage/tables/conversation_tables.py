@@ -122,8 +122,8 @@ turns = Table(
     Column("origin_id", Integer),
     partial_index("ix_turns_origin", "origin_id", where="origin_id IS NOT NULL"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
-    # The window: the newest visible turns of a conversation, without touching the others.
-    partial_index("ix_turns_visible", "conversation_id", "number", where="visible"),
+    # The window: the newest visible turns of a conversation, without the others, and how much there is to see.
+    partial_index("ix_turns_visible", "conversation_id", "number", "message_count", where="visible"),
     partial_index("ix_turns_held", "conversation_id", "number", where="held"),
     partial_index("ix_turns_versions", "conversation_id", "number", where="version > 1"),
     partial_index("ix_turns_hidden", "conversation_id", "number", where="NOT visible"),

@@ -14,13 +14,11 @@ from sqlalchemy import select
 
 from rag_assistant.records import Message, Question
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.storage.conversations import counters
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import conversations, summaries, turns
-from tests.conftest import both_engines
 from tests.storage.conversations.test_history import Talk
 
 CALL = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
@@ -187,28 +185,3 @@ def test_after_anything_that_is_done_they_are_what_a_full_count_gives(database: 
             assert made.told() == made.counted(), name
 
     check()
-
-
-@both_engines
-def test_only_turns_of_which_nothing_is_known_are_counted(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Conversation(database)
-    made.say(*map(str, range(20)))
-    made.history.move_context_start(made.conversation.id, "clear")
-    made.say(*map(str, range(20)))
-    ranges: list[tuple[int, int]] = []
-    between = counters.VisibleBefore.between
-
-    def noted(self: Any, first: int, last: int) -> Any:
-        ranges.append((first, last))
-        return between(self, first, last)
-
-    monkeypatch.setattr(counters.VisibleBefore, "between", noted)
-    made.history.mark(made.ids[30], pinned=True)
-    made.history.mark(made.ids[30], excluded=True)
-    made.history.undo(made.conversation.id)
-    made.history.move_context_start(made.conversation.id, "clear")
-    assert ranges == []
-    made.say("more", "and more")
-    made.history.undo(made.conversation.id)
-    assert ranges == [(24, 43)], "what was cleared"
-    assert made.told() == made.counted()
