@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 from sqlalchemy import (
     Column,
     Connection,
-    Integer,
     RowMapping,
     Select,
-    Tuple,
     bindparam,
     delete,
     insert,
@@ -43,7 +40,7 @@ from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, lock, person_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON, OWNER, of_whom, own_conversations
+from rag_assistant.storage.ownership import OF_PERSON, OWNER, own_conversations
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -55,22 +52,6 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
-_INSERT = (
-    insert(conversations)
-    .values(
-        title=bindparam("new_title"),
-        created_at=bindparam("moment"),
-        updated_at=bindparam("moment"),
-        person_id=OWNER,
-        overrides={},
-        scope=bindparam("new_scope"),
-        listed=bindparam("new_listed"),
-        turns=0,
-        visible_turns=0,
-        visible_messages=0,
-    )
-    .returning(conversations.c.id)
-)
 _ONE = select(conversations).where(
     conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
 )
@@ -78,34 +59,6 @@ _CONVERSATION, _LOCKED = _ONE, _ONE.with_for_update()
 
 _LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
-
-
-@cache
-def _list_of(
-    moment: Column[Any], before: bool, until: bool, pinned: bool | None, entries: bool, of_person: bool
-) -> Select[Any]:
-    """Return the query for a list in the order of a moment, the last first: every page has one or two."""
-    kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
-    query = select(*(_ENTRY if entries else conversations.c)).where(kept)
-    if pinned is not None:
-        query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
-    if entries and not pinned:
-        query = query.where(conversations.c.listed)
-    if before:
-        query = query.where(tuple_(moment, conversations.c.id) < _cursor("before"))
-    if until:
-        query = query.where(tuple_(moment, conversations.c.id) >= _cursor("until"))
-    if of_person:
-        query = query.where(of_whom(bindparam("person", type_=Integer), of_few=bool(pinned)))
-    return query.order_by(moment.desc(), conversations.c.id.desc()).limit(bindparam("limit"))
-
-
-def _cursor(name: str) -> Tuple:
-    return tuple_(bindparam(f"{name}_moment", type_=_LATEST.type), bindparam(f"{name}_id", type_=Integer))
-
-
-def _cursor_params(name: str, cursor: Cursor | None) -> dict[str, Any]:
-    return dict(zip((f"{name}_moment", f"{name}_id"), cursor, strict=True)) if cursor else {}
 
 
 class ConversationManager:
@@ -139,10 +92,8 @@ class ConversationManager:
 
     def _page(self, moment: Column[Any], limit: int, before: Cursor | None, pinned: bool | None) -> list[Conversation]:
         with self._database.read() as connection:
-            person = person_of(connection)
-            query = _list_of(moment, before is not None, False, pinned, False, person is not None)
-            asked = {"limit": limit, "person": person} | _cursor_params("before", before)
-            return _conversations_of(connection, connection.execute(query, asked).mappings().all())
+            query = _list_of(connection, select(conversations), moment, pinned, before)
+            return _conversations_of(connection, connection.execute(query.limit(limit)).mappings().all())
 
     def entries(
         self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool
@@ -151,12 +102,12 @@ class ConversationManager:
 
         Of those that are not pinned, none that a program made and that has no answer.
         """
+        query = select(*_ENTRY) if pinned else select(*_ENTRY).where(conversations.c.listed)
+        if until is not None:
+            query = query.where(tuple_(_LATEST, conversations.c.id) >= tuple_(*until))
         with self._database.read() as connection:
-            person = person_of(connection)
-            query = _list_of(_LATEST, before is not None, until is not None, pinned, True, person is not None)
-            asked = {"limit": limit, "person": person}
-            asked |= _cursor_params("before", before) | _cursor_params("until", until)
-            return [ListedConversation(*row) for row in connection.execute(query, asked)]
+            query = _list_of(connection, query, _LATEST, pinned, before).limit(limit)
+            return [ListedConversation(*row) for row in connection.execute(query)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
         """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
@@ -248,17 +199,36 @@ class ConversationManager:
         self._database.forget_deleted()
 
 
+def _list_of(
+    connection: Connection, query: Select[Any], moment: Column[Any], pinned: bool | None, before: Cursor | None
+) -> Select[Any]:
+    """Return the query for a list in the order of a moment, the last first, behind ``before``."""
+    kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
+    query = query.where(kept, own_conversations(connection, of_few=bool(pinned)))
+    if pinned is not None:
+        query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
+    if before is not None:
+        query = query.where(tuple_(moment, conversations.c.id) < tuple_(*before))
+    return query.order_by(moment.desc(), conversations.c.id.desc())
+
+
 def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
     """Insert an empty conversation about some documents and return its id."""
-    made = {
-        "new_title": title[:MAX_TITLE_CHARS],
-        "moment": now(),
-        "person": person_of(connection),
-        "new_scope": scope.as_dict(),
-        "new_listed": listed,
-    }
-    ((conversation_id,),) = connection.execute(_INSERT, made).all()
-    return int(conversation_id)
+    moment = now()
+    made = insert(conversations).values(
+        title=title[:MAX_TITLE_CHARS],
+        created_at=moment,
+        updated_at=moment,
+        person_id=OWNER,
+        overrides={},
+        scope=scope.as_dict(),
+        listed=listed,
+        turns=0,
+        visible_turns=0,
+        visible_messages=0,
+    )
+    person = {"person": person_of(connection)}
+    return int(connection.execute(made.returning(conversations.c.id), person).scalar_one())
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:

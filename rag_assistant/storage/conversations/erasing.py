@@ -20,7 +20,6 @@ from rag_assistant.storage.conversations.sent_turns import later_turns_with
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
 from rag_assistant.storage.database import Database, set_values
-from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.tables import (
     answer_parts,
     answer_versions,
@@ -68,7 +67,9 @@ _SAME = (
 _LATER = (
     select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
     .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-    .where(turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers"))
+    .where(
+        turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
+    )
 )
 _COVERED = select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
 _CHANGES = (

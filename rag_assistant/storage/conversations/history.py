@@ -9,16 +9,21 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from sqlalchemy import (
+    ARRAY,
     Connection,
+    Integer,
+    Select,
     bindparam,
     delete,
     exists,
+    func,
     insert,
+    literal,
     select,
     update,
 )
 
-from rag_assistant.records import MAX_INT32, Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records import Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.records.errors import (
     ConversationBusy,
     HistoryChanged,
@@ -31,17 +36,9 @@ from rag_assistant.storage.conversations.conversations import Row, conversation_
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.pictures import load_pictures
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn, sources_in
-from rag_assistant.storage.conversations.windows import (
-    WHOLE,
-    WHOLE_AND_HELD,
-    WHOLE_WITH_MARKS,
-    WINDOW,
-    WINDOW_AND_HELD,
-    past_turns,
-)
-from rag_assistant.storage.database import Database, set_values
+from rag_assistant.storage.conversations.windows import turns_in_view
+from rag_assistant.storage.database import Database, as_json, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
-from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -68,17 +65,8 @@ _LAST_FIGURES = (
     .limit(2)
 )
 _CITED = select(turns.c.number, turns.c.sources).where(
-    turns.c.conversation_id == bindparam("conversation"), one_of(turns.c.number, "numbers")
+    turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
 )
-# The turns that the model does not see, and may be told of.
-_IS_UNSEEN = (
-    turns.c.conversation_id == bindparam("conversation"),
-    turns.c.visible | turns.c.excluded,
-    turns.c.number < bindparam("before"),
-    ~one_of(turns.c.number, "seen"),
-)
-_UNSEEN = SomeRows(TURN_WORDS, lambda turn_id: exists().where(turns.c.id == turn_id, *_IS_UNSEEN))
-_UNSEEN_IDS = select(turns.c.id).where(*_IS_UNSEEN).limit(FEW)
 
 
 class HistoryStore:
@@ -95,26 +83,15 @@ class HistoryStore:
         """
         if newest == 0 and not conversation.held_turns:
             return []
-        params: dict[str, Any] = {
-            "conversation": conversation.id,
-            "before": before,
-            "first": conversation.view_start,
-        }
-        if newest is not None:
-            params["limit"] = min(newest, MAX_INT32)
-        query = WHOLE if newest is None else WINDOW
-        if conversation.held_turns:
-            query = WHOLE_AND_HELD if newest is None else WINDOW_AND_HELD
         with self._database.read() as connection:
-            rows = connection.execute(query, params).all()
-            return past_turns(connection, rows)
+            held = conversation.held_turns > 0
+            return turns_in_view(connection, conversation, conversation.view_start, before, newest, with_held=held)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
         """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
-        params = {"conversation": conversation.id, "first": max(first, conversation.view_start), "before": last + 1}
+        first = max(first, conversation.view_start)
         with self._database.read() as connection:
-            rows = connection.execute(WHOLE_WITH_MARKS, params).all()
-            return past_turns(connection, rows)
+            return turns_in_view(connection, conversation, first, last + 1, None, with_held=False)
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
         """Return the pictures beside the question of a turn."""
@@ -146,14 +123,20 @@ class HistoryStore:
         if not words or not limit:
             return []
         with self._database.read() as connection:
-            asked = {"conversation": conversation.id, "before": before, "seen": seen}
-            unseen = {turn_id for (turn_id,) in connection.execute(_UNSEEN_IDS, asked)}
+            is_unseen = (
+                turns.c.conversation_id == conversation.id,
+                turns.c.visible | turns.c.excluded,
+                turns.c.number < before,
+                turns.c.number.not_in(_numbers(connection, seen)),
+            )
+            unseen = set(connection.execute(select(turns.c.id).where(*is_unseen).limit(FEW)).scalars())
             if not unseen:
                 return []
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
                 surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen))
             else:
-                surest = dict(TURN_WORDS.surest(connection, words, limit, _UNSEEN, asked))
+                some = SomeRows(TURN_WORDS, lambda turn_id: exists().where(turns.c.id == turn_id, *is_unseen))
+                surest = dict(TURN_WORDS.surest(connection, words, limit, some, {}))
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []
@@ -308,6 +291,13 @@ class HistoryStore:
                 )
             )
             recount(connection, conversation_id)
+
+
+def _numbers(connection: Connection, numbers: Collection[int]) -> Select[tuple[int]]:
+    """Return numbers as rows: a window without a limit has more of them than a statement may have values."""
+    if connection.dialect.name == "sqlite":
+        return select(func.json_each(as_json(list(numbers))).table_valued("value").c.value)
+    return select(func.unnest(literal(list(numbers), ARRAY(Integer))).column_valued())
 
 
 def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:

@@ -20,27 +20,6 @@ from rag_assistant.storage.tables import answer_parts, conversations, messages, 
 MAX_INDEXED_CHARS = 200_000
 
 _LOCK = select(conversations.c.id).where(conversations.c.id == bindparam("conversation")).with_for_update()
-_END = (
-    update(turns)
-    .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
-    .values(
-        status=bindparam("new_status"),
-        visible=bindparam("new_visible"),
-        purged=bindparam("new_purged"),
-        waiting=bindparam("new_waiting"),
-        notes=bindparam("new_notes"),
-        usage=bindparam("new_usage"),
-        model=bindparam("new_model"),
-        sources=bindparam("new_sources"),
-        search=bindparam("new_search"),
-        error_type=bindparam("new_error_type"),
-        error_message=bindparam("new_error_message"),
-        retry_at=bindparam("new_retry_at"),
-        finished_at=bindparam("moment"),
-        message_count=turns.c.message_count + bindparam("more"),
-    )
-    .returning(turns.c.message_count)
-)
 _PURGE = update(turns).where(turns.c.id == bindparam("turn")).values(visible=False, purged=True, waiting=None)
 _COUNT = (
     update(conversations)
@@ -89,34 +68,33 @@ def end_turn(
     error_type, error_message = error or (None, None)
     wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
-    counted = connection.execute(
-        _END,
-        {
-            "turn": turn.id,
-            "present_owner": owner,
-            "new_status": status,
-            "new_visible": visible,
-            "new_purged": purged,
-            "new_waiting": turn.waiting,
-            "new_notes": list(turn.notes),
-            "new_usage": usage,
-            "new_model": turn.model,
-            "new_sources": source_rows(turn.sources),
-            "new_search": turn.search,
-            "new_error_type": error_type,
-            "new_error_message": error_message,
-            "new_retry_at": None if wait is None else moment + timedelta(seconds=wait),
-            "moment": moment,
-            "more": int(bool(answer)),
-        },
-    ).all()
-    if not counted:
+    ended = (
+        update(turns)
+        .where(turns.c.id == turn.id, turns.c.status == "running", turns.c.owner == owner)
+        .values(
+            status=status,
+            visible=visible,
+            purged=purged,
+            waiting=turn.waiting,
+            notes=list(turn.notes),
+            usage=usage,
+            model=turn.model,
+            sources=source_rows(turn.sources),
+            search=turn.search,
+            error_type=error_type,
+            error_message=error_message,
+            retry_at=None if wait is None else moment + timedelta(seconds=wait),
+            finished_at=moment,
+            message_count=turns.c.message_count + int(bool(answer)),
+        )
+    )
+    count = connection.execute(ended.returning(turns.c.message_count)).scalar()
+    if count is None:
         return load_turn(connection, turn.id)
     if turn.history is None:  # There is no receipt: it was not announced.
         keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
-        ((count,),) = counted
         connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])

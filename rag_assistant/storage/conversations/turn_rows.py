@@ -16,7 +16,6 @@ from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.conversations.pictures import IMAGES, picture_key
 from rag_assistant.storage.database import person_of
-from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import PERSON
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
@@ -27,10 +26,10 @@ _TURN_OF_PERSON = _ONE.where(
 )
 _SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
-    .where(one_of(messages.c.turn_id, "turns"))
+    .where(messages.c.turn_id.in_(bindparam("turns", expanding=True)))
     .order_by(messages.c.turn_id, messages.c.position)
 )
-_RATED = select(ratings).where(one_of(ratings.c.turn_id, "turns"))
+_RATED = select(ratings).where(ratings.c.turn_id.in_(bindparam("turns", expanding=True)))
 _PARTS = (
     select(answer_parts.c.text).where(answer_parts.c.turn_id == bindparam("turn")).order_by(answer_parts.c.position)
 )

@@ -15,7 +15,6 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import (
     EVERYTHING,
-    MAX_INT32,
     UNTITLED,
     Conversation,
     Message,
@@ -62,9 +61,9 @@ from rag_assistant.storage.conversations.versions import (
     refuse_to_regenerate,
     take_answer_off,
 )
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON, key_of
+from rag_assistant.storage.ownership import key_of, own_conversations
 from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)
@@ -73,41 +72,11 @@ TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
 CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was saved; try again.")
 
-_PAGE = (
-    select(turns)
-    .where(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
-    .order_by(turns.c.number.desc())
-    .limit(bindparam("limit"))
-)
-_NEXT_NUMBER = (
-    update(conversations)
-    .where(conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON)
-    .values(
-        turns=conversations.c.turns + 1,
-        # The first question names a conversation that has no name.
-        title=case(
-            ((conversations.c.turns == 0) & (conversations.c.title == UNTITLED), bindparam("new_title")),
-            else_=conversations.c.title,
-        ),
-        updated_at=bindparam("moment"),
-        listed=conversations.c.listed | bindparam("interactive"),
-    )
-    .returning(conversations)
-)
-_OF_NEW_TURN = (
-    "conversation_id number status visible owner request idempotency_key request_hash message_count notes created_at"
-).split()
-_INSERT_TURN = insert(turns).values({name: bindparam(f"new_{name}") for name in _OF_NEW_TURN}).returning(turns.c.id)
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
 _STOPPED = select(turns.c.id).where(
     turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
 )
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
-_KEEP_FIGURES = (
-    update(turns)
-    .where(*_RUNS_HERE)
-    .values({name: bindparam(f"new_{name}") for name in ("history", "sources", "search", "model", "notes")})
-)
 Cited = Callable[[Turn, str], tuple[Source, ...]]
 
 
@@ -163,32 +132,38 @@ class TurnStore:
         if conversation_id is None:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
             conversation_id = insert_conversation(connection, title, scope)
-        next_one = {
-            "conversation": conversation_id,
-            "person": person_of(connection),
-            "new_title": title,
-            "moment": moment,
-            "interactive": question.interactive,
-        }
-        numbered = connection.execute(_NEXT_NUMBER, next_one).mappings().all()
-        if not numbered:
+        first = conversations.c.turns == 0
+        numbered = (
+            update(conversations)
+            .where(conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None))
+            .where(own_conversations(connection))
+            .values(
+                turns=conversations.c.turns + 1,
+                # The first question names a conversation that has no name.
+                title=case((first & (conversations.c.title == UNTITLED), title), else_=conversations.c.title),
+                updated_at=moment,
+                listed=conversations.c.listed | question.interactive,
+            )
+        )
+        row = connection.execute(numbered.returning(conversations)).mappings().first()
+        if row is None:
             raise not_found(connection, conversation_id)
-        conversation = conversation_of(connection, numbered[0])
+        conversation = conversation_of(connection, row)
         scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
-        new = {
-            "new_conversation_id": conversation_id,
-            "new_number": conversation.turns,
-            "new_status": "running",
-            "new_visible": False,
-            "new_owner": self.owner,
-            "new_request": request_of(replace(question, scope=scope)),
-            "new_idempotency_key": _key_of(connection, question),
-            "new_request_hash": hash_of(question) if question.idempotency_key else None,
-            "new_message_count": 1,
-            "new_notes": [],
-            "new_created_at": moment,
-        }
-        ((turn_id,),) = connection.execute(_INSERT_TURN, new).all()
+        accepted = insert(turns).values(
+            conversation_id=conversation_id,
+            number=conversation.turns,
+            status="running",
+            visible=False,
+            owner=self.owner,
+            request=request_of(replace(question, scope=scope)),
+            idempotency_key=_key_of(connection, question),
+            request_hash=hash_of(question) if question.idempotency_key else None,
+            message_count=1,
+            notes=[],
+            created_at=moment,
+        )
+        turn_id = connection.execute(accepted.returning(turns.c.id)).scalar_one()
         keep_pictures(connection, turn_id, question.images)
         images = [picture_key(url) for url in question.images]
         extra = {IMAGES: images} if images else None
@@ -252,16 +227,18 @@ class TurnStore:
         A power cut may lose it with the text that streams after it. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
-            kept = {
-                "turn": turn.id,
-                "present_owner": self.owner,
-                "new_history": turn.history,
-                "new_sources": source_rows(turn.sources),
-                "new_search": turn.search,
-                "new_model": turn.model,
-                "new_notes": list(turn.notes),
-            }
-            if not connection.execute(_KEEP_FIGURES, kept).rowcount:
+            running = (
+                update(turns)
+                .where(*_RUNS_HERE)
+                .values(
+                    history=turn.history,
+                    sources=source_rows(turn.sources),
+                    search=turn.search,
+                    model=turn.model,
+                    notes=list(turn.notes),
+                )
+            )
+            if not connection.execute(running, {"turn": turn.id, "present_owner": self.owner}).rowcount:
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt)
 
@@ -335,10 +312,12 @@ class TurnStore:
 
     def page(self, conversation_id: int, limit: int, before: int | None = None) -> list[Turn]:
         """Return up to ``limit`` turns with a number below ``before``, oldest first. Raises ConversationNotFound."""
-        asked = {"conversation": conversation_id, "before": MAX_INT32 if before is None else before, "limit": limit}
+        query = select(turns).where(turns.c.conversation_id == conversation_id).order_by(turns.c.number.desc())
+        if before is not None:
+            query = query.where(turns.c.number < before)
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            return as_turns(connection, reversed(connection.execute(_PAGE, asked).mappings().all()))
+            return as_turns(connection, reversed(connection.execute(query.limit(limit)).mappings().all()))
 
     def every(self, conversation_id: int) -> Iterator[Turn]:
         """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""

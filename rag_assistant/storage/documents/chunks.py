@@ -13,7 +13,6 @@ from rag_assistant.storage.database import Database, person_of
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
-from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.ownership import READABLE, readable, readable_by_person, reads_everything
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
@@ -30,7 +29,7 @@ _PASSAGES = (
         documents.c.name.label("document"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(one_of(chunks.c.id, "chunks"), documents.c.replaces.is_(None), READABLE)
+    .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None), READABLE)
 )
 _TEXTS_AT = (
     select(chunks.c.document_id, chunks.c.start, chunks.c.text)

@@ -7,17 +7,14 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
-from rag_assistant.storage.id_lists import one_of
-from rag_assistant.storage.ownership import READABLE, readable
+from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import document_tags, documents, documents_to_index
 
 # The columns that have an index, together with the id.
 SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
-
-_NAMES = select(documents.c.id, documents.c.name).where(one_of(documents.c.id, "documents"), READABLE)
 
 
 class DocumentLists:
@@ -79,8 +76,9 @@ class DocumentLists:
     def names(self, document_ids: Collection[int]) -> dict[int, str]:
         """Return the names of documents by their id; what is gone is left out."""
         with self._database.read() as connection:
-            asked = {"documents": document_ids, "person": person_of(connection)}
-            return dict(connection.execute(_NAMES, asked).all())
+            named = documents.c.id.in_(document_ids), readable(connection, documents.c.id)
+            rows = connection.execute(select(documents.c.id, documents.c.name).where(*named))
+            return {row.id: row.name for row in rows}
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.

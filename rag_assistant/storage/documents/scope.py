@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from sqlalchemy import (
@@ -18,14 +18,11 @@ from sqlalchemy import (
 )
 
 from rag_assistant.records import Scope
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import holds
-from rag_assistant.storage.id_lists import one_of
 from rag_assistant.storage.id_ranges import IdRanges, ranges_of
-from rag_assistant.storage.ownership import IN_THEIR_LIBRARIES, readable
+from rag_assistant.storage.ownership import readable
 from rag_assistant.storage.tables import chunks, document_tags, documents
-
-_CHUNKS_OF = select(chunks.c.id).where(one_of(chunks.c.document_id, "documents")).order_by(chunks.c.id)
 
 
 class ChunksInScope:
@@ -49,7 +46,8 @@ class ChunksInScope:
                 elif first is not None:  # Others came between as they were kept, or the count is wrong.
                     scattered.append(document_id)
             if scattered:
-                ranges += ranges_of([one for (one,) in connection.execute(_CHUNKS_OF, {"documents": scattered})])
+                those = select(chunks.c.id).where(chunks.c.document_id.in_(scattered)).order_by(chunks.c.id)
+                ranges += ranges_of(connection.execute(those).scalars().all())
         return IdRanges.of(ranges)
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
@@ -61,10 +59,16 @@ class ChunksInScope:
         some = self._query(connection).limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
-    def _documents(self, connection: Connection) -> Sequence[tuple[int, int, int | None, int]]:
-        person, named, tags = person_of(connection), self._scope.document_ids, self._scope.tags
-        statement = _documents_with_chunks(of_person=person is not None, named=bool(named), tagged=bool(tags))
-        return connection.execute(statement, {"person": person, "documents": named, "tags": tags}).all()
+    def _documents(self, connection: Connection) -> Sequence[Any]:
+        """Return the id of each document, how many chunks it has, and the first and last of these.
+
+        The chunks of a document were kept in the order of their positions.
+        """
+        own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
+        first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
+        last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
+        query = select(documents.c.id, documents.c.chunks, first, last)
+        return connection.execute(query.where(in_scope(connection, documents.c.id, self._scope))).all()
 
     def _query(self, connection: Connection) -> Select[int]:
         return select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, self._scope))
@@ -79,26 +83,6 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
         tagged = select(document_tags.c.document_id).where(document_tags.c.tag.in_(scope.tags))
         conditions.append(document_id.in_(tagged))
     return and_(true(), *conditions)
-
-
-@cache
-def _documents_with_chunks(*, of_person: bool, named: bool, tagged: bool) -> Select[Any]:
-    """Return what reads the id of each document of a scope, how many chunks it has, and the first and last of these.
-
-    The chunks of a document were kept in the order of their positions.
-    """
-    conditions: list[ColumnElement[bool]] = []
-    if of_person:
-        conditions.append(IN_THEIR_LIBRARIES)
-    if named:
-        conditions.append(one_of(documents.c.id, "documents"))
-    if tagged:
-        of_tags = select(document_tags.c.document_id).where(one_of(document_tags.c.tag, "tags"))
-        conditions.append(documents.c.id.in_(of_tags))
-    own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
-    first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
-    last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()
-    return select(documents.c.id, documents.c.chunks, first, last).where(true(), *conditions)
 
 
 def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:

@@ -265,7 +265,7 @@ def test_few_turns_are_related_as_many_are(talk: Talk, monkeypatch: pytest.Monke
 
     among_few = related()
     assert [len(turns) for turns in among_few] == [1, 2, 2, 2, 0]
-    monkeypatch.setattr(history, "FEW", 0)
+    monkeypatch.setattr(history, "FEW", 1)
     assert related() == among_few
 
 
