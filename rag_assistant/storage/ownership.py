@@ -6,12 +6,10 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 from __future__ import annotations
 
 from sqlalchemy import (
-    BindParameter,
     ColumnElement,
     Connection,
-    Integer,
+    ScalarSelect,
     Select,
-    bindparam,
     false,
     func,
     or_,
@@ -22,14 +20,6 @@ from sqlalchemy import (
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import conversations, documents, libraries, library_shares, people
 
-# For statements that are built once: the parameter is the person, None for anybody.
-PERSON = bindparam("person", type_=Integer)
-OF_PERSON = or_(PERSON.is_(None), conversations.c.person_id == PERSON)
-# What nobody in particular makes, such as a command on this machine, is the first administrator's.
-FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
-# Whose a new row is.
-OWNER = func.coalesce(PERSON, FIRST_ADMIN)
-
 
 def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
     """Return the condition that a conversation belongs to the person of a connection.
@@ -37,12 +27,15 @@ def own_conversations(connection: Connection, *, of_few: bool = False) -> Column
     ``of_few``: the other conditions leave fewer than the person has, so that SQLite is to begin with those.
     """
     person = person_of(connection)
-    return true() if person is None else of_whom(person, of_few=of_few)
+    return (
+        true() if person is None else (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
+    )
 
 
-def of_whom(person: int | BindParameter[int], *, of_few: bool = False) -> ColumnElement[bool]:
-    """Return the condition that a conversation belongs to a person."""
-    return (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
+def owner_of_new(connection: Connection) -> int | ScalarSelect[int]:
+    """Return whose a new row is: what nobody in particular makes, such as a command, is the first administrator's."""
+    first_admin = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+    return first_admin if (person := person_of(connection)) is None else person
 
 
 def key_of(connection: Connection, key: str) -> str:
@@ -55,6 +48,12 @@ def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnE
     """Return the condition that the person of a connection may read a document."""
     person = person_of(connection)
     return true() if person is None else document_id.in_(_documents_in(libraries_of(person)))
+
+
+def in_readable_library(connection: Connection) -> ColumnElement[bool]:
+    """Return the same condition where the rows of documents themselves are read."""
+    person = person_of(connection)
+    return true() if person is None else documents.c.library_id.in_(libraries_of(person))
 
 
 def writable(connection: Connection) -> ColumnElement[bool]:
@@ -103,13 +102,3 @@ def libraries_of(person: int | ColumnElement[int], access: str | None = None) ->
 
 def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
     return select(documents.c.id).where(documents.c.library_id.in_(chosen))
-
-
-def readable_by_person(document_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return the condition of ``readable`` for statements that are built once, and run for a person alone."""
-    return document_id.in_(_documents_in(libraries_of(PERSON)))
-
-
-# As OF_PERSON, of documents that they may read.
-IN_THEIR_LIBRARIES = documents.c.library_id.in_(libraries_of(PERSON))
-READABLE = or_(PERSON.is_(None), IN_THEIR_LIBRARIES)

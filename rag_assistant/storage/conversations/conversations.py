@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
-    bindparam,
     delete,
     insert,
     select,
@@ -40,7 +39,7 @@ from rag_assistant.storage.conversations.search import find_conversations
 from rag_assistant.storage.database import Database, lock, person_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import OF_PERSON, OWNER, own_conversations
+from rag_assistant.storage.ownership import own_conversations, owner_of_new
 from rag_assistant.storage.tables import conversations, now, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -51,11 +50,6 @@ MAX_PINNED = 100
 Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
-
-_ONE = select(conversations).where(
-    conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
-)
-_CONVERSATION, _LOCKED = _ONE, _ONE.with_for_update()
 
 _LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
@@ -219,7 +213,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         title=title[:MAX_TITLE_CHARS],
         created_at=moment,
         updated_at=moment,
-        person_id=OWNER,
+        person_id=owner_of_new(connection),
         overrides={},
         scope=scope.as_dict(),
         listed=listed,
@@ -227,8 +221,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         visible_turns=0,
         visible_messages=0,
     )
-    person = {"person": person_of(connection)}
-    return int(connection.execute(made.returning(conversations.c.id), person).scalar_one())
+    return int(connection.execute(made.returning(conversations.c.id)).scalar_one())
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
@@ -236,8 +229,9 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
 
     Raises ConversationNotFound, of which ConversationDeleted is a kind.
     """
-    asked = {"conversation": conversation_id, "person": person_of(connection)}
-    row = connection.execute(_LOCKED if lock else _CONVERSATION, asked).mappings().first()
+    this = conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None), own_conversations(connection)
+    query = select(conversations).where(*this)
+    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
         raise not_found(connection, conversation_id)
     return row

@@ -25,9 +25,9 @@ from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, source_rows, sources_in
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.ownership import OWNER, key_of, own_conversations
+from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
@@ -170,7 +170,7 @@ def _read_back(connection: Connection, made: int, shown: Callable[[Turn], Any]) 
 def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
     origin = whole.branched_from
     row = {
-        "person_id": OWNER,
+        "person_id": owner_of_new(connection),
         "title": whole.title[:MAX_TITLE_CHARS],
         "created_at": whole.created_at,
         "updated_at": whole.updated_at,
@@ -187,7 +187,7 @@ def _insert_conversation(connection: Connection, whole: WholeConversation) -> in
         "origin_id": origin[0] if origin else None,
     }
     made = insert(conversations).values(row).returning(conversations.c.id)
-    return int(connection.execute(made, {"person": person_of(connection)}).scalar_one())
+    return int(connection.execute(made).scalar_one())
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> dict[int, int]:

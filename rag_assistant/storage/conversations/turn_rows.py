@@ -16,14 +16,9 @@ from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.conversations.pictures import IMAGES, picture_key
 from rag_assistant.storage.database import person_of
-from rag_assistant.storage.ownership import PERSON
+from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
-_ONE = select(turns).where(turns.c.id == bindparam("turn"))
-_TURN = _ONE
-_TURN_OF_PERSON = _ONE.where(
-    exists().where(conversations.c.id == turns.c.conversation_id, conversations.c.person_id == PERSON)
-)
 _SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
     .where(messages.c.turn_id.in_(bindparam("turns", expanding=True)))
@@ -37,12 +32,14 @@ _PARTS = (
 
 def load_turn(connection: Connection, turn_id: int) -> Turn:
     """Return one turn; the answer of a running one is what is committed so far. Raises TurnNotFound."""
-    person = person_of(connection)
-    query = _TURN if person is None else _TURN_OF_PERSON
-    rows = connection.execute(query, {"turn": turn_id, "person": person}).mappings().all()
-    if not rows:
+    query = select(turns).where(turns.c.id == turn_id)
+    if person_of(connection) is not None:
+        own = conversations.c.id == turns.c.conversation_id, own_conversations(connection)
+        query = query.where(exists().where(*own))
+    row = connection.execute(query).mappings().first()
+    if row is None:
         raise TurnNotFound(turn_id)
-    return as_turns(connection, rows)[0]
+    return as_turns(connection, [row])[0]
 
 
 def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:

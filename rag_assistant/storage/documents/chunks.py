@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Integer, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.records import Chunk, Passage, Scope
 from rag_assistant.records.extracted import ExtractedText
-from rag_assistant.storage.database import Database, person_of
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
-from rag_assistant.storage.ownership import READABLE, readable, readable_by_person, reads_everything
+from rag_assistant.storage.ownership import in_readable_library, readable, reads_everything
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
@@ -29,25 +29,8 @@ _PASSAGES = (
         documents.c.name.label("document"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(chunks.c.id.in_(bindparam("chunks", expanding=True)), documents.c.replaces.is_(None), READABLE)
+    .where(documents.c.replaces.is_(None))
 )
-_TEXTS_AT = (
-    select(chunks.c.document_id, chunks.c.start, chunks.c.text)
-    .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(
-        tuple_(chunks.c.document_id, chunks.c.start).in_(bindparam("places", expanding=True)),
-        documents.c.replaces.is_(None),
-        READABLE,
-    )
-)
-_NEWEST = (
-    select(func.substr(document_texts.c.text, 1, bindparam("chars", type_=Integer)))
-    .join_from(documents, document_texts, document_texts.c.document_id == documents.c.id)
-    .where(documents.c.state == "ready")
-    .order_by(documents.c.id.desc())
-    .limit(bindparam("limit"))
-)
-_BEGINNINGS, _BEGINNINGS_OF_PERSON = _NEWEST, _NEWEST.where(readable_by_person(documents.c.id))
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _PENDING = select(chunks.c.id).where(
     chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
@@ -101,17 +84,21 @@ class ChunkStore:
         What was deleted is not among them, nor what belongs to a newer version that has not taken its place yet.
         """
         with self._database.read() as connection:
-            asked = {"chunks": list(scores), "person": person_of(connection)}
-            rows = connection.execute(_PASSAGES, asked).mappings()
+            query = _PASSAGES.where(chunks.c.id.in_(scores), in_readable_library(connection))
+            rows = connection.execute(query).mappings()
             found = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
         return [found[chunk_id] for chunk_id in scores if chunk_id in found]
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
+        query = (
+            select(chunks.c.document_id, chunks.c.start, chunks.c.text)
+            .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
+            .where(tuple_(chunks.c.document_id, chunks.c.start).in_(places), documents.c.replaces.is_(None))
+        )
         with self._database.read() as connection:
-            query = _TEXTS_AT.where(in_scope(connection, documents.c.id, scope)) if scope else _TEXTS_AT
-            rows = connection.execute(query, {"places": list(places), "person": person_of(connection)})
-            return {(document_id, start): text for document_id, start, text in rows}
+            found = in_scope(connection, documents.c.id, scope) if scope else in_readable_library(connection)
+            return {(row.document_id, row.start): row.text for row in connection.execute(query.where(found))}
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
@@ -168,11 +155,15 @@ class ChunkStore:
 
     def newest_beginnings(self, limit: int, chars: int) -> list[str]:
         """Return the first characters of the texts of up to ``limit`` documents that are ready, the newest first."""
+        query = (
+            select(func.substr(document_texts.c.text, 1, chars))
+            .join_from(documents, document_texts, document_texts.c.document_id == documents.c.id)
+            .order_by(documents.c.id.desc())
+            .limit(limit)
+        )
         with self._database.read() as connection:
-            person = person_of(connection)
-            query = _BEGINNINGS if person is None else _BEGINNINGS_OF_PERSON
-            rows = connection.execute(query, {"limit": limit, "chars": chars, "person": person}).all()
-            return [text for (text,) in rows]
+            ready = documents.c.state == "ready", in_readable_library(connection)
+            return list(connection.execute(query.where(*ready)).scalars())
 
     def section_at(self, document_id: int, position: int) -> str | None:
         """Return the path of headings above a place in a document's text, ``None`` where there is none."""
