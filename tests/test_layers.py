@@ -55,6 +55,7 @@ PURE = (
         "conversations.exchange.archive",
         "conversations.exchange.chatgpt",
         "conversations.exchange.contradictions",
+        "conversations.exchange.entries",
         "conversations.exchange.librechat",
         "conversations.exchange.open_parts",
         "conversations.exchange.open_webui",

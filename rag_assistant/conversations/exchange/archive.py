@@ -10,11 +10,13 @@ from typing import Any
 from msgspec import ValidationError, convert, to_builtins
 
 from rag_assistant.conversations.exchange.contradictions import contradictions
+from rag_assistant.conversations.exchange.entries import pieces_of
 from rag_assistant.conversations.exchange.open_parts import OpenParts
 from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
 from rag_assistant.records.validation import storable
 
+MAX_HEAD_BYTES = 1000
 FORMAT, VERSION = "rag-assistant", 1
 MAX_INT64 = 2**63 - 1
 KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation}
@@ -31,28 +33,31 @@ def line_of(record: ArchivedDocument | WholeConversation) -> str:
     return json.dumps({kind: to_builtins(record)}, ensure_ascii=False) + "\n"
 
 
-def is_archive(text: str) -> bool:
+def is_archive(content: bytes) -> bool:
     """Tell whether a text begins as an archive does."""
     try:
-        first = json.loads(text.partition("\n")[0])
+        first = json.loads(content[:MAX_HEAD_BYTES].partition(b"\n")[0])
     except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and first.get("format") == FORMAT
 
 
-def read_archive(text: str) -> Iterator[ArchivedDocument | WholeConversation]:
+def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversation]:
     """Yield the records of an archive. Raises InvalidRequest, MalformedBody with the number of the line."""
-    lines = text.split("\n")
+    lines = content.split(b"\n")
     version = json.loads(lines[0]).get("version")
     if version != VERSION:
         raise InvalidRequest(f"The archive has version {version}; this program reads version {VERSION}. Upgrade it.")
     for number, line in enumerate(lines[1:], 2):
         if line.strip():
+            for _ in pieces_of(line):
+                pass  # It is not too much.
             yield _record(number, line)
 
 
-def _record(number: int, line: str) -> Any:
+def _record(number: int, encoded: bytes) -> Any:
     try:
+        line = encoded.decode()
         content = json.loads(line, parse_int=_int64, parse_float=_finite, parse_constant=_finite)
         if storable(line) != line or "\\u0000" in line or "\\ud" in line.lower():
             content = _storable(content)

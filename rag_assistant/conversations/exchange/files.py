@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,8 @@ from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.conversations.exchange.archive import head, line_of
-from rag_assistant.conversations.exchange.shapes import ALLOWED, Export, read_texts
+from rag_assistant.conversations.exchange.entries import ALLOWED
+from rag_assistant.conversations.exchange.shapes import Export, read_texts
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, MalformedBody
 
@@ -33,7 +35,7 @@ def read_export(file: IO[bytes], max_bytes: int) -> Export:
     beginning = file.read(len(ZIP))
     file.seek(0)
     if beginning != ZIP:
-        return read_texts([_decoded(_bounded(file, max_bytes))])
+        return read_texts([_bounded(file, max_bytes).removeprefix(BOM_UTF8)])
     try:
         with zipfile.ZipFile(file) as packed:
             return _read_zip(packed, max_bytes)
@@ -123,7 +125,7 @@ def _read_zip(packed: zipfile.ZipFile, max_bytes: int) -> Export:
         with packed.open(name) as file:
             content = _bounded(file, max_bytes)
         max_bytes -= len(content)
-        parts.append(_decoded(content))
+        parts.append(content.removeprefix(BOM_UTF8))
     return read_texts(parts)
 
 
@@ -132,10 +134,3 @@ def _bounded(file: IO[bytes], max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise BodyTooLarge(f"The conversations in the file have more than {max_bytes / 1e6:.0f} MB, the most allowed.")
     return content
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise MalformedBody(f"The file is not UTF-8 text. {ALLOWED}") from error

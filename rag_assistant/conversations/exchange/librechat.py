@@ -30,7 +30,7 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
         node, above = waiting.pop()
         if not isinstance(node, dict):
             continue
-        message = _message(node, above, next(reversed(messages), None) if linear else None)
+        message = _message(node, above, next(reversed(messages), None) if linear else None, len(messages))
         messages[message.id] = message
         children = node.get("children")
         waiting += [(child, message.id) for child in reversed(children if isinstance(children, list) else [])]
@@ -46,8 +46,8 @@ def read_librechat(one: dict[str, Any]) -> MessageTree:
     )
 
 
-def _message(node: dict[str, Any], above: str | None, before: str | None) -> TreeMessage:
-    name = text_in(node.get("messageId")) or f"{above or before} >"
+def _message(node: dict[str, Any], above: str | None, before: str | None, number: int) -> TreeMessage:
+    name = text_in(node.get("messageId")) or f"message {number}"
     named = node.get("parentMessageId")
     parent = above or before or (named if isinstance(named, str) else None)
     role: Any = "user" if node.get("isCreatedByUser") is True else "assistant"

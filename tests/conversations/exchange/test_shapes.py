@@ -1,12 +1,13 @@
 """What other products export becomes conversations with branches."""
 
 import json
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange import trees
+from rag_assistant.conversations.exchange import shapes, trees
 from rag_assistant.conversations.exchange.shapes import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, InvalidRequest, MalformedBody
@@ -37,7 +38,7 @@ TURN: dict[str, Any] = {
 
 
 def read(content: Any) -> tuple[WholeConversation, ...]:
-    return read_texts([json.dumps(content)]).conversations
+    return read_texts([json.dumps(content).encode()]).conversations
 
 
 def said(one: WholeConversation) -> list[tuple[str, str]]:
@@ -65,7 +66,7 @@ def test_dates_models_and_where_it_comes_from_are_kept() -> None:
 
 
 def test_what_is_no_conversation_is_counted() -> None:
-    assert read_texts([json.dumps(samples.chatgpt())]).unreadable == 1
+    assert read_texts([json.dumps(samples.chatgpt()).encode()]).unreadable == 1
 
 
 def test_an_open_webui_chat_is_read_without_its_folded_thoughts() -> None:
@@ -134,6 +135,10 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
         ("7", "The file holds 7."),
         ('["a"]', 'The file holds a list that begins with "a".'),
         ("{", "The file is not JSON"),
+        ("[{}", "The file is not JSON"),
+        ("[{},]", "The file is not JSON"),
+        ("[{}] {}", "The file is not JSON"),
+        ("[{}}", "The file is not JSON"),
         ("[" * 100_000, "The file is nested too deeply"),
         ('{"format": "rag-assistant", "version": 2}', "has version 2; this program reads version 1"),
         (
@@ -165,7 +170,7 @@ def test_a_tree_that_would_become_too_much_is_refused(monkeypatch: pytest.Monkey
 )
 def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None:
     with pytest.raises(AssistantError) as refused:
-        read_texts([text])
+        read_texts([text.encode()])
     assert isinstance(refused.value, InvalidRequest | MalformedBody)
     assert said in str(refused.value)
 
@@ -197,10 +202,10 @@ def archived(*turns: dict[str, Any], **more: Any) -> str:
     ],
 )
 def test_a_turn_that_could_not_be_shown_is_refused_by_what_is_wrong_in_it(part: dict[str, Any], said: str) -> None:
-    (whole,) = read_texts([archived(TURN)]).conversations
+    (whole,) = read_texts([archived(TURN).encode()]).conversations
     assert whole.turns[0].answer.history == HISTORY
     with pytest.raises(InvalidRequest) as refused:
-        read_texts([archived(TURN | part)])
+        read_texts([archived(TURN | part).encode()])
     assert f"Line 2 of the archive, conversation: turns[0].{said}" in str(refused.value)
 
 
@@ -236,11 +241,58 @@ CONTRADICTING = [
 
 @pytest.mark.parametrize("part", FITTING)
 def test_numbers_that_fit_the_turns_are_taken(part: dict[str, Any]) -> None:
-    assert len(read_texts([archived(TURN, TURN, TURN, **part)]).conversations) == 1
+    assert len(read_texts([archived(TURN, TURN, TURN, **part).encode()]).conversations) == 1
 
 
 @pytest.mark.parametrize(("part", "said"), CONTRADICTING)
 def test_numbers_that_do_not_fit_the_turns_are_refused(part: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        read_texts([archived(TURN, TURN, TURN, **part)])
+        read_texts([archived(TURN, TURN, TURN, **part).encode()])
     assert said in str(refused.value)
+
+
+def test_a_large_export_is_read_an_entry_at_a_time() -> None:
+    """Memory beside the text itself and what is kept of it, as Python counts it."""
+    chat = samples.librechat()
+    padded = chat | {"else": [{"n": n} for n in range(1000)]}
+    text = json.dumps([padded] * 60).encode()
+    tracemalloc.start()
+    try:
+        assert len(read_texts([text]).conversations) == 120
+        assert tracemalloc.get_traced_memory()[1] < len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_messages_without_ids_take_no_more_room_the_more_there_are() -> None:
+    content = samples.librechat() | {"branches": False, "messages": [{}] * 40_000 + [{"text": "So."}]}
+    tracemalloc.start()
+    try:
+        assert [said(one) for one in read(content)] == [[("", "So.")]]
+        assert tracemalloc.get_traced_memory()[1] < 100_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_file_has_as_many_conversations_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shapes, "MAX_CONVERSATIONS", 3)
+    with pytest.raises(InvalidRequest, match="more than 3 conversations"):
+        read([samples.librechat()] * 2)
+
+
+@pytest.mark.parametrize(
+    ("head", "repeated", "tail", "told"),
+    [
+        ("[", "[],", "[]]", "The file has more than 100,000 entries"),
+        ('{"mapping": [', "{},", "{}]}", "has more than 1,000,000 values"),
+        (HEAD + '{"conversation": [', "[],", "[]]}", "has more than 1,000,000 values"),
+        ('{"a": "', '\\"', "", "The file is not JSON"),
+        ("[", '"', "]", "The file is not JSON"),
+    ],
+    ids=["entries", "values", "values of a line", "escapes", "quotes"],
+)
+def test_what_is_small_and_becomes_large_is_refused_before_it_does(
+    head: str, repeated: str, tail: str, told: str
+) -> None:
+    with pytest.raises(AssistantError, match=told):
+        read_texts([(head + repeated * 1_100_000 + tail).encode()])
