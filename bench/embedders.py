@@ -19,7 +19,7 @@ from bench.retrieval.cache import MODELS
 from bench.retrieval.measures import hit_at_1, ndcg_at_10, recall_at_5
 from bench.stage import open_database
 from rag_assistant.records import Chunk, NewDocument
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval import hybrid
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5

@@ -23,7 +23,7 @@ from bench.embedders import Wordllama
 from bench.retrieval import sets
 from bench.retrieval.cache import MODELS as MODEL_FILES
 from rag_assistant.records import Scope
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.search import CANDIDATES

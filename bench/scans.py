@@ -17,8 +17,8 @@ from rag_assistant.extraction.formats.kinds import JPEG
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.extraction.recognised import text_of
 from rag_assistant.extraction.text_recognition import recognise
+from rag_assistant.records.documents import RecognisedPage
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
-from rag_assistant.records.extracted import RecognisedPage
 
 MEMORY_MB, TIMEOUT_SECONDS = 2048, 120.0
 MAX_PAGES = 5

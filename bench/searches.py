@@ -24,7 +24,7 @@ from bench.aims import Figure, Figures
 from bench.retrieval import sets
 from bench.stage import cpu_seconds, open_database
 from rag_assistant.records import EVERYTHING, Chunk, KnownEmbedder, NewDocument, Scope
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex

@@ -21,7 +21,7 @@ from sqlalchemy import insert
 
 from bench.words import guide_text, text_of
 from rag_assistant.records import Chunk, NewDocument
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.services import Services

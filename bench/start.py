@@ -10,9 +10,9 @@ import psutil
 
 from bench.aims import Figure, Figures
 from bench.stage import program, read_streams, server, wait_for
-from rag_assistant.runtime.memory import GIVE_BACK_AFTER_SECONDS
 
 ANSWERS, ANSWERS_AT_ONCE = 2_000, 100
+REST_SECONDS = 3
 
 
 def main() -> Figures:
@@ -50,10 +50,10 @@ def main() -> Figures:
 
 
 def answer_many(url: str) -> None:
-    """Let the server answer, and then rest until what it does not need is given back."""
+    """Let the server answer, and then rest for a moment."""
     for _ in range(ANSWERS // ANSWERS_AT_ONCE):
         read_streams(url, ANSWERS_AT_ONCE, spread=2.0)
-    time.sleep(GIVE_BACK_AFTER_SECONDS + 3)
+    time.sleep(REST_SECONDS)
 
 
 def memory_mb(process: psutil.Process) -> tuple[int, float, float]:

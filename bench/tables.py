@@ -21,7 +21,7 @@ from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats.kinds import media_type_of
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.follow_up import SearchQuery
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed
-from rag_assistant.runtime.container import in_container
 from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
-from rag_assistant.runtime.memory import give_back
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.pooler import refuse_forgetful_pooler
 
@@ -65,20 +64,28 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
+    from rag_assistant.storage.documents.scans import ScanStore
     from rag_assistant.storage.leases import ProcessKind
 
 log = logging.getLogger(__name__)
+
+CONTAINER_SIGNS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
 
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # An end waits so long for what is still being loaded, which an embedding endpoint may hold up.
 WARM_UP_SECONDS = 3.0
 
 
-@dataclass
-class Services:
-    """Everything that a way in (the pages, the API, the command line) may use."""
+def in_container(environment: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
+    return bool(environment.get("container")) or any(sign.exists() for sign in CONTAINER_SIGNS)
 
-    settings: LiveSettings
+
+@dataclass(kw_only=True)
+class Stores:
+    """Everything that is kept, over one database."""
+
     database: Database
     conversations: ConversationManager
     turns: TurnStore
@@ -87,15 +94,24 @@ class Services:
     ratings: RatingStore
     branches: BranchStore
     exchange: ExchangeStore
-    conversation_import: ConversationImport
     etags: Etags
     history: HistoryStore
+    answers: AnswerLog
     documents: DocumentStore
     libraries: LibraryStore
     links: ConversationLinkStore
-    library: Library
     chunks: ChunkStore
     embeddings: EmbeddingStore
+    scans: ScanStore
+
+
+@dataclass(kw_only=True)
+class Services(Stores):
+    """Everything that a way in (the pages, the API, the command line) may use: what is kept, and who works with it."""
+
+    settings: LiveSettings
+    conversation_import: ConversationImport
+    library: Library
     uploads: Uploads
     embedders: Embedders
     vectors: VectorSearch
@@ -113,7 +129,7 @@ class Services:
     page_images: PagePictures
     unfamiliar: UnfamiliarDocuments
     # What one person may take; none where nobody is signed in.
-    limits: PersonalLimits | None = field(default=None, kw_only=True)
+    limits: PersonalLimits | None = None
     data_dir: Path
     guide: Path
     probe: Probe
@@ -121,7 +137,6 @@ class Services:
     # Opens another store than the one in use, at an s3:// address or in a folder.
     open_files: Callable[[str], FileStore]
     membership: Membership
-    answers: AnswerLog
     accounts: Accounts
     setup: Setup
     single_sign_on: SingleSignOn
@@ -271,8 +286,6 @@ class Services:
             self.keywords.warm_up()
         except AssistantError as error:  # The server ends already, or the first question will tell.
             log.info("What is not loaded yet is loaded by the first question: %s", error)
-        finally:
-            give_back()
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from rag_assistant.factory.stores import Stores
 from rag_assistant.services import Services
 from rag_assistant.storage.database import Database
 from tests.testkit.people import add_person
@@ -64,10 +63,6 @@ def test_every_service_is_one_persons_or_says_why_it_is_everybodys(services: Ser
     names = {one.name for one in fields(Services)} - {"of_person"}
     same = {name for name in names if getattr(own, name) is getattr(services, name)}
     assert same == SHARED.keys()
-
-
-def test_every_store_is_among_the_services(services: Services) -> None:
-    assert set(Stores.__struct_fields__) - {one.name for one in fields(Services)} == {"scans"}
 
 
 def test_nothing_of_one_person_holds_a_store_of_everybody(services: Services) -> None:

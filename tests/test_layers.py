@@ -39,7 +39,7 @@ PURE = (
         "accounts.addresses",
         "accounts.admission",
         "runtime.public_addresses",
-        *(f"settings.{name}" for name in "conversations declaration documents models people schema server".split()),
+        *(f"settings.{name}" for name in "conversations declaration documents people schema server".split()),
     ),
     *(
         "conversations.model_profile",

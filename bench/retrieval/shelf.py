@@ -15,7 +15,7 @@ from bench.retrieval.sets import Collection
 from bench.stage import open_database
 from rag_assistant.extraction.loaders import PLAIN
 from rag_assistant.records import Chunk, NewDocument, Passage
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.search import CANDIDATES

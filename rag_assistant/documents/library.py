@@ -30,8 +30,7 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.terms import index_terms
-from rag_assistant.runtime.heartbeat import Heartbeat
-from rag_assistant.runtime.job_queue import JobQueue, Work
+from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore

@@ -12,8 +12,8 @@ from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, 
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.text_recognition import is_installed, recognise
 from rag_assistant.records import Document, DocumentState
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings

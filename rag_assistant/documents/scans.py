@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.recognised import with_recognised
 from rag_assistant.extraction.text_recognition import INSTALL
-from rag_assistant.records.extracted import ExtractedText, RecognisedPage
+from rag_assistant.records.documents import ExtractedText, RecognisedPage
 
 RECOGNITION_OFF = "Text recognition is switched off (setting ocr)."
 RECOGNITION_MISSING = f"Text recognition is not installed: run `{INSTALL}` and restart."

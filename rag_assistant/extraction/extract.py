@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN, read_document, read_utf8
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.runtime.supervised_process import end_with_parent
 
 log = logging.getLogger(__name__)

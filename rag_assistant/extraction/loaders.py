@@ -11,8 +11,8 @@ from pathlib import Path
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.kinds import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
 from rag_assistant.extraction.formats.texts import read_utf8
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 __all__ = ["DOCX", "HTML", "MARKDOWN", "PDF", "PLAIN", "media_type_of", "read_document", "read_utf8"]
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.pages import PAGE_BREAK, pages_of
 from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_of
-from rag_assistant.records.extracted import ExtractedText, RecognisedPage, Word
+from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 
 Line = tuple[Word, ...]
 # Between two lines with more white than that (in heights of the upper one), a paragraph ends.

@@ -22,8 +22,8 @@ from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.recognised import in_reading_order
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, lines_confined
+from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import RecognisedPage, Word
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.settings.package_files import command_for_extra
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -23,22 +22,42 @@ from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.exchange.importing import ConversationImport
+from rag_assistant.documents.library import Library
+from rag_assistant.documents.page_images import PagePictures
+from rag_assistant.documents.sources.bucket import Bucket
+from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.documents.sources.git import GitRepository
+from rag_assistant.documents.sources.watch import Source, Sources
+from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.factory.engines import Search, build_remote_tools, build_search
-from rag_assistant.factory.extras import extra_for
-from rag_assistant.factory.files import build_files, files_probe, open_bucket, open_files
+from rag_assistant.documents.web_pages import WebPages
+from rag_assistant.factory.engines import (
+    Search,
+    build_files,
+    build_remote_tools,
+    build_search,
+    build_single_sign_on,
+    extra_for,
+    files_probe,
+    open_bucket,
+    open_files,
+)
 from rag_assistant.factory.membership import Membership
-from rag_assistant.factory.sign_on import build_single_sign_on
-from rag_assistant.factory.stores import Stores, build_stores, open_database
+from rag_assistant.factory.stores import build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels
+from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+from rag_assistant.retrieval.search import Retriever
 from rag_assistant.runtime.data_dir import installation_id, open_data_dir
+from rag_assistant.runtime.job_queue import JobQueue
+from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.telemetry.observer import Observer, open_observer
-from rag_assistant.services import Services
+from rag_assistant.services import Services, Stores
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import PeopleStore
@@ -49,17 +68,6 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
-
-if TYPE_CHECKING:
-    from rag_assistant.documents.library import Library
-    from rag_assistant.documents.page_images import PagePictures
-    from rag_assistant.documents.sources.watch import Sources
-    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
-    from rag_assistant.documents.web_pages import WebPages
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-    from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.settings.schema import Settings
-
 
 # The services of so many people are kept for their next request.
 PEOPLE_AT_ONCE = 256
@@ -100,12 +108,11 @@ def build_services(settings: LiveSettings) -> Services:
     accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
     assistant = Assistant(stores.documents, values.max_running_answers, deps, signals)
     whole = Services(
+        **vars(stores),
         settings=settings,
-        database=stores.database,
         membership=Membership(
             leases, signals, assistant, library, partial(take_name, stores), beats=not database.is_sqlite
         ),
-        answers=stores.answers,
         probe=database_probe(stores.database),
         files_probe=files_probe(files),
         open_files=lambda where: open_files(where, values, data_dir),
@@ -113,21 +120,7 @@ def build_services(settings: LiveSettings) -> Services:
         setup=Setup(accounts),
         single_sign_on=build_single_sign_on(values, stores.database, accounts),
         observer=observer,
-        conversations=stores.conversations,
-        turns=stores.turns,
-        versions=stores.versions,
-        eraser=stores.eraser,
-        ratings=stores.ratings,
-        branches=stores.branches,
-        exchange=stores.exchange,
         conversation_import=ConversationImport(stores.exchange, stores.documents),
-        etags=stores.etags,
-        history=stores.history,
-        documents=stores.documents,
-        libraries=stores.libraries,
-        links=stores.links,
-        chunks=stores.chunks,
-        embeddings=stores.embeddings,
         embedders=search.embedders,
         vectors=search.vectors,
         keywords=search.keywords,
@@ -136,13 +129,14 @@ def build_services(settings: LiveSettings) -> Services:
         local_servers=LocalServers(values.port),
         uploads=uploads,
         library=library,
-        web_pages=build_web_pages(settings, stores, library),
+        web_pages=WebPages(PublicHttp(), library, stores.documents, lambda: settings.current),
         sources=build_sources(values, data_dir, stores, library),
-        page_images=build_page_images(settings, stores, library),
-        unfamiliar=build_unfamiliar(stores, search),
+        page_images=PagePictures(stores.documents, stores.scans, library, lambda: settings.current),
+        unfamiliar=UnfamiliarDocuments(stores.chunks, search.embedders),
         tools=tools,
         assistant=assistant,
-        evaluation=build_evaluation(stores, deps),
+        # Rated questions are asked again as ever, but nothing of the answers is kept.
+        evaluation=Evaluation(stores.ratings, stores.branches, structs.replace(deps, writer=stateless)),
         history_actions=HistoryActions(
             stores.conversations, stores.history, models, lambda: tools.schemas, lambda: settings.current
         ),
@@ -183,9 +177,6 @@ def services_of_person(
 
     What runs, such as the model, the indexes and the job queues, is shared.
     """
-    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
-    from rag_assistant.retrieval.search import Retriever
-
     keywords = KeywordIndex(stores.database)
     retriever = Retriever(stores.chunks, keywords, vectors, whole.retriever.reranking, whole.keywords)
     library = whole.library.over(stores.documents, limits.refuse_bytes)
@@ -195,21 +186,8 @@ def services_of_person(
     deps = build_dependencies(settings, stores, retriever, models, tools, writer, stateless, whole.observer)
     return replace(
         whole,
-        database=stores.database,
-        conversations=stores.conversations,
-        turns=stores.turns,
-        versions=stores.versions,
-        eraser=stores.eraser,
-        ratings=stores.ratings,
-        branches=stores.branches,
-        etags=stores.etags,
-        history=stores.history,
-        documents=stores.documents,
-        libraries=stores.libraries,
-        links=stores.links,
-        exchange=stores.exchange,
+        **vars(stores) | {"answers": whole.answers, "embeddings": whole.embeddings},
         conversation_import=ConversationImport(stores.exchange, stores.documents),
-        chunks=stores.chunks,
         retriever=retriever,
         models=models,
         library=library,
@@ -234,9 +212,6 @@ def build_library(
     tell_work: Callable[[], None],
 ) -> Library:
     """Return what takes documents in, with job queues of this process."""
-    from rag_assistant.documents.library import Library
-    from rag_assistant.runtime.job_queue import JobQueue
-
     is_shared = not stores.database.is_sqlite
     return Library(
         stores.documents,
@@ -251,27 +226,8 @@ def build_library(
     )
 
 
-def build_unfamiliar(stores: Stores, search: Search) -> UnfamiliarDocuments:
-    """Return what notices documents in languages that the embedding model does not know."""
-    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
-
-    return UnfamiliarDocuments(stores.chunks, search.embedders)
-
-
-def build_web_pages(settings: LiveSettings, stores: Stores, library: Library) -> WebPages:
-    """Return what adds web pages by their address."""
-    from rag_assistant.documents.web_pages import WebPages
-    from rag_assistant.runtime.public_http import PublicHttp
-
-    return WebPages(PublicHttp(), library, stores.documents, lambda: settings.current)
-
-
 def build_sources(values: Settings, data_dir: Path, stores: Stores, library: Library) -> Sources:
     """Return what brings documents in by itself. Raises SettingsError."""
-    from rag_assistant.documents.sources.bucket import Bucket
-    from rag_assistant.documents.sources.folder import Folder
-    from rag_assistant.documents.sources.git import GitRepository
-    from rag_assistant.documents.sources.watch import Source, Sources
 
     def open_source(address: str) -> Source:
         if address.startswith("git+"):
@@ -282,13 +238,6 @@ def build_sources(values: Settings, data_dir: Path, stores: Stores, library: Lib
 
     found = [open_source(address) for address in dict.fromkeys(values.document_sources)]
     return Sources(found, library, stores.documents, SourceStore(stores.database), values.sources_interval_seconds)
-
-
-def build_page_images(settings: LiveSettings, stores: Stores, library: Library) -> PagePictures:
-    """Return what draws pages of documents."""
-    from rag_assistant.documents.page_images import PagePictures
-
-    return PagePictures(stores.documents, stores.scans, library, lambda: settings.current)
 
 
 def build_dependencies(
@@ -315,8 +264,3 @@ def build_dependencies(
         observer=observer,
         settings=lambda: settings.current,
     )
-
-
-def build_evaluation(stores: Stores, deps: Dependencies) -> Evaluation:
-    """Return what asks rated questions again: as ever, but nothing of the answers is kept."""
-    return Evaluation(stores.ratings, stores.branches, structs.replace(deps, writer=deps.stateless))

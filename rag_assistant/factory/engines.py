@@ -1,29 +1,134 @@
-"""What computes: the embedding model, the search over its vectors, the reranking model, the tools of other servers."""
+"""What the settings name outside our own tables: models, indexes, tool servers, files, and who signs people in.
+
+What needs an extra is loaded only where a setting asks for it.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from rag_assistant.accounts.accounts import Accounts
+from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.answering.remote_tools import RemoteTools
-from rag_assistant.factory.extras import extra_for
+from rag_assistant.files.folder import FolderFiles
+from rag_assistant.files.store import FileStore
 from rag_assistant.llm.client import OPENAI_BASE_URL
+from rag_assistant.llm.embeddings import EndpointEmbedder
+from rag_assistant.llm.reranking import EndpointReranker
+from rag_assistant.records import KnownEmbedder
+from rag_assistant.records.errors import SettingsError
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
+from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
+from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
+from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
+from rag_assistant.retrieval.reranking import Reranking
+from rag_assistant.retrieval.search import Retriever
+from rag_assistant.runtime.data_dir import installation_id
+from rag_assistant.runtime.probe import Probe
+from rag_assistant.services import Stores
+from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.vector_indexes import VectorIndexes
 from rag_assistant.storage.documents.vector_table import VectorTable
 
 if TYPE_CHECKING:
-    from rag_assistant.llm.reranking import EndpointReranker
-    from rag_assistant.records import KnownEmbedder
-    from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
-    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
-    from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
-    from rag_assistant.retrieval.search import Retriever
-from rag_assistant.factory.stores import Stores
+    from rag_assistant.accounts.oidc import OpenIdProvider
+    from rag_assistant.files.s3 import S3Files
+
+
+def build_single_sign_on(values: Settings, database: Database, accounts: Accounts) -> SingleSignOn:
+    """Return what lets people in on the word of somebody else. Raises SettingsError."""
+    if values.proxy_user_header is not None:
+        if not values.proxy_user_from:
+            raise SettingsError("proxy_user_header is set; set proxy_user_from, too: the addresses of the proxy.")
+        if values.oidc_issuer is not None:
+            raise SettingsError("proxy_user_header and oidc_issuer are both set. Remove one: either signs people in.")
+    return SingleSignOn(accounts, LinkedIdentityStore(database), values, open_provider(values))
+
+
+def open_provider(values: Settings) -> OpenIdProvider | None:
+    """Return the provider of the settings, not asked yet, ``None`` if there is none. Raises SettingsError.
+
+    Authlib is loaded only if there is one.
+    """
+    issuer = values.oidc_issuer
+    if issuer is None:
+        return None
+    with extra_for("oidc_issuer", "oidc"):
+        from rag_assistant.accounts.oidc import OpenIdProvider, is_safe_url
+    if not is_safe_url(issuer):
+        raise SettingsError(f'oidc_issuer is "{issuer}"; it must start with https://, except on this machine.')
+    if values.oidc_client_id is None:
+        raise SettingsError("oidc_issuer is set; set oidc_client_id, too: what the provider calls this server.")
+    if values.oidc_create_accounts and not (values.oidc_allowed_domains or values.oidc_allowed_groups):
+        raise SettingsError(
+            "oidc_create_accounts is true; say for whom, in oidc_allowed_domains or oidc_allowed_groups. "
+            '["*"] as oidc_allowed_domains is everybody whom the provider lets in.'
+        )
+    label = values.oidc_label or urlsplit(issuer).hostname or issuer
+    return OpenIdProvider(issuer, values.oidc_client_id, values.oidc_client_secret, values.oidc_scopes, label)
+
+
+MAX_AGE_SECONDS = 10.0
+
+
+def build_files(values: Settings, data_dir: Path) -> FileStore:
+    """Return the store that the settings name; nothing is asked of it yet. Raises SettingsError."""
+    return open_files(values.files_url or str(data_dir / "uploads"), values, data_dir)
+
+
+def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
+    """Return the store at an ``s3://`` address or in a folder. Raises SettingsError.
+
+    What speaks to S3 is loaded only if it is used.
+    """
+    if not where.startswith("s3://"):
+        # Where several processes have one folder of files, what is to be read is any one's.
+        return FolderFiles(Path(where), installation_id((data_dir / "uploads").resolve().parent))
+    return open_bucket(where, "files_url", values, data_dir)
+
+
+def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S3Files:
+    """Return what is below an ``s3://`` address, which a setting names. Raises SettingsError."""
+    with extra_for(setting, "s3"):
+        from rag_assistant.files.s3 import S3Files
+    return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")
+
+
+def files_probe(files: FileStore) -> Probe:
+    """Return what asks a store now and then: it is ``ready`` or ``unreachable``."""
+
+    def ask() -> str:
+        files.check()
+        return "ready"
+
+    return Probe("files", ask, silent="unreachable", max_age_seconds=MAX_AGE_SECONDS)
+
+
+@contextmanager
+def extra_for(setting: str, extra: str) -> Iterator[None]:
+    """Say how the extra is installed if a package that it brings is missing. Raises SettingsError."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingsError(
+            f"{setting} needs the package {error.name}, which is not installed. Run `{command_for_extra(extra)}`."
+        ) from error
+
 
 log = logging.getLogger(__name__)
 
@@ -42,14 +147,6 @@ class Search(Struct, frozen=True):
 
 def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     """Return the search over the chunks of the stores."""
-    # Loading numpy and with it the search takes a while.
-    from rag_assistant.retrieval.embeddings.registry import Embedders
-    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
-    from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-    from rag_assistant.retrieval.reranking import Reranking
-    from rag_assistant.retrieval.search import Retriever
 
     def open_index(known: KnownEmbedder) -> ApproximateIndex:
         problem = None
@@ -95,14 +192,10 @@ def embedder_source(values: Settings) -> dict[str, Any]:
 
 def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> EmbeddingModel:
     """Return the embedding model to which a source leads, not loaded yet."""
-    from rag_assistant.llm.embeddings import EndpointEmbedder
-    from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
-    from rag_assistant.retrieval.embeddings.minilm import MiniLM
-    from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 
     kind, _, name = source["embedder"].partition(":")
     if kind == "builtin":
-        return MiniLM(data_dir / EMBEDDERS)
+        return minilm.MiniLM(data_dir / EMBEDDERS)
     if kind == "builtin-multilingual":
         return MultilingualE5(data_dir / EMBEDDERS)
     if kind == "endpoint":
@@ -117,7 +210,6 @@ def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> E
 
 def open_reranker(values: Settings) -> EndpointReranker | None:
     """Return the reranking model that the settings name, ``None`` if they name none."""
-    from rag_assistant.llm.reranking import EndpointReranker
 
     if values.rerank_model is None:
         return None

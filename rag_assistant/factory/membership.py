@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rag_assistant.records.errors import StorageFailed
-from rag_assistant.runtime.heartbeat import Heartbeat
+from rag_assistant.runtime.job_queue import Heartbeat
 from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rag_assistant.documents.library import Library
     from rag_assistant.storage.leases import Leases, ProcessKind
     from rag_assistant.storage.signals import Signals
+
 
 log = logging.getLogger(__name__)
 

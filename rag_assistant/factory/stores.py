@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec import Struct
-
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.records.errors import SettingsError
+from rag_assistant.retrieval.tokenize import words_of
+from rag_assistant.services import Stores
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.conversations.answer_log import AnswerLog
@@ -29,28 +29,6 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scans import ScanStore
 
 
-class Stores(Struct, frozen=True):
-    """Everything that is kept, over one database."""
-
-    database: Database
-    conversations: ConversationManager
-    turns: TurnStore
-    versions: VersionStore
-    eraser: TurnEraser
-    ratings: RatingStore
-    branches: BranchStore
-    exchange: ExchangeStore
-    etags: Etags
-    history: HistoryStore
-    answers: AnswerLog
-    documents: DocumentStore
-    libraries: LibraryStore
-    links: ConversationLinkStore
-    chunks: ChunkStore
-    embeddings: EmbeddingStore
-    scans: ScanStore
-
-
 def open_database(values: Settings, data_dir: Path) -> Database:
     """Return the database, not connected yet. Raises SettingsError."""
     if values.database_url is None and values.role != "both":
@@ -67,8 +45,6 @@ def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None
     A process has its name when it is entered among those that live; the stores that work on something get it then.
     ``tell`` is told of which turns there is more.
     """
-    from rag_assistant.retrieval.tokenize import words_of
-
     return Stores(
         database=database,
         conversations=ConversationManager(database, process),

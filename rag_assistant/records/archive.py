@@ -11,9 +11,8 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import Meta, Struct, field
 
 from rag_assistant.records.answers import Source
-from rag_assistant.records.base import MAX_INT32, Message
+from rag_assistant.records.base import DATA_URL, MAX_INT32, Message
 from rag_assistant.records.conversations import Rating
-from rag_assistant.records.pictures import DATA_URL
 from rag_assistant.records.questions import EVERYTHING, Scope
 
 # The number of a turn or a version; also where a view begins, which may be behind the last turn.

@@ -9,8 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
-from rag_assistant.records.base import UNSET, Message, Unset
-from rag_assistant.records.pictures import text_in
+from rag_assistant.records.base import UNSET, Message, Unset, text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]

@@ -1,4 +1,4 @@
-"""Documents: the file that came, its text, its chunks, and the passages and sources made of them."""
+"""Documents: the file that came, what was read from it, its chunks, and the passages and sources made of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,41 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 
 from msgspec import Struct
+
+
+class ExtractedText(Struct, frozen=True):
+    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
+
+    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``scans`` are the
+    pages, counted from 1, that show something but hold no text. ``warning`` is a sentence about what could not be read,
+    where most of it could.
+    """
+
+    text: str
+    media_type: str
+    page_starts: tuple[int, ...] = ()
+    markdown: bool = False
+    warning: str | None = None
+    scans: tuple[int, ...] = ()
+
+
+class Word(Struct, frozen=True):
+    """A word that was recognised on a page, in points from the upper left corner of the page as it is seen."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class RecognisedPage(Struct, frozen=True):
+    """The lines of words that were recognised on a page; ``problem`` is a sentence about why there are none."""
+
+    page: int
+    lines: tuple[tuple[Word, ...], ...] = ()
+    problem: str | None = None
+
 
 DocumentState = Literal["queued", "reading", "recognising", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)

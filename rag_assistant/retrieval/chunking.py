@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from rag_assistant.records import Chunk
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.headings import section_starts
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.retrieval.tables import without_rules

@@ -1,7 +1,8 @@
 """Work that goes on behind the pages: a thread, and what it is to look at next.
 
 What is to be done, and who does it, stands in the documents' table: whoever takes a document there has it alone, so a
-queue may be lost with its process, or say a thing twice.
+queue may be lost with its process, or say a thing twice. Beside it, a thread that does the same small thing again and
+again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_SECONDS = 10.0
+# A beat that hangs is waited for so long.
+HEARTBEAT_TIMEOUT_SECONDS = 5.0
 
 # What does the work, given a document's id (or 0).
 Work = Callable[[int], None]
@@ -96,3 +99,29 @@ class JobQueue:
                     return heapq.heappop(self._now)[2:]
                 self._changed.wait(self._later[0][0] - time.monotonic() if self._later else None)
         return None
+
+
+class Heartbeat:
+    """Calls ``beat``, which may not raise, every so many seconds."""
+
+    def __init__(self, beat: Callable[[], None], seconds: float) -> None:
+        self._beat = beat
+        self._seconds = seconds
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the beat at hand; one that hangs is not waited for."""
+        self._stopping.set()
+        self._thread.join(HEARTBEAT_TIMEOUT_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._seconds):
+            self._beat()
+
+
+log = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ A request gets a thread once its head and body are there, so a slow or silent cl
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import resource
@@ -15,7 +16,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
@@ -23,7 +25,7 @@ from waitress.server import BaseWSGIServer, create_server
 
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
-from rag_assistant.runtime.log_lines import configure_logging
+from rag_assistant.runtime.request_context import ids
 from rag_assistant.server.access_log import logged
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
@@ -32,6 +34,43 @@ from rag_assistant.settings.schema import Settings
 if TYPE_CHECKING:
     from rag_assistant.services import Services
     from rag_assistant.web.api.events import Readers
+
+LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+class TextLines(logging.Formatter):
+    """Writes a line for people, with the ids in brackets at its end."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """Return the line, without a traceback."""
+        known = ", ".join(f"{name} {value}" for name, value in ids().items())
+        return super().formatMessage(record) + (f" [{known}]" if known else "")
+
+
+class JsonLines(logging.Formatter):
+    """Writes a line of JSON for each record, with the figures that the record carries as ``fields``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; a traceback stands in ``exception``."""
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= ids() | getattr(record, "fields", {})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def configure_logging(level: str, line_format: Literal["text", "json"]) -> None:
+    """Log our own lines, and of others only what is amiss."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if line_format == "json" else TextLines(LINE))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("rag_assistant").setLevel(level)
+
 
 log = logging.getLogger(__name__)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assistant.settings.conversations import ConversationSettings
+from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.documents import DocumentSettings
-from rag_assistant.settings.models import ModelSettings
 from rag_assistant.settings.people import PeopleSettings
 from rag_assistant.settings.server import ServerSettings
 

@@ -13,6 +13,7 @@ from rag_assistant.records import MAX_INT32
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import (
     assets,
+    entry,
     errors,
     health,
     icons,
@@ -20,7 +21,6 @@ from rag_assistant.web import (
     languages,
     metrics,
     occupancy,
-    request_ids,
     routing,
     security,
 )
@@ -35,7 +35,6 @@ from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import sharing as sharing_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.api.events import Readers
-from rag_assistant.web.entry import Entry
 from rag_assistant.web.openapi import routes as openapi_routes
 from rag_assistant.web.pages import (
     account,
@@ -120,8 +119,8 @@ def init_app(app: Flask, services: Services) -> None:
     app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
-    app.wsgi_app = Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
-    request_ids.init_app(app)
+    app.wsgi_app = entry.Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
+    entry.init_app(app)
     security.init_app(app, services.settings.current)
     icons.init_app(app)
     languages.init_app(app)

@@ -11,19 +11,60 @@ tell of them (BREACH).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 import rjsmin
 from flask import Flask, Response, abort, request, url_for
 from flask_compress import Compress
 
-from rag_assistant.web.bundle import bundle
 from rag_assistant.web.i18n.catalogs import catalog_path, script_texts
 from rag_assistant.web.i18n.languages import ENGLISH, TRANSLATED
 from rag_assistant.web.routing import PUBLIC
+
+IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";$', re.MULTILINE)
+EXPORT = re.compile(r"^export ((?:async )?function|class|const) (\w+)", re.MULTILINE)
+STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+
+
+def bundle(modules: Mapping[str, str], entry: str) -> str:
+    """Return one script that does what ``entry`` does, and exports all modules by their names.
+
+    ``modules`` are texts by their paths. Raises KeyError for a module that is not there, ValueError for a statement
+    that is not understood and for a circle.
+    """
+    ordered: dict[str, str] = {}
+
+    def add(name: str, importers: tuple[str, ...]) -> None:
+        if name in importers:
+            raise ValueError(f"{name} imports itself by way of {', '.join(importers)}.")
+        if name not in ordered:
+            for _, imported in IMPORT.findall(modules[name]):
+                add(resolve(name, imported), (*importers, name))
+            ordered[name] = as_function(name, modules[name])
+
+    add(entry, ())
+    return "\n".join(["const modules = {};", *ordered.values(), "export { modules };", ""])
+
+
+def resolve(importer: str, imported: str) -> str:
+    """Return the path of a module that another one names relative to itself."""
+    return normpath(join(dirname(importer), imported))
+
+
+def as_function(name: str, text: str) -> str:
+    """Return a module as a function that is called once, and whose result is what it exports."""
+    exported = ", ".join(match[1] for match in EXPORT.findall(text))
+    text = IMPORT.sub(lambda found: f'const {{{found[1]}}} = modules["{resolve(name, found[2])}"];', text)
+    text = EXPORT.sub(r"\1 \2", text)
+    if left := STATEMENT.search(text):
+        raise ValueError(f"{name}: this cannot be bundled: {left[0]}")
+    return f'modules["{name}"] = (() => {{\n{text}\nreturn {{ {exported} }};\n}})();'
+
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
 # A page of before an update asks for the files of before it; what it gets instead is not to be kept.

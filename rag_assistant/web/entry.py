@@ -1,5 +1,5 @@
 """What a request passes before Flask: the path of a proxy is taken away, a host is the same in any case, and a proxy
-that is named says from where a request came, by which scheme, and who is signed in.
+that is named says from where a request came, by which scheme, and who is signed in. Then it gets its id.
 """
 
 from __future__ import annotations
@@ -7,10 +7,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from flask import Flask, Response, g, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from rag_assistant.accounts.addresses import is_within
+from rag_assistant.runtime.request_context import begin_request
+from rag_assistant.runtime.telemetry.steps import continue_trace
 from rag_assistant.settings.schema import Settings
+
+
+def init_app(app: Flask) -> None:
+    """Take note of each request before anything else is done for it."""
+
+    @app.before_request
+    def begin() -> None:
+        headers = request.headers
+        g.request_id = begin_request(headers.get("X-Request-Id"))
+        continue_trace(headers.get("traceparent"))
+
+    @app.after_request
+    def add_id(response: Response) -> Response:
+        response.headers["X-Request-Id"] = g.request_id
+        return response
 
 
 class Entry:

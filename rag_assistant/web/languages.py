@@ -6,14 +6,13 @@ API for; to everybody else the API speaks English.
 
 from __future__ import annotations
 
-from functools import cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
 
-from rag_assistant.web.i18n import catalogs, figures, sentences
+from rag_assistant.web.i18n import catalogs, sentences
 from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
 from rag_assistant.web.routing import FOR_PROGRAMS
 from rag_assistant.web.services import whole_services
@@ -31,13 +30,7 @@ def init_app(app: Flask) -> None:
     app.add_template_filter(said)
     app.add_template_filter(number)
     app.after_request(_speak_to_our_page)
-    app.context_processor(_spoken)
-
-
-def _spoken() -> dict[str, Any]:
-    """Return the language for a page, and its own ``_``, which does not look at the request each time."""
-    chosen = language()
-    return {"language": chosen, "_": partial(_in_language, chosen.code)}
+    app.context_processor(lambda: {"language": language()})
 
 
 def language() -> Language:
@@ -60,15 +53,15 @@ def ngettext(one: str, many: str, n: int, **values: Any) -> str:
     return catalogs.ngettext(language().code, one, many, n).format(**{"n": number(n)} | values)
 
 
-def in_template(text: str, **values: Any) -> Markup:
+def in_template(text: str, /, **values: Any) -> Markup:
     """Return a text for a template: what is HTML in our own text stays so, the values are escaped."""
-    return _in_language(language().code, text, **values)
+    return _as_markup(text, catalogs.gettext(language().code, text)).format(**values)
 
 
 def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
     """Return the form of a text for a template that suits a number, which stands in it as ``{n}``."""
     text = catalogs.ngettext(language().code, one, many, n)
-    return _filled(_as_markup(one, text), {"n": number(n)} | values)
+    return _as_markup(one, text).format(**{"n": number(n)} | values)
 
 
 def said(sentence: Any) -> str:
@@ -78,32 +71,11 @@ def said(sentence: Any) -> str:
 
 def number(value: float, digits: int | None = None) -> str:
     """Return a number as the language of the request writes it."""
-    return figures.number(language().code, value, digits)
-
-
-def _in_language(code: str, text: str, /, **values: Any) -> Markup:
-    return _filled(_escaped(code, text), values) if values else _as_it_is(code, text)
-
-
-@cache
-def _escaped(code: str, text: str) -> Markup:
-    """Return one of our own texts in a language as HTML: a page has the same ones many times."""
-    return _as_markup(text, catalogs.gettext(code, text))
-
-
-@cache
-def _as_it_is(code: str, text: str) -> Markup:
-    """Return one of our own texts in which nothing stands in a place."""
-    return _filled(_escaped(code, text), {})
+    return catalogs.number(language().code, value, digits)
 
 
 def _as_markup(source: str, text: str) -> Markup:
     return Markup(text) if "<" in source else escape(text)  # noqa: S704 - Our own text.
-
-
-def _filled(text: Markup, values: dict[str, Any]) -> Markup:
-    # As Markup.format does where a place is a name alone, without its parser, which takes longer than all else here.
-    return Markup(str(text).format(**{name: escape(value) for name, value in values.items()}))  # noqa: S704 - Escaped.
 
 
 def _chosen() -> Language:

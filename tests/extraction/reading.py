@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rag_assistant.extraction.loaders import media_type_of, read_document
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 
 
 def read(tmp_path: Path, content: bytes | str, name: str = "file") -> ExtractedText:

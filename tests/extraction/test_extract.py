@@ -15,8 +15,8 @@ from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.packages import MAX_INFLATED_BYTES
 from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 from tests.extraction.archives import (
     LAUGHS,
     a_docx,

@@ -7,8 +7,8 @@ import pytest
 from fpdf import FPDF
 
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 from tests.extraction.archives import (
     PREFIXES,
     a_docx,

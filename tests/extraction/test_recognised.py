@@ -2,7 +2,7 @@
 
 from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.extraction.recognised import in_reading_order, lines_marked, text_of, with_recognised
-from rag_assistant.records.extracted import ExtractedText, RecognisedPage, Word
+from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 
 HEIGHT, PITCH = 10.0, 14.0
 

@@ -13,8 +13,8 @@ from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.images import LONG_SIDE_POINTS
 from rag_assistant.extraction.recognised import text_of
 from rag_assistant.extraction.text_recognition import recognise
+from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
-from rag_assistant.records.extracted import RecognisedPage, Word
 
 pytest.importorskip("rapidocr", reason="the extra ocr is not installed")
 from PIL import Image, ImageDraw, ImageFont

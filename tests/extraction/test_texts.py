@@ -6,8 +6,8 @@ import pytest
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.loaders import media_type_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import UnsupportedDocument
-from rag_assistant.records.extracted import ExtractedText
 from tests.extraction.reading import read
 
 

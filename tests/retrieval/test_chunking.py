@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.extraction.loaders import MARKDOWN, PDF, PLAIN
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionCancelled
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.chunking import MAX_CHARS_AT_ONCE, MAX_UNBROKEN_CHARS, _sections, chunk_document
 from tests.testkit.shared_data import shared_jsonl
 

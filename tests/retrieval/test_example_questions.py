@@ -6,7 +6,7 @@ import pytest
 
 from rag_assistant.extraction.loaders import media_type_of, read_document
 from rag_assistant.records import EVERYTHING
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.storage.database import Database

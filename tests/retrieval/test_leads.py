@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assistant.records import lead_of
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.storage.database import Database

@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assistant.records import Passage, lead_of
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.postprocess import joined
 from rag_assistant.retrieval.sentences import sentences_of

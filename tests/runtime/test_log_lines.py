@@ -5,7 +5,7 @@ import logging
 import sys
 from contextvars import Context
 
-from rag_assistant.runtime.log_lines import JsonLines
+from rag_assistant.server.serve import JsonLines
 
 
 def line_of(message: str, *values: object, **more: object) -> dict[str, object]:

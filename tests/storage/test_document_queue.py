@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import delete, func, insert, select
 
 from rag_assistant.records import Chunk
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore

@@ -35,7 +35,6 @@ from typing import Any
 from flask import Flask
 
 from rag_assistant.retrieval.embeddings import minilm
-from rag_assistant.runtime.memory import MAX_ARENAS
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.services import Services
 from rag_assistant.storage import leases
@@ -145,8 +144,6 @@ def start_forker(folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", __spec__.name, str(folder), str(listener.fileno())],
             cwd=PROJECT,
-            # glibc settles the number once; by the time a forked server asks for few, the warm-up has settled on many.
-            env=os.environ | {"MALLOC_ARENA_MAX": str(MAX_ARENAS)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             pass_fds=[listener.fileno()],

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rag_assistant.records import EVERYTHING, Chunk, Document, KnownEmbedder, NewDocument, Scope
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import IndexUnavailable
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever

@@ -37,7 +37,7 @@ SPEAKING = (
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
 # Of those, what is meant for others.
-SILENT = ("records/errors/installation", "conversations/exchange/export", "documents/doctor", "web/pages/installable")
+SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/installable")
 # What goes to a model or a program, what no one sees, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {

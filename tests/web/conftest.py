@@ -24,7 +24,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.models import deadlines_of as configured
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
@@ -108,8 +108,6 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
-    # Each start would look through all of the memory that the tests have, too.
-    monkeypatch.setattr("rag_assistant.services.give_back", lambda: None)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from rag_assistant.web.bundle import bundle
+from rag_assistant.web.assets import bundle
 
 MODULES = {
     "main.js": 'import { greet, Name } from "./lib/greet.js";\nimport { count } from "./count.js";\n\n'

@@ -6,7 +6,7 @@ import logging
 from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from rag_assistant.runtime.log_lines import JsonLines, TextLines
+from rag_assistant.server.serve import JsonLines, TextLines
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, until, upload

@@ -13,8 +13,8 @@ from rag_assistant.extraction.formats.kinds import DOC, EML, EPUB, HTML, MSG, OD
 from rag_assistant.extraction.formats.markup import with_plain_tables
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import content_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 NAMES = {
     HTML: "page", EML: "mail", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.kinds import IMAGES
 from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 FORMATS = [kind.removeprefix("image/") for kind in IMAGES]
 # A page of A4 at 600 dots per inch has 35 million pixels; 80 million take 240 MB.

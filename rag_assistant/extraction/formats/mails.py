@@ -17,8 +17,8 @@ from rag_assistant.extraction.formats.converted import read_converted
 from rag_assistant.extraction.formats.kinds import EML, MBOX, media_type_of
 from rag_assistant.extraction.formats.markup import heading, joined
 from rag_assistant.extraction.formats.texts import clean, decoded
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
-from rag_assistant.records.extracted import ExtractedText
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from rag_assistant.extraction.formats.kinds import ODP, ODT
 from rag_assistant.extraction.formats.markup import heading, item, joined, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
 from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 MAX_REPEATS = 100
 SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-citation desc".split())

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.extraction.formats.texts import clean
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 # What the library writes for a hyphen at the end of a line: the word goes on in the next.
 CUT_WORD = "\ufffe"

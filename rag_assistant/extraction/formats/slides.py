@@ -9,8 +9,8 @@ from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import heading, item, joined, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local
 from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 TITLES = ("title", "ctrTitle")
 FURNITURE = ("sldNum", "dt", "sldImg")

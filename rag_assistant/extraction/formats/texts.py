@@ -9,8 +9,8 @@ import re
 
 from rag_assistant.extraction.formats.kinds import MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
 from rag_assistant.extraction.formats.markup import joined, table
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 DECLARED_ENCODING = re.compile(
     rb"""\A\s*<\?xml[^>]{0,200}encoding\s*=\s*["']([\w.:-]{2,40})|<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{2,40})""",

@@ -8,7 +8,7 @@ from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import DOCX
 from rag_assistant.extraction.formats.markup import heading, item, joined, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 
 # Deleted text, what a field computes, and the second telling of a drawing for old programs.
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())

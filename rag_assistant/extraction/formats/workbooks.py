@@ -9,8 +9,8 @@ from rag_assistant.extraction.formats.converted import NO_CELLS, cells_of, read_
 from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import item, joined
 from rag_assistant.extraction.formats.packages import Element, Package, local
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.records.extracted import ExtractedText
 
 SHEETS = "xl/worksheets/"
 

@@ -5,9 +5,8 @@ do. The cause is chained, for the log only. Which HTTP status a class becomes is
 """
 
 from rag_assistant.records.errors.accounts import *  # noqa: F403 - the tree is in topics, and imported from here
-from rag_assistant.records.errors.base import *  # noqa: F403 - the tree is in topics, and imported from here
+from rag_assistant.records.errors.base import *  # noqa: F403 - the tree is in topics, and imported from here  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.conversations import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.documents import *  # noqa: F403 - the tree is in topics, and imported from here
-from rag_assistant.records.errors.installation import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.models import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.requests import *  # noqa: F403 - the tree is in topics, and imported from here

@@ -6,8 +6,10 @@ averaged, so that nothing of it is silently left out.
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,17 @@ from numpy.typing import NDArray
 from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.quantised import quantised
-from rag_assistant.runtime.courtesy import share_out
-from rag_assistant.runtime.memory import give_back
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
+
+
+def share_out(count: int, do: Callable[[int], object]) -> None:
+    """Call ``do`` with each number below ``count``, several at once. Whatever it raises is raised."""
+    if count == 1:  # A question, which should not wait for a pool of threads.
+        do(0)
+        return
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="share") as pool:
+        list(pool.map(do, range(count)))
+
 
 Vectors = NDArray[np.float32]
 
@@ -61,8 +71,6 @@ class OnnxEmbedder:
             vectors[row] = self._embed_one(texts[row])
 
         share_out(len(texts), embed)
-        if len(texts) > 1:
-            give_back()
         return vectors
 
     def close(self) -> None:
@@ -93,7 +101,6 @@ class OnnxEmbedder:
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._open()
-                give_back()
             return self._loaded
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.runtime.memory import give_back
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
@@ -122,7 +121,6 @@ class KeywordsInMemory:
         words.change([], self._words([(0, state.last_chunk)]))
         if not self._closing.is_set() and state.change is not None:
             self._held = _InStep(state.change, words)
-            give_back()
 
     def _words(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
         """Yield the chunks of some ranges of ids with their words."""

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.records import Chunk, Passage, Scope
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words

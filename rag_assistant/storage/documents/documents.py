@@ -12,8 +12,8 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Document, DocumentState, NewDocument
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import LibraryNotFound, SameContent
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.storage.documents.progress import DocumentProgress
 from rag_assistant.storage.documents.rows import (
     add_tags,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from msgspec.structs import astuple
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from rag_assistant.records.extracted import RecognisedPage, Word
+from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import documents, scanned_pages
 

@@ -1,10 +1,15 @@
-"""Which languages there are."""
+"""Which languages there are, and what marks a text to be translated where it is shown, not where it stands."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from msgspec import Struct
+
+
+def N_(text: str) -> str:
+    """Return the text as it is."""
+    return text
 
 
 class Language(Struct, frozen=True):

@@ -23,9 +23,8 @@ from msgspec import Struct
 
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.web.languages import gettext
-from rag_assistant.web.markdown.formulas import enable_formulas
+from rag_assistant.web.markdown.formulas import enable_formulas, limit_nesting
 from rag_assistant.web.markdown.marked import END, START, mark_between
-from rag_assistant.web.markdown.nesting import limit_nesting
 
 MAX_MARKDOWN_CHARS = 200_000
 MARKS = "[]()*_`<>!$\\|&~#"

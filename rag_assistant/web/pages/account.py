@@ -9,7 +9,7 @@ from rag_assistant.records import ABILITIES, Person
 from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import NO_ACCOUNTS, actor, asked_from, identity, proxied, with_session, without_session
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_address, to_page

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rag_assistant.records import ListedConversation
 from rag_assistant.retrieval.tokenize import unspaced_char
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 
 PINNED = N_("Pinned")
 # How much of a turn stands around the first word that was found in it, in characters.

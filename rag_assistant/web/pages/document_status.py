@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document, DocumentState
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext, number
 
 KINDS = {

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 from msgspec import Struct
 
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.web.markdown.marked import Pieces
 

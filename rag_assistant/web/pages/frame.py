@@ -11,7 +11,7 @@ from msgspec import Struct
 from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import PINNED, Group, groups_of, snippet_of, zone_named
 from rag_assistant.web.services import services

@@ -17,7 +17,7 @@ from rag_assistant.history.token_usage import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
 from rag_assistant.records.views import messages_sent
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody

@@ -8,7 +8,7 @@ from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.answering.verdicts import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_turn
 from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody

@@ -13,7 +13,7 @@ from rag_assistant.records.errors import AssistantError
 from rag_assistant.settings.package_files import home
 from rag_assistant.web.archives import Imported, import_sent_file
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.i18n.marking import N_
+from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.pages.settings_topics import ADVANCED, settings_view
 from rag_assistant.web.request_parsing import whole_number

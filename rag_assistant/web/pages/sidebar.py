@@ -11,7 +11,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
-from rag_assistant.web.i18n import figures
+from rag_assistant.web.i18n import catalogs as figures
 from rag_assistant.web.languages import gettext, language
 from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.runtime.telemetry import gen_ai
+from rag_assistant.runtime.telemetry import tracing as gen_ai
 from rag_assistant.runtime.telemetry.steps import Step
 
 pytest.importorskip("opentelemetry.semconv", reason="pip install -e '.[otel]'")

@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from rag_assistant.records import Chunk, NewDocument, Scope
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import DocumentNotFound, SameContent
-from rag_assistant.records.extracted import ExtractedText
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks

@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.documents.scans import RECOGNITION_MISSING
 from rag_assistant.extraction.page_render import QUOTE_TINT, TINT
-from rag_assistant.records.extracted import RecognisedPage, Word
+from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.records.extracted import ExtractedText
+from rag_assistant.records.documents import ExtractedText
 from rag_assistant.web.pages.document_text import AROUND, MAX_WHOLE_TEXT_CHARS, Pieces, ShownText, shown_text
 
 
