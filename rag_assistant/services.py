@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.probe import Probe
-    from rag_assistant.runtime.telemetry.observer import Observer
+    from rag_assistant.runtime.telemetry.metrics import Observer
     from rag_assistant.settings.live import LiveSettings
     from rag_assistant.storage.accounts.libraries import LibraryStore
     from rag_assistant.storage.conversations.answer_log import AnswerLog

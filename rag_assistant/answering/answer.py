@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation, Turn
-    from rag_assistant.runtime.telemetry.observer import Observer
+    from rag_assistant.runtime.telemetry.metrics import Observer
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.turns import TurnStore

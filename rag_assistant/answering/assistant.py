@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
     from rag_assistant.answering.request import SearchResult
     from rag_assistant.conversations.viewed_history import SentHistory
-    from rag_assistant.runtime.telemetry.metrics import Metrics
-    from rag_assistant.runtime.telemetry.observer import Observer
+    from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
     from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.signals import Signals
 

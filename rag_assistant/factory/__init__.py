@@ -52,7 +52,7 @@ from rag_assistant.retrieval.search import Retriever
 from rag_assistant.runtime.data_dir import installation_id, open_data_dir
 from rag_assistant.runtime.job_queue import JobQueue
 from rag_assistant.runtime.public_http import PublicHttp
-from rag_assistant.runtime.telemetry.observer import Observer, open_observer
+from rag_assistant.runtime.telemetry.metrics import Observer, open_observer
 from rag_assistant.services import Services, Stores
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file

@@ -17,8 +17,7 @@ from msgspec import Struct
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.answering.remote_tools import RemoteTools
-from rag_assistant.files.folder import FolderFiles
-from rag_assistant.files.store import FileStore
+from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.embeddings import EndpointEmbedder
 from rag_assistant.llm.reranking import EndpointReranker

@@ -19,7 +19,6 @@ from rag_assistant.web import (
     icons,
     identity,
     languages,
-    metrics,
     occupancy,
     routing,
     security,
@@ -126,7 +125,6 @@ def init_app(app: Flask, services: Services) -> None:
     languages.init_app(app)
     errors.init_app(app)
     health.init_app(app, services)
-    metrics.init_app(app, services)
     assets.init_app(app)
     for part in PARTS:
         app.register_blueprint(part.blueprint)

@@ -1,14 +1,17 @@
-"""How the server is: alive, ready, and with which settings."""
+"""How the server is: alive, ready, with which settings, and its figures for Prometheus."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, jsonify, make_response, request
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
+from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.settings.schema import SECRET, Settings, is_live
+from rag_assistant.storage.usage import documents_by_state
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
@@ -16,6 +19,8 @@ from rag_assistant.web.schemas import HealthAnswer, ReadyAnswer, SettingsAnswer,
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
+
+log = logging.getLogger(__name__)
 
 # An endpoint or a bucket that is away is so for every server, and without an index, vectors in memory answer: neither
 # is a reason to send people elsewhere.
@@ -27,7 +32,7 @@ OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz, /api/settings, and its version, which pages look at to see a change.
+    """Add /healthz, /readyz, /metrics, /api/settings, and its version, which pages look at to see a change.
 
     A worker answers nothing else than how it is.
     """
@@ -55,6 +60,10 @@ def init_app(app: Flask, services: Services) -> None:
         # What stands in the settings is for those who may see them.
         shown = told if identity().may_manage else {}
         return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
+
+    @app.get("/metrics", policy=ADMIN)
+    def metrics() -> Response:
+        return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
 
     @app.get("/api/settings", policy=ADMIN, answer=SettingsAnswer)
     def settings() -> Response:
@@ -100,6 +109,26 @@ def vector_indexes(services: Services) -> dict[str, str]:
     index = services.vectors.index
     states = {"chroma": "off", "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off"}
     return states | ({index.name: index.state} if index else {})
+
+
+def levels_of(services: Services) -> Levels:
+    """Return how things stand; while the database is away, without what only that knows."""
+    running, max_running = services.assistant.running
+    parts = readiness(services)
+    try:
+        now, later = services.library.waiting
+        serving = services.embeddings.serving()
+        return Levels(
+            running_answers=running,
+            max_running_answers=max_running,
+            parts=parts,
+            jobs={"now": now, "later": later},
+            documents=documents_by_state(services.database),
+            indexed_chunks=serving.version[0] - serving.version[1] if serving else 0,
+        )
+    except StorageFailed as error:
+        log.warning("Some figures are missing: %s", error)
+        return Levels(running_answers=running, max_running_answers=max_running, parts=parts)
 
 
 def settings_data(services: Services) -> list[dict[str, Any]]:

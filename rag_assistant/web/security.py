@@ -39,10 +39,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
-# A script or a style sheet is no document: what a document may do says nothing about it, and half a kilobyte of that
-# with each of forty files is a quarter of the first view.
-FILE_HEADERS = {name: HEADERS[name] for name in ("X-Content-Type-Options", "Cross-Origin-Resource-Policy")}
-FILES = frozenset({"text/javascript", "text/css"})
 
 
 def init_app(app: Flask, settings: Settings) -> None:
@@ -84,11 +80,8 @@ def refuse_foreign_pages() -> None:
 
 def add_headers(response: Response) -> Response:
     """Add the security headers, and forbid to keep what is personal."""
-    endpoint, headers = request.endpoint, response.headers
-    is_file = endpoint == "versioned_static" and response.mimetype in FILES
-    own = FILE_HEADERS if is_file else HEADERS
-    present = {name.lower() for name, _ in headers}
-    headers.extend([(name, value) for name, value in own.items() if name.lower() not in present])
-    if endpoint != "static" and "cache-control" not in present:
-        headers.add("Cache-Control", "no-store")
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.endpoint != "static":
+        response.headers.setdefault("Cache-Control", "no-store")
     return response

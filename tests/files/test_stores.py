@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.files import s3 as module
-from rag_assistant.files.folder import FolderFiles
 from rag_assistant.files.s3 import S3Files
-from rag_assistant.files.store import FileStore
+from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
 from tests.testkit.s3_server import BUCKET, Fault, FaultyProxy, S3Server, breaking_off, hanging, refusal
 from tests.testkit.server_process import free_port

@@ -25,7 +25,7 @@ SPEAKING = (
     *(
         "conversations/extract",
         "conversations/scope",
-        "files/folder",
+        "files/store",
         "files/s3",
         "history/overflow",
         "history/token_usage",

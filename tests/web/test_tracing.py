@@ -94,7 +94,7 @@ def test_a_collector_that_is_away_changes_no_answer(
 
 def test_opentelemetry_is_not_loaded_while_it_is_off() -> None:
     code = (
-        "import sys; from rag_assistant.runtime.telemetry.observer import open_observer; open_observer(None); "
+        "import sys; from rag_assistant.runtime.telemetry.metrics import open_observer; open_observer(None); "
         "print([name for name in sys.modules if 'opentelemetry' in name])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -1,6 +1,6 @@
 """Who may not come in, or not do this."""
 
-from rag_assistant.records.errors.base import AssistantError
+from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
 class NotSignedIn(AssistantError):
@@ -23,49 +23,49 @@ class NotAllowed(AssistantError):
     """Somebody asks for something that they are not allowed to do; the message says what is needed."""
 
 
-class AccountNotFound(AssistantError):
+class AccountNotFound(NotFound):
     """There is no such account."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'There is no account "{name}".')
 
 
-class NameTaken(AssistantError):
+class NameTaken(Conflict):
     """Another account has this name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'There is an account "{name}" already. Choose another name.')
 
 
-class AccountsExist(AssistantError):
+class AccountsExist(Conflict):
     """The first account already exists."""
 
     def __init__(self) -> None:
         super().__init__("There is an account already. Sign in.")
 
 
-class LastAdmin(AssistantError):
+class LastAdmin(Conflict):
     """Without this account, nobody could manage the others."""
 
     def __init__(self) -> None:
         super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
 
 
-class StillOwns(AssistantError):
+class StillOwns(Conflict):
     """An account cannot be deleted while something belongs to it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
 
 
-class CredentialNotFound(AssistantError):
+class CredentialNotFound(NotFound):
     """There is no such session or token, or it is somebody else's."""
 
     def __init__(self, what: str, number: int) -> None:
         super().__init__(f"There is no {what} {number}.")
 
 
-class LinkNotFound(AssistantError):
+class LinkNotFound(NotFound):
     """The link to a conversation was revoked, or never existed."""
 
     def __init__(self) -> None:
@@ -86,21 +86,21 @@ class ProviderUnreachable(AssistantError):
         super().__init__(f"{label} could not be reached. Try again in a moment, or sign in with a password.")
 
 
-class NoProvider(AssistantError):
+class NoProvider(Conflict):
     """No provider to sign in with is set."""
 
     def __init__(self) -> None:
         super().__init__("No provider is set with which one could sign in (oidc_issuer).")
 
 
-class IdentityTaken(AssistantError):
+class IdentityTaken(Conflict):
     """The provider's account is linked to another account here."""
 
     def __init__(self) -> None:
         super().__init__("That account is linked to somebody here already. Unlink it there first.")
 
 
-class LastWayIn(AssistantError):
+class LastWayIn(Conflict):
     """Without this linked account, its person could not sign in."""
 
     def __init__(self) -> None:

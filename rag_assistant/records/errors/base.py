@@ -20,6 +20,14 @@ class AssistantError(Exception):
         return {"type": type(self).__name__, "message": str(self)} | details
 
 
+class NotFound(AssistantError):
+    """There is no such thing, or not for this person."""
+
+
+class Conflict(AssistantError):
+    """The state of what is asked for does not allow it."""
+
+
 class StorageFailed(AssistantError):
     """The database could not read or write, for instance because the disk is full."""
 

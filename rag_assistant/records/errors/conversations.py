@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rag_assistant.records.errors.base import AssistantError
+from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
-class ConversationNotFound(AssistantError):
+class ConversationNotFound(NotFound):
     """There is no such conversation."""
 
     def __init__(self, conversation_id: int) -> None:
@@ -22,7 +22,7 @@ class ConversationDeleted(ConversationNotFound):
         self.details = {"conversation_id": conversation_id}
 
 
-class ConversationBusy(AssistantError):
+class ConversationBusy(Conflict):
     """The conversation is answering another question."""
 
     def __init__(self, conversation_id: int) -> None:
@@ -31,50 +31,50 @@ class ConversationBusy(AssistantError):
         )
 
 
-class TooManyPinned(AssistantError):
+class TooManyPinned(Conflict):
     """No more conversations can be pinned."""
 
     def __init__(self, max_pinned: int) -> None:
         super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
 
 
-class NotInTrash(AssistantError):
+class NotInTrash(Conflict):
     """The conversation was restored meanwhile, so it is not erased."""
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
 
 
-class TurnNotFound(AssistantError):
+class TurnNotFound(NotFound):
     """There is no such turn."""
 
     def __init__(self, turn_id: int) -> None:
         super().__init__(f"There is no turn {turn_id}.")
 
 
-class TurnErased(AssistantError):
+class TurnErased(Conflict):
     """The turn was erased: nothing can be done with it any more."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
 
 
-class TurnNotRetryable(AssistantError):
+class TurnNotRetryable(Conflict):
     """The turn cannot be retried in its current state."""
 
 
-class TurnNotRegenerable(AssistantError):
+class TurnNotRegenerable(Conflict):
     """The turn's question cannot be answered again in its current state."""
 
 
-class TurnNotRatable(AssistantError):
+class TurnNotRatable(Conflict):
     """The turn has no answer that could be rated."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is about a confirmation.")
 
 
-class TurnSummarised(AssistantError):
+class TurnSummarised(Conflict):
     """The turn is part of the summary, so it cannot be left out alone."""
 
     def __init__(self, number: int) -> None:
@@ -83,25 +83,25 @@ class TurnSummarised(AssistantError):
         )
 
 
-class VersionNotFound(AssistantError):
+class VersionNotFound(NotFound):
     """The turn has no such answer."""
 
     def __init__(self, turn_id: int, version: int, versions: int) -> None:
         super().__init__(f"Turn {turn_id} has no answer {version}; it has {versions}.")
 
 
-class VersionFixed(AssistantError):
+class VersionFixed(Conflict):
     """The turn cannot be switched to another of its answers now."""
 
 
-class ReceiptNotFound(AssistantError):
+class ReceiptNotFound(NotFound):
     """The turn has no receipt: nothing was sent to a model yet."""
 
     def __init__(self, turn_id: int) -> None:
         super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased.")
 
 
-class ResponseNotFound(AssistantError):
+class ResponseNotFound(NotFound):
     """There is no stored response with this id."""
 
     def __init__(self, name: str) -> None:
@@ -110,39 +110,39 @@ class ResponseNotFound(AssistantError):
         )
 
 
-class PictureNotFound(AssistantError):
+class PictureNotFound(NotFound):
     """The question has no picture with this number."""
 
     def __init__(self, turn_id: int, count: int, number: int) -> None:
         super().__init__(f"The question of turn {turn_id} has {count} pictures; there is no number {number}.")
 
 
-class SourceNotFound(AssistantError):
+class SourceNotFound(NotFound):
     """The answer has no source with this number."""
 
     def __init__(self, turn: int, n: int) -> None:
         super().__init__(f"Turn {turn} has no source {n}.")
 
 
-class NothingWaits(AssistantError):
+class NothingWaits(Conflict):
     """The turn has no question that waits for a yes or no."""
 
     def __init__(self, turn_id: int) -> None:
         super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
 
 
-class NothingToUndo(AssistantError):
+class NothingToUndo(Conflict):
     """No change of the conversation's history is left that could be undone."""
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(f"There is nothing to undo in conversation {conversation_id}.")
 
 
-class NothingToSummarise(AssistantError):
+class NothingToSummarise(Conflict):
     """There are no turns to summarise, or too few."""
 
 
-class NoSummary(AssistantError):
+class NoSummary(NotFound):
     """The conversation has no summary at present."""
 
     def __init__(self, conversation_id: int) -> None:
@@ -153,14 +153,14 @@ class SummaryRejected(AssistantError):
     """A summary that cannot stand for the turns it was made of."""
 
 
-class HistoryChanged(AssistantError):
+class HistoryChanged(Conflict):
     """The model's view changed while a summary was being written; the summary was thrown away."""
 
     def __init__(self) -> None:
         super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
 
 
-class OverflowDecisionNeeded(AssistantError):
+class OverflowDecisionNeeded(Conflict):
     """The request would leave turns out, and somebody has to decide what happens to them.
 
     ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.

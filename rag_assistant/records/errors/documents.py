@@ -1,9 +1,9 @@
 """What a document, a library or the search in them does not allow."""
 
-from rag_assistant.records.errors.base import AssistantError
+from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
-class DocumentNotFound(AssistantError):
+class DocumentNotFound(NotFound):
     """There is no such document."""
 
     def __init__(self, document_id: int) -> None:
@@ -27,7 +27,7 @@ class FileDamaged(AssistantError):
         super().__init__(f"The file {file} in {where} is not the one that was uploaded. Add the document again.")
 
 
-class SameContent(AssistantError):
+class SameContent(Conflict):
     """The new version of a document has the same content as another document."""
 
     def __init__(self, document_id: int, replaces: int) -> None:
@@ -57,7 +57,7 @@ class PageNotDrawn(AssistantError):
     """There is no picture of this page; the message says why, and the text is there."""
 
 
-class LibraryNotFound(AssistantError):
+class LibraryNotFound(NotFound):
     """There is no such library, or not for this person."""
 
     def __init__(self, library_id: int) -> None:
@@ -80,7 +80,7 @@ class NotLibraryOwner(AssistantError):
         super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
 
 
-class LibraryInUse(AssistantError):
+class LibraryInUse(Conflict):
     """A library cannot be deleted: it has documents, or it is a person's last one."""
 
     def __init__(self, name: str) -> None:
@@ -111,7 +111,7 @@ class OriginUnavailable(AssistantError):
     """A source of documents cannot be read at the moment; what came from there stays."""
 
 
-class NoWebPage(AssistantError):
+class NoWebPage(Conflict):
     """The document did not come from the web, so it cannot be fetched again."""
 
     def __init__(self, document_id: int) -> None:

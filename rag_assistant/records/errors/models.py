@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rag_assistant.records.errors.base import AssistantError
+from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 # The end of a sentence that says why a model did not answer.
 QUESTION_KEPT = " Your question was saved; try again."
@@ -27,7 +27,7 @@ class ModelError(AssistantError):
         self.retry_after_seconds = retry_after_seconds
 
 
-class ModelNotFound(AssistantError):
+class ModelNotFound(NotFound):
     """There is no model with this name."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
@@ -35,7 +35,7 @@ class ModelNotFound(AssistantError):
         self.param = "model"
 
 
-class NoEndpoint(AssistantError):
+class NoEndpoint(Conflict):
     """No endpoint is set that could be tested."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from rag_assistant.records.errors.base import AssistantError
+from rag_assistant.records.errors.base import AssistantError, NotFound
 
 
 class InvalidRequest(AssistantError):
@@ -29,7 +29,7 @@ class RequestRefused(AssistantError):
     """The request came from where none are accepted: another site's page or an unknown host name."""
 
 
-class ServedByWebs(AssistantError):
+class ServedByWebs(NotFound):
     """This process is a worker, and only web servers answer this request."""
 
     def __init__(self) -> None:

@@ -1,17 +1,62 @@
 """Every figure that /metrics shows, by name. The only place that names one; a test compares the dashboard with it.
 
+The observer measures the steps of answers: each goes into the figures, and into a trace if traces are switched on.
+
 Labels have few values, all of them words of ours: never a text, a name or an id of anyone.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from rag_assistant.runtime.telemetry.steps import Step
+    from rag_assistant.runtime.telemetry.tracing import Tracing
+
+
+class Observer:
+    """What one application measures with."""
+
+    def __init__(self, tracing: Tracing | None = None) -> None:
+        self.metrics = Metrics()
+        self._tracing = tracing
+
+    @contextmanager
+    def watching(self, step: Step) -> Iterator[Step]:
+        """Measure a step."""
+        began = time.perf_counter()
+        try:
+            with self._tracing.span(step) if self._tracing else nullcontext():
+                yield step
+        finally:
+            self.metrics.steps.labels(step.name).observe(time.perf_counter() - began)
+
+    def close(self) -> None:
+        """Send the traces that are not sent yet."""
+        if self._tracing:
+            self._tracing.close()
+
+
+def open_observer(otlp_endpoint: str | None) -> Observer:
+    """Return an observer that sends traces to an address, if one is set; OpenTelemetry is loaded only then.
+
+    Raises ImportError where it is not installed.
+    """
+    if otlp_endpoint is None:
+        return Observer()
+    from rag_assistant.runtime.telemetry.tracing import Tracing, otlp_exporter
+
+    return Observer(Tracing(otlp_exporter(otlp_endpoint)))
+
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "rag_assistant_"

@@ -287,7 +287,7 @@ def test_an_upload_that_the_disk_does_not_take_is_507_and_leaves_nothing(
     def full(_file: int) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("rag_assistant.files.folder.os.fsync", full)
+    monkeypatch.setattr("rag_assistant.files.store.os.fsync", full)
     response = client.post("/api/documents", data={"file": (io.BytesIO(b"Geese."), "geese.txt")})
     assert response.status_code == 507
     assert told in response.json["error"]["message"]
