@@ -37,13 +37,14 @@ from rag_assistant.factory.engines import (
     build_remote_tools,
     build_search,
     build_single_sign_on,
+    build_stores,
     extra_for,
     files_probe,
     open_bucket,
+    open_database,
     open_files,
 )
 from rag_assistant.factory.membership import Membership
-from rag_assistant.factory.stores import build_stores, open_database
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.llm.models import LanguageModels

@@ -1,4 +1,4 @@
-"""What the settings name outside our own tables: models, indexes, tool servers, files, and who signs people in.
+"""What the settings name, opened: the tables, models, indexes, tool servers, files, and who signs people in.
 
 What needs an extra is loaded only where a setting asks for it.
 """
@@ -6,7 +6,7 @@ What needs an extra is loaded only where a setting asks for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from msgspec import Struct
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.answering.remote_tools import RemoteTools
+from rag_assistant.conversations.prompts import title_for
 from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.embeddings import EndpointEmbedder
@@ -33,20 +34,74 @@ from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
 from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
+from rag_assistant.retrieval.tokenize import words_of
 from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
 from rag_assistant.services import Stores
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.accounts.libraries import LibraryStore
+from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.branching import BranchStore
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.erasing import TurnEraser
+from rag_assistant.storage.conversations.etags import Etags
+from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.conversations.versions import VersionStore
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.documents.vector_indexes import VectorIndexes
 from rag_assistant.storage.documents.vector_table import VectorTable
 
 if TYPE_CHECKING:
     from rag_assistant.accounts.oidc import OpenIdProvider
     from rag_assistant.files.s3 import S3Files
+
+
+def open_database(values: Settings, data_dir: Path) -> Database:
+    """Return the database, not connected yet. Raises SettingsError."""
+    if values.database_url is None and values.role != "both":
+        raise SettingsError(
+            f'role is "{values.role}", which needs a database that other processes share: set database_url to one of '
+            'PostgreSQL, or role to "both".'
+        )
+    return Database(values.database_url or sqlite_url(data_dir), values.database_connections)
+
+
+def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
+    """Return the stores over a database. ``owner`` names where files are kept, ``process`` this process.
+
+    A process has its name when it is entered among those that live; the stores that work on something get it then.
+    ``tell`` is told of which turns there is more.
+    """
+    return Stores(
+        database=database,
+        conversations=ConversationManager(database, process),
+        turns=TurnStore(database, process, words_of),
+        versions=VersionStore(database, words_of),
+        eraser=TurnEraser(database, title_for),
+        ratings=RatingStore(database),
+        branches=BranchStore(database),
+        exchange=ExchangeStore(database, owner, words_of),
+        etags=Etags(database),
+        history=HistoryStore(database),
+        answers=AnswerLog(database, process, tell),
+        documents=DocumentStore(database, owner, process),
+        libraries=LibraryStore(database),
+        links=ConversationLinkStore(database),
+        chunks=ChunkStore(database),
+        embeddings=EmbeddingStore(database),
+        scans=ScanStore(database),
+    )
 
 
 def build_single_sign_on(values: Settings, database: Database, accounts: Accounts) -> SingleSignOn:

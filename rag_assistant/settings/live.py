@@ -30,7 +30,7 @@ class LiveSettings:
     """The settings in force, following settings.json while we run. A broken file changes nothing and is named."""
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
-        self._path = path
+        self.path = path
         self._environment = dict(environment)
         content = _read(path)
         self._read_last: bytes | str | None = content
@@ -56,11 +56,6 @@ class LiveSettings:
         return self._loaded.origins
 
     @property
-    def path(self) -> Path:
-        """The file that is followed."""
-        return self._path
-
-    @property
     def version(self) -> str:
         """A text that is another one whenever a value or the problem has changed, or the server was started again."""
         return f"{self._era}-{self._changes}"
@@ -72,14 +67,14 @@ class LiveSettings:
         """
         try:
             last, self._read_last = self._read_last, UNREADABLE
-            content = self._read_last = _read(self._path)
+            content = self._read_last = _read(self.path)
             if content == last:
                 self._settle()
                 return
             self._unsettled = None
             if content is None:
-                raise SettingsError(f"{self._path.name} is gone.")
-            loaded = load_settings(_decoded(content, self._path.name), self._environment, self._path.name)
+                raise SettingsError(f"{self.path.name} is gone.")
+            loaded = load_settings(_decoded(content, self.path.name), self._environment, self.path.name)
         except SettingsError as error:
             problem = f"{error} The last good values stay in force."
             if problem == self._unsettled:
@@ -117,9 +112,9 @@ class LiveSettings:
         if changed or self.problem or waiting != self.restart_required:
             self._changes += 1
         if changed:
-            log.info("%s changed: %s", self._path.name, ", ".join(changed))
+            log.info("%s changed: %s", self.path.name, ", ".join(changed))
         if waiting and waiting != self.restart_required:
-            log.warning("%s: restart the server to apply %s.", self._path.name, ", ".join(waiting))
+            log.warning("%s: restart the server to apply %s.", self.path.name, ", ".join(waiting))
         self.problem, self.restart_required = None, waiting
 
     def _log_notes(self) -> None:
