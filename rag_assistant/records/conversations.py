@@ -278,11 +278,6 @@ class RelatedTurn(Struct, frozen=True):
     certainty: float = 1.0
     why: str = "turn_limit"
 
-    def as_past(self) -> PastTurn:
-        """Return its question and its answer."""
-        said = {"role": "user", "content": self.question}, {"role": "assistant", "content": self.answer}
-        return PastTurn(self.number, said)
-
 
 def exchanges_of(messages: Iterable[Message]) -> list[Exchange]:
     """Return the questions of some messages, each with the last text that answers it."""
