@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from bench.retrieval.measures import holds_spans, mean
 from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CollectionShelf
-from rag_assistant.answering.recall import MIN_LEANING, TURNS_WITH_EVIDENCE
-from rag_assistant.answering.search import DocumentSearch
+from rag_assistant.answering.recall import MIN_LEANING, TURNS_WITH_EVIDENCE, cited_passages
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import EVERYTHING, Source
@@ -27,7 +26,6 @@ def evidence(
 
     An answer is taken to cite those of the five passages of its question that hold the answer.
     """
-    search = DocumentSearch(shelf.retriever, shelf.documents, None)  # type: ignore[arg-type] # No model is asked.
     cited: dict[str, dict[int, list[Source]]] = {asked.conversation: {} for asked in collection.questions}
     ways: dict[str, list[Given]] = {}
     for asked in sorted(collection.questions, key=lambda one: len(one.exchanges)):
@@ -36,7 +34,7 @@ def evidence(
         before = cited[asked.conversation]
         leans = found[FOUND] and query.leaning >= MIN_LEANING
         newest = dict(sorted(before.items(), reverse=True)[:TURNS_WITH_EVIDENCE] if leans else ())
-        more = search.evidence(newest, found[FOUND], EVERYTHING, None)
+        more = cited_passages(shelf.retriever, newest, found[FOUND], EVERYTHING, None)
         if asked.exchanges:
             for count, sources in found.items():
                 ways.setdefault(f"{count} found", []).append((asked, sources))

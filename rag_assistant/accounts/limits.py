@@ -1,4 +1,4 @@
-"""What one person may take of a server that others use, too: questions a minute, answers at once, bytes stored.
+"""What one person may take of a server that others use, too: questions a minute, answers and requests at once, bytes.
 
 And the tokens that models may take within a day, for one person and for all.
 """
@@ -8,19 +8,44 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
+from typing import Literal
 
-from rag_assistant.accounts.places import Places
 from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import UsageStore
 
 log = logging.getLogger(__name__)
 
+# Reading is quick, an upload is hashed and kept. What waits is an answer, which others have limits for.
+Kind = Literal["reading", "upload", "waiting"]
+# Of the spare threads of the server, and of one for each running answer.
+MAX_PLACES: dict[Kind, int] = {"reading": 16, "upload": 4, "waiting": 32}
+RETRY_PLACE_SECONDS = 1.0
 MINUTE_SECONDS = 60.0
 RETRY_RUNNING_SECONDS = 5.0
 MEGABYTE = 1_000_000
+
+
+class Places:
+    """What one person occupies of a server at one moment: threads are for all, and nobody may hold them all."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[Kind] = Counter()
+
+    def take(self, kind: Kind) -> Callable[[], None]:
+        """Take a place and return what gives it back. Raises LimitReached."""
+        with self._lock:
+            if self._taken[kind] >= MAX_PLACES[kind]:
+                raise LimitReached(f"{MAX_PLACES[kind]} requests of yours are under way already", RETRY_PLACE_SECONDS)
+            self._taken[kind] += 1
+        return lambda: self._give_back(kind)
+
+    def _give_back(self, kind: Kind) -> None:
+        with self._lock:
+            self._taken[kind] -= 1
 
 
 class PersonalLimits:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import secrets
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,12 +28,12 @@ from joserfc.jwk import JWKRegistry, KeySet
 
 from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.admission import is_subject
-from rag_assistant.accounts.bounded_http import BoundedTransport
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
 
 log = logging.getLogger(__name__)
 
+MAX_ANSWER_BYTES = 1_000_000
 # A signature that the client's secret or nobody's key could make is none: only those of a private key count.
 SIGNATURES = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split())
 CLOCK_SKEW_SECONDS = 60
@@ -41,6 +43,46 @@ METADATA_LIFETIME_SECONDS = 600.0
 MAX_AT_ONCE = 16
 MAX_CODE_CHARS = 4096
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+
+
+class BoundedTransport(httpx2.HTTPTransport):
+    """Gives up an answer that is too long, or comes too slowly as a whole."""
+
+    def __init__(self, timeout_seconds: float, tls: ssl.SSLContext) -> None:
+        super().__init__(verify=tls)
+        self._timeout_seconds = timeout_seconds
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request. What is compressed is refused, since its size says nothing."""
+        request.headers["Accept-Encoding"] = "identity"
+        response = super().handle_request(request)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            response.close()
+            raise httpx2.RemoteProtocolError("The answer is compressed, though it was not asked to be.")
+        stream = response.stream
+        if not isinstance(stream, httpx2.SyncByteStream):
+            raise TypeError("The answer does not come in pieces.")
+        response.stream = _Bounded(stream, time.monotonic() + self._timeout_seconds)
+        return response
+
+
+@dataclass
+class _Bounded(httpx2.SyncByteStream):
+    stream: httpx2.SyncByteStream
+    end: float
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = 0
+        for piece in self.stream:
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise httpx2.RemoteProtocolError(f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
+            if time.monotonic() > self.end:
+                raise httpx2.ReadTimeout("The answer comes too slowly.")
+            yield piece
+
+    def close(self) -> None:
+        self.stream.close()
 
 
 class OpenIdProvider:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from rag_assistant.accounts.accounts import MAX_NAME_CHARS, Accounts, Actor
 from rag_assistant.accounts.admission import (
     MAX_SUBJECT_CHARS,
@@ -30,20 +32,13 @@ log = logging.getLogger(__name__)
 DISABLED = "This account is disabled. Ask an administrator."
 
 
-class SingleSignOn:
+class SingleSignOn(Struct, frozen=True):
     """Turns the word of somebody else into a person of ours. There is no provider where ``provider`` is ``None``."""
 
-    def __init__(
-        self,
-        accounts: Accounts,
-        identities: LinkedIdentityStore,
-        settings: Settings,
-        provider: OpenIdProvider | None,
-    ) -> None:
-        self.provider = provider
-        self._accounts = accounts
-        self._identities = identities
-        self._settings = settings
+    accounts: Accounts
+    identities: LinkedIdentityStore
+    settings: Settings
+    provider: OpenIdProvider | None
 
     # --- a provider
 
@@ -51,12 +46,12 @@ class SingleSignOn:
         """Return the secret of a new session for whom a provider vouches, and whose it is. Raises NotAllowed."""
         claims = self._admitted(told)
         actor = Actor(self._label, address)
-        found = self._identities.find(claims.external) or self._make(claims, actor)
+        found = self.identities.find(claims.external) or self._make(claims, actor)
         person, identity = found
         if person.disabled_at is not None:
             raise NotAllowed(DISABLED)
-        self._give_role(person, role_by_group(claims.groups, self._settings.oidc_admin_group), actor)
-        return self._accounts.start_session(person, address, browser, identity.id), person
+        self._give_role(person, role_by_group(claims.groups, self.settings.oidc_admin_group), actor)
+        return self.accounts.start_session(person, address, browser, identity.id), person
 
     def link(
         self, person: Person, told: Mapping[str, Any], actor: Actor, invitation: str | None = None
@@ -66,13 +61,13 @@ class SingleSignOn:
         Raises NotAllowed, IdentityTaken, LinkOver.
         """
         external = self._admitted(told).external
-        found = self._identities.find(external)
+        found = self.identities.find(external)
         if found is not None and found[0].id == person.id:
             if invitation is not None:
-                self._accounts.spend_link(invitation)
+                self.accounts.spend_link(invitation)
             return found[1]
-        made = self._identities.add(person.id, external, invitation)
-        self._accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
+        made = self.identities.add(person.id, external, invitation)
+        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
         return made
 
     def link_invited(self, invitation: str, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
@@ -80,25 +75,25 @@ class SingleSignOn:
 
         Raises LinkOver, NotAllowed, IdentityTaken.
         """
-        person = self._accounts.link_of(invitation)
+        person = self.accounts.link_of(invitation)
         self.link(person, told, Actor(person.name, address), invitation)
         return self.sign_in(told, address, browser)
 
     def identities_of(self, person: Person) -> list[LinkedIdentity]:
         """Return the accounts elsewhere with which a person can sign in."""
-        return self._identities.of_person(person.id)
+        return self.identities.of_person(person.id)
 
     def linked_people(self) -> frozenset[int]:
         """Return the ids of the people who can sign in with an account elsewhere."""
-        return self._identities.people()
+        return self.identities.people()
 
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
         """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
 
         Raises CredentialNotFound, LastWayIn.
         """
-        gone = self._identities.remove(person.id, identity_id, keep_session)
-        self._accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
+        gone = self.identities.remove(person.id, identity_id, keep_session)
+        self.accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
 
     def link_subject(self, person: Person, subject: str, actor: Actor) -> LinkedIdentity:
         """Let a person sign in as a subject of the provider that an administrator names.
@@ -107,10 +102,10 @@ class SingleSignOn:
         """
         if not is_subject(subject):
             raise InvalidRequest(f"The subject must have 1 to {MAX_SUBJECT_CHARS} characters.")
-        if self._settings.oidc_issuer is None:
+        if self.settings.oidc_issuer is None:
             raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
-        made = self._identities.add(person.id, ExternalIdentity(self._settings.oidc_issuer, subject, subject))
-        self._accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
+        made = self.identities.add(person.id, ExternalIdentity(self.settings.oidc_issuer, subject, subject))
+        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
         return made
 
     @property
@@ -118,24 +113,24 @@ class SingleSignOn:
         return self.provider.label if self.provider else "the provider"
 
     def _admitted(self, told: Mapping[str, Any]) -> Claims:
-        claims = claims_of(told, self._settings.oidc_groups_claim)
-        refuse_uninvited(claims, self._settings, self._label)
+        claims = claims_of(told, self.settings.oidc_groups_claim)
+        refuse_uninvited(claims, self.settings, self._label)
         return claims
 
     def _make(self, claims: Claims, actor: Actor) -> tuple[Person, LinkedIdentity]:
         """Make an account for somebody who comes for the first time."""
         # The first account of all is an administrator's; no one from elsewhere makes that.
-        if not (self._settings.oidc_create_accounts and self._accounts.any()):
+        if not (self.settings.oidc_create_accounts and self.accounts.any()):
             raise NotAllowed(
                 f"There is no account here that is linked to {claims.external.label}. Ask an administrator for one. If "
                 "you have one, sign in with your password and link it under Account."
             )
-        role = role_by_group(claims.groups, self._settings.oidc_admin_group) or "member"
+        role = role_by_group(claims.groups, self.settings.oidc_admin_group) or "member"
         for name in names_to_try(claims.names, MAX_NAME_CHARS):
             with suppress(NameTaken):
-                self._accounts.add(name, role, actor, known_by=claims.external)
+                self.accounts.add(name, role, actor, known_by=claims.external)
             # Also if another request was quicker.
-            found = self._identities.find(claims.external)
+            found = self.identities.find(claims.external)
             if found is not None:
                 return found
         raise NotAllowed(f"Every name for an account of {claims.external.label} is taken. Ask an administrator.")
@@ -148,12 +143,12 @@ class SingleSignOn:
             raise NotAllowed(f'The proxy names several people: "{name[:MAX_NAME_CHARS]}".')
         person = self._named(name)
         actor = Actor("proxy", address)
-        role = role_by_group(groups, self._settings.proxy_admin_group)
+        role = role_by_group(groups, self.settings.proxy_admin_group)
         if person is None:
-            if not (self._settings.proxy_create_accounts and self._accounts.any()):
+            if not (self.settings.proxy_create_accounts and self.accounts.any()):
                 raise NotAllowed(f'There is no account "{name[:MAX_NAME_CHARS]}". Ask an administrator for one.')
             try:
-                return self._accounts.add(name, role or "member", actor)
+                return self.accounts.add(name, role or "member", actor)
             except NameTaken:
                 person = self._named(name)  # Another request was quicker.
                 if person is None:
@@ -167,7 +162,7 @@ class SingleSignOn:
     def _named(self, name: str) -> Person | None:
         """Return whose name this is; not whose it looks like, which whoever chooses names elsewhere could pretend."""
         try:
-            person = self._accounts.named(name)
+            person = self.accounts.named(name)
         except AccountNotFound:
             return None
         return person if person.name.casefold() == name.casefold() else None
@@ -176,8 +171,8 @@ class SingleSignOn:
         if role is None or role == person.role:
             return person
         try:
-            self._accounts.set_role(person, role, actor)
+            self.accounts.set_role(person, role, actor)
         except LastAdmin:
             log.warning("%s stays an administrator, although no group says so: there is no other.", person.name)
             return person
-        return self._accounts.get(person.id)
+        return self.accounts.get(person.id)

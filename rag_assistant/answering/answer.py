@@ -6,31 +6,29 @@ A draft goes down it as a frozen value; ``live.turn`` is the turn as far as it i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rag_assistant.answering import overflow
+from rag_assistant.answering.live import step_events
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
-from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
+from rag_assistant.answering.search import search_for
+from rag_assistant.answering.sending import announce, refuse_empty, say, show, shown_with, stream
 from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
-from rag_assistant.answering.turn_events import start_event, step_events
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
-from rag_assistant.llm.client import Part, Retrying
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import (
     AssistantError,
     ContextTooLong,
     ModelError,
-    ModelFailed,
     QuestionDoesNotFit,
     ToolsRefused,
 )
@@ -38,17 +36,17 @@ from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.overflow import OverflowHandling
-    from rag_assistant.answering.search import DocumentSearch
     from rag_assistant.answering.tools import Tools
     from rag_assistant.answering.writer import AnswerWriter
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation, Turn
+    from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.telemetry.metrics import Observer
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
     from rag_assistant.storage.conversations.turns import TurnStore
+    from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +56,6 @@ MAX_TOOL_ITERATIONS = 8
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
-EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
-ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
-NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
 class Dependencies(Struct, frozen=True):
@@ -69,8 +64,8 @@ class Dependencies(Struct, frozen=True):
     conversations: ConversationManager
     turns: TurnStore
     history: ViewedHistory
-    search: DocumentSearch
-    overflow: OverflowHandling
+    retriever: Retriever
+    documents: DocumentStore
     tools: Tools
     models: LanguageModels
     writer: AnswerWriter
@@ -127,7 +122,14 @@ def _answer(
     if draft.profile.endpoint.quotes and (text := _instead_of_quotes(draft, live, deps, settings)) is not None:
         return say(live, deps, text)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
-        draft = deps.overflow.make_room(build(draft, live, deps, settings), live, settings)
+        draft = overflow.make_room(build(draft, live, deps, settings), live, deps, settings)
+    return _exchange(live, draft, deps, settings, sent, quotes)
+
+
+def _exchange(
+    live: LiveTurn, draft: Draft, deps: Dependencies, settings: Settings, sent: list[dict[str, Any]], quotes: bool
+) -> None:
+    """Send requests, and run the tools that are called, until there is an answer or a person is asked."""
     refused: ContextTooLong | None = None
     rounds = 0
     while True:
@@ -160,15 +162,9 @@ def _answer(
             live.note(NO_TOOL_CALLED)
             draft = searched
             continue
-        if held:
-            deps.writer.write(live, _gap(live) + held if not text else held)
-        deps.writer.flush(live)
+        show(live, deps, held, is_continued=bool(text))
         if not calls or not may_call:
-            if not (text + held).strip():  # What it said before a call is no answer.
-                thought = live.call.replies and live.call.replies[-1].thought
-                empty = ONLY_THOUGHTS if thought else EMPTY_ANSWER
-                raise ModelFailed(NO_ANSWER.format(rounds) if calls and rounds else empty)
-            return None
+            return refuse_empty(live, text + held, rounds if calls else 0)
         rounds += 1
         draft = call_tools(draft, text + held, calls, live, deps)
         if live.turn.waiting is not None:
@@ -182,7 +178,7 @@ def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependenc
     """
     settings = settings_for(deps.settings(), live.turn.options)
     draft = prepare(live, conversation, deps, settings, is_trial=True)
-    deps.overflow.refuse_undecided(build(draft, live, deps, settings), live.turn.number, settings)
+    overflow.refuse_undecided(build(draft, live, deps, settings), live.turn.number, deps, settings)
     return draft.found
 
 
@@ -243,7 +239,7 @@ def search_documents(
     may_rewrite: bool = True,
 ) -> Draft:
     """Return the draft with what the documents have about its question."""
-    found = deps.search.find(draft, live, settings, found, may_rewrite=may_rewrite)
+    found = search_for(draft, live, deps, settings, found, may_rewrite=may_rewrite)
     draft = replace(draft, found=found)
     live.turn = shown_with(live.turn, draft)
     return draft
@@ -258,7 +254,7 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
     if draft.iterations or deps.models.tool_habits.has_called(endpoint):
         return None
     draft = replace(draft, profile=profile_of(endpoint, live, deps, settings, uses_tools=False))
-    found = deps.search.find(draft, live, settings, may_rewrite=False)
+    found = search_for(draft, live, deps, settings, may_rewrite=False)
     return replace(draft, found=found) if found.sources else None
 
 
@@ -279,12 +275,7 @@ def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) 
     if draft.iterations:
         return build_request(draft)
     built = build_request(replace(draft, related=(), recalled=(), evidence=()))
-    return with_recall(built, live.turn, deps.history, deps.search, settings)
-
-
-def shown_with(turn: Turn, draft: Draft) -> Turn:
-    """Return a turn with the passages of a draft as its sources; where tools find them, it has its own."""
-    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.search)
+    return with_recall(built, live.turn, deps, settings)
 
 
 def shortened(
@@ -299,82 +290,6 @@ def shortened(
     # Whatever is known now, what was refused is not sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
     return replace(draft, profile=profile, token_cap=cap)
-
-
-# --- send: the receipt first, then the text as it comes
-
-
-def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:
-    """Keep the receipt of what is about to be sent; tell everyone who follows."""
-    window = built.draft.window
-    for sentence in built.notes:
-        live.note(sentence)
-    live.turn = replace(shown_with(live.turn, built.draft), history=built.figures)
-    deps.writer.keep_receipt(live.turn, built, sent)
-    log_what_was_left_out(live.turn.id, built)
-    live.begin(start_event(live.turn))
-    trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
-    if trimming and live.turn.on_overflow == window.rules.on_overflow != "ask":
-        deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
-
-
-def stream(
-    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool, *, is_held: bool
-) -> tuple[str, str, ToolCalls]:
-    """Send a request and show its text as it comes. Return what was shown, what was held back, and the tools called.
-
-    Text is held back where ``is_held``, or as long as it may become a call.
-    """
-    endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
-    shown, held, reply = "", "", ModelReply()
-    try:
-        with closing(_parts(live, built, request, deps, quotes)) as parts:
-            for part in parts:
-                if isinstance(part, Retrying):
-                    live.tell("waiting", part.why)
-                elif isinstance(part, ModelReply):
-                    reply = part
-                else:
-                    held += part
-                    if shown or not (is_held or (may_call and may_be_calls(held))):
-                        deps.writer.write(live, held if shown else _gap(live) + held)
-                        shown, held = shown + held, ""
-    except AssistantError:
-        if held:
-            deps.writer.write(live, held if shown else _gap(live) + held)
-        raise
-    counted = (reply.usage or {}).get("prompt_tokens")
-    if isinstance(counted, int):
-        deps.models.calibration.learn(endpoint, estimated_tokens(request), counted)
-    written = () if reply.tool_calls else deps.tools.written_out(held)
-    if reply.tool_calls or written:
-        deps.models.tool_habits.learn_call(endpoint)
-    is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
-    return shown, "" if is_call else held, reply.tool_calls or written
-
-
-def _parts(
-    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool
-) -> Generator[Part]:
-    """Yield what comes of a request: of a model, or of the documents."""
-    endpoint = built.draft.profile.endpoint
-    if endpoint.quotes:
-        yield from deps.search.quoted(built.draft, live.call, model_failed=quotes)
-    else:
-        yield from deps.models.stream(endpoint, request, live.call)
-
-
-def _gap(live: LiveTurn) -> str:
-    """Return what stands between what was said before a tool was called and what is said now."""
-    return "\n\n" if live.length else ""
-
-
-def say(live: LiveTurn, deps: Dependencies, text: str) -> None:
-    """Answer with a text of ours: no model is asked, and nothing of what was found is used."""
-    live.turn = replace(live.turn, model=None, sources=())
-    live.begin(start_event(live.turn))
-    deps.writer.write(live, text)
-    deps.writer.flush(live)
 
 
 # --- tools
@@ -397,8 +312,7 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: 
         live.add_step(step)
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:
-        deps.writer.write(live, _gap(live) + asks)
-        deps.writer.flush(live)
+        show(live, deps, asks)
     return replace(draft, iterations=(*draft.iterations, *messages))
 
 

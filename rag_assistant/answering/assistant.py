@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rag_assistant.answering.answer import answer, refuse_undecided
-from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns
+from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns, last_event, replay
 from rag_assistant.answering.tools import is_confirmation
-from rag_assistant.answering.turn_events import last_event, replay
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
 from rag_assistant.conversations.scope import check_scope
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from rag_assistant.answering.request import SearchResult
     from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
-    from rag_assistant.storage.documents.documents import DocumentStore
     from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
@@ -56,8 +54,7 @@ CLOSE_TIMEOUT_SECONDS = 5.0
 class Assistant:
     """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
 
-    def __init__(self, documents: DocumentStore, max_running: int, deps: Dependencies, signals: Signals) -> None:
-        self._documents = documents
+    def __init__(self, max_running: int, deps: Dependencies, signals: Signals) -> None:
         self._live = LiveTurns(max_running)
         # A turn is committed a moment before it is entered as live; who holds this sees both or neither.
         self._beginning = threading.Lock()
@@ -65,7 +62,6 @@ class Assistant:
         self._signals = signals
         # Below every id that a database gives.
         self._stateless_ids = itertools.count(-1, -1)
-        self._conversations = deps.conversations
         self._turns = deps.turns
         self._sees_all_turns = True
         self._take_question: Callable[[], None] = lambda: None
@@ -73,7 +69,6 @@ class Assistant:
 
     def over(
         self,
-        documents: DocumentStore,
         deps: Dependencies,
         take_question: Callable[[], None],
         accepting: AbstractContextManager[object],
@@ -83,9 +78,8 @@ class Assistant:
         ``take_question`` may refuse what is about to be answered; ``accepting`` is held from there until it is stored.
         """
         theirs = shallow_copy(self)
-        theirs._documents, theirs._deps = documents, deps
-        theirs._conversations, theirs._turns = deps.conversations, deps.turns
-        theirs._sees_all_turns = False
+        theirs._deps = deps
+        theirs._turns, theirs._sees_all_turns = deps.turns, False
         theirs._take_question, theirs._accepting = take_question, accepting
         return theirs
 
@@ -207,7 +201,7 @@ class Assistant:
 
     def recover(self) -> None:
         """Take over what processes left when they died: their turns, and what else they did with conversations."""
-        self._conversations.clear_operations()
+        self._deps.conversations.clear_operations()
         self.take_over()
 
     def take_over(self) -> None:
@@ -245,7 +239,7 @@ class Assistant:
         models = self._deps.models
         check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):
-            check_scope(self._documents, question.scope)
+            check_scope(self._deps.documents, question.scope)
 
     def _with_what_it_confirms(self, question: Question) -> Question:
         """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
@@ -278,7 +272,7 @@ class Assistant:
         # What the branch of an edited question leaves out was decided when the question was asked at first.
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
             return None
-        conversation = self._conversations.get(question.conversation_id)
+        conversation = self._deps.conversations.get(question.conversation_id)
         # Pictures are found by what is stored of them, and nothing is.
         turn = stateless_turn(0, replace(question, images=()), conversation)
         if rules_for(conversation, self._deps.settings(), turn).on_overflow != "ask":
@@ -380,8 +374,7 @@ class Assistant:
 
 def stateless_dependencies(deps: Dependencies, sent: SentHistory) -> Dependencies:
     """Return what an answer needs where the turns before it came along with it."""
-    overflow, tools = replace(deps.overflow, history=sent), deps.tools.without_confirmations()
-    return replace(deps, history=sent, overflow=overflow, tools=tools, writer=deps.stateless)
+    return replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
 
 
 def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:

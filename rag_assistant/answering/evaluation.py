@@ -40,18 +40,17 @@ class Evaluated(Struct, frozen=True):
     error: str | None = None
 
 
-class Evaluation:
+class Evaluation(Struct, frozen=True):
     """Asks rated questions again. ``deps`` has the writer that keeps nothing."""
 
-    def __init__(self, ratings: RatingStore, branches: BranchStore, deps: Dependencies) -> None:
-        self._ratings = ratings
-        self._branches = branches
-        self._deps = deps
+    ratings: RatingStore
+    branches: BranchStore
+    deps: Dependencies
 
     def rated(self) -> list[Turn]:
         """Return all rated turns as they were rated, the oldest first."""
         found: list[Turn] = []
-        while page := self._ratings.page(TURNS_AT_ONCE, found[-1].id if found else None):
+        while page := self.ratings.page(TURNS_AT_ONCE, found[-1].id if found else None):
             found += page
         return found[::-1]
 
@@ -77,7 +76,7 @@ class Evaluation:
         }
         last = turn.rating.result
         since_last = verdict_of(compare(Score(**last["now"]), now)) if last else None
-        self._ratings.keep_result(turn.id, turn.rating.rated_at, result)
+        self.ratings.keep_result(turn.id, turn.rating.rated_at, result)
         return Evaluated(turn, verdict, result, since_last)
 
     def _answered(self, turn: Turn) -> Turn:
@@ -96,5 +95,5 @@ class Evaluation:
             # With "ask" an answer changes nothing in its conversation: what does not fit is left out.
             on_overflow="ask",
         )
-        conversation = self._branches.conversation_before(turn)
-        return answer(LiveTurn(asked, self._deps.models.new_call()), conversation, self._deps)
+        conversation = self.branches.conversation_before(turn)
+        return answer(LiveTurn(asked, self.deps.models.new_call()), conversation, self.deps)

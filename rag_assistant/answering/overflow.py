@@ -5,28 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.answering.request import build_request
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
-from rag_assistant.conversations.window import Rules, load_window
+from rag_assistant.conversations.window import load_window
 from rag_assistant.history import UNANSWERED
 from rag_assistant.history.words import figures_in_words, numbers_in_words, sentence_about
-from rag_assistant.records.errors import (
-    HistoryChanged,
-    NothingToSummarise,
-    OverflowDecisionNeeded,
-)
+from rag_assistant.records.errors import HistoryChanged, NothingToSummarise, OverflowDecisionNeeded
 
 if TYPE_CHECKING:
+    from rag_assistant.answering.answer import Dependencies
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest, Draft
-    from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Conversation
     from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.conversations import ConversationManager
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 CONTINUED_IN_PART = (
@@ -37,125 +30,99 @@ NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
 
 
-class OverflowHandling(Struct, frozen=True):
-    """Makes room for a question as it was decided, at most once for an answer."""
+def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> None:
+    """Refuse a request that would leave out turns which nobody has agreed to leave out.
 
-    conversations: ConversationManager
-    history: ViewedHistory
-    models: LanguageModels
+    Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
+    """
+    receipt, endpoint = built.fitted.receipt, built.draft.profile.endpoint
+    decided = built.draft.window.conversation.decided_until
+    undecided = [run for run in receipt.left_out if run.trimmed and run.last_turn > decided]
+    if not undecided:
+        return
+    sentence = sentence_about(undecided, receipt)
+    options = _outcomes(built, turn_number, deps, settings)
+    raise OverflowDecisionNeeded(
+        f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
+        {
+            "sentence": sentence,
+            "figures": figures_in_words(built.fitted, endpoint.context_tokens),
+            "options": options,
+            "no_summary": None if "compact" in options else NOTHING_OLDER,
+            "history": built.figures,
+        },
+    )
 
-    def refuse_undecided(self, built: BuiltRequest, turn_number: int, settings: Settings) -> None:
-        """Refuse a request that would leave out turns which nobody has agreed to leave out.
 
-        Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
-        """
-        receipt, endpoint = built.fitted.receipt, built.draft.profile.endpoint
-        decided = built.draft.window.conversation.decided_until
-        undecided = [run for run in receipt.left_out if run.trimmed and run.last_turn > decided]
-        if not undecided:
-            return
-        sentence = sentence_about(undecided, receipt)
-        options = self._outcomes(built, turn_number, settings)
-        raise OverflowDecisionNeeded(
-            f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
-            {
-                "sentence": sentence,
-                "figures": figures_in_words(built.fitted, endpoint.context_tokens),
-                "options": options,
-                "no_summary": None if "compact" in options else NOTHING_OLDER,
-                "history": built.figures,
-            },
-        )
+def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
+    """Return the draft after the decision for its overflow was executed, with a note about it beside the turn.
 
-    def make_room(self, built: BuiltRequest, live: LiveTurn, settings: Settings) -> Draft:
-        """Return the draft after the decision for its overflow was executed, with a note about it beside the turn.
-
-        Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
-        made, its rules say ``trim``: that is what is done, and nobody decided it.
-        """
-        decision, number = built.draft.window.rules.on_overflow, live.turn.number
-        if decision in ("trim", "ask") or not built.fitted.receipt.turns_dropped:
-            return built.draft
-        draft = replace(built.draft, recalled=())
-        conversation = draft.window.conversation
-        if decision == "continue":
-            live.note(_continued(conversation))
-            return self._with_everything(draft, number, settings)
-        if decision == "reset":
-            live.note(RESET)
-            return self._reloaded(
-                draft, number, settings, self.history.move_context_start(conversation.id, "reset", number)
-            )
+    Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
+    made, its rules say ``trim``: that is what is done, and nobody decided it.
+    """
+    decision, number = built.draft.window.rules.on_overflow, live.turn.number
+    if decision in ("trim", "ask") or not built.fitted.receipt.turns_dropped:
+        return built.draft
+    draft = replace(built.draft, recalled=())
+    window = draft.window
+    if decision == "continue":
+        live.note(_continued(window.conversation))
+        return _with_everything(draft, number, deps, settings)
+    if decision == "reset":
+        live.note(RESET)
+        conversation = deps.history.move_context_start(window.conversation.id, "reset", number)
+    else:
+        keep_from = first_kept_after_compaction(built.fitted, number)
+        show = partial(live.tell, "compacting")
         try:
-            after, note = self._compacted(built, live)
+            conversation, note = _compaction(deps).compact(
+                window.conversation, keep_from, draft.profile, live.call, show, number
+            )
         except (NothingToSummarise, HistoryChanged) as error:
             live.note(NOT_COMPACTED.format(error))
-            trimmed = replace(draft.window, rules=replace(draft.window.rules, on_overflow="trim"))
-            return replace(draft, window=trimmed)
+            return replace(draft, window=replace(window, rules=replace(window.rules, on_overflow="trim")))
         finally:
             live.call.restart_deadline()
         live.note(note)
-        return self._reloaded(draft, number, settings, after)
+    return replace(draft, window=load_window(deps.history, conversation, number, window.rules, settings))
 
-    def _outcomes(self, built: BuiltRequest, turn_number: int, settings: Settings) -> dict[str, str]:
-        """Return what each choice would do, as the code that carries it out would do it."""
-        kept, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
-        outcomes = {
-            "trim": f"The model sees {numbers_in_words(kept)}. "
-            "The others stay in the transcript; a larger window brings them back."
-        }
-        keep_from = first_kept_after_compaction(built.fitted, turn_number)
-        covered = [turn.number for turn in self._compaction.turns_to_summarise(conversation, keep_from)]
-        # What cannot be done is not offered.
-        if covered:
-            left = [number for number in kept if number not in covered]
-            outcomes["compact"] = (
-                f"A summary takes the place of {numbers_in_words(covered)}; "
-                f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
-            )
-        outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
-        everything = build_request(self._with_everything(replace(built.draft, recalled=()), turn_number, settings))
-        receipt = everything.fitted.receipt
-        outcomes["continue"] = (
-            f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: "
-            f"about {sum(receipt.tokens.values()):,} tokens."
-            + ("" if built.draft.profile.endpoint.quotes else " This may be slow or expensive.")
+
+def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> dict[str, str]:
+    """Return what each choice would do, as the code that carries it out would do it."""
+    kept, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
+    outcomes = {
+        "trim": f"The model sees {numbers_in_words(kept)}. "
+        "The others stay in the transcript; a larger window brings them back."
+    }
+    keep_from = first_kept_after_compaction(built.fitted, turn_number)
+    covered = [turn.number for turn in _compaction(deps).turns_to_summarise(conversation, keep_from)]
+    # What cannot be done is not offered.
+    if covered:
+        left = [number for number in kept if number not in covered]
+        outcomes["compact"] = (
+            f"A summary takes the place of {numbers_in_words(covered)}; "
+            f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
         )
-        return outcomes
+    outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
+    everything = build_request(_with_everything(replace(built.draft, recalled=()), turn_number, deps, settings))
+    receipt = everything.fitted.receipt
+    outcomes["continue"] = (
+        f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: "
+        f"about {sum(receipt.tokens.values()):,} tokens."
+        + ("" if built.draft.profile.endpoint.quotes else " This may be slow or expensive.")
+    )
+    return outcomes
 
-    @property
-    def _compaction(self) -> Compaction:
-        return Compaction(self.conversations, self.history, self.models)
 
-    def _with_everything(self, draft: Draft, turn_number: int, settings: Settings) -> Draft:
-        """Return the draft with all turns that are in view, up to what the model takes."""
-        everything = replace(draft.window.rules, max_history_turns=None, strategy="window")
-        return self._reloaded(replace(draft, ignores_budget=True), turn_number, settings, rules=everything)
+def _compaction(deps: Dependencies) -> Compaction:
+    return Compaction(deps.conversations, deps.history, deps.models)
 
-    def _compacted(self, built: BuiltRequest, live: LiveTurn) -> tuple[Conversation, str]:
-        return self._compaction.compact(
-            built.draft.window.conversation,
-            first_kept_after_compaction(built.fitted, live.turn.number),
-            built.draft.profile,
-            live.call,
-            partial(live.tell, "compacting"),
-            live.turn.number,
-        )
 
-    def _reloaded(
-        self,
-        draft: Draft,
-        turn_number: int,
-        settings: Settings,
-        conversation: Conversation | None = None,
-        rules: Rules | None = None,
-    ) -> Draft:
-        """Return the draft with its window read once more, as the decision left it."""
-        known = draft.window
-        window = load_window(
-            self.history, conversation or known.conversation, turn_number, rules or known.rules, settings
-        )
-        return replace(draft, window=window)
+def _with_everything(draft: Draft, turn_number: int, deps: Dependencies, settings: Settings) -> Draft:
+    """Return the draft with all turns that are in view, up to what the model takes."""
+    rules = replace(draft.window.rules, max_history_turns=None, strategy="window")
+    window = load_window(deps.history, draft.window.conversation, turn_number, rules, settings)
+    return replace(draft, window=window, ignores_budget=True)
 
 
 def _continued(conversation: Conversation) -> str:

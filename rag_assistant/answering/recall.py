@@ -4,20 +4,25 @@ passages that answers cited. They take the room that is left; what is not sent o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rag_assistant.answering.request import BuiltRequest, build_request
 from rag_assistant.history import UNANSWERED
+from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.tokenize import query_words
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.search import DocumentSearch
+    from rag_assistant.answering.answer import Dependencies
     from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.records import RelatedTurn, Source, Turn
+    from rag_assistant.records import RelatedTurn, Scope, Source, Turn
+    from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
+# So many cited passages come along: two hold what a question leans on as often as more (docs/retrieval-benchmarks.md).
+MAX_EVIDENCE = 2
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 # So many turns are looked at, or as many as may be recalled.
@@ -28,14 +33,13 @@ TURNS_WITH_EVIDENCE = 5
 MIN_LEANING = 0.3
 
 
-def with_recall(
-    built: BuiltRequest, turn: Turn, history: ViewedHistory, search: DocumentSearch, settings: Settings
-) -> BuiltRequest:
+def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
     """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
-    related = _related(built, turn, history, settings.history_recall)
+    related = _related(built, turn, deps.history, settings.history_recall)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[: _limit(built, settings.history_recall)]
-    cited = _cited(built, recalled, history)
-    evidence = search.evidence(cited, built.draft.found.sources, turn.scope, settings.passages_token_budget)
+    cited = _cited(built, recalled, deps.history)
+    found, budget = built.draft.found.sources, settings.passages_token_budget
+    evidence = cited_passages(deps.retriever, cited, found, turn.scope, budget)
     if not related and not evidence:
         return built
     return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence))
@@ -71,3 +75,39 @@ def _cited(
         newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
         cited |= history.cited(draft.window.conversation, newest)
     return dict(sorted(cited.items(), reverse=True))
+
+
+def cited_passages(
+    retriever: Retriever,
+    cited: Mapping[int, Sequence[Source]],
+    found: Sequence[Source],
+    scope: Scope,
+    budget_tokens: int | None,
+) -> tuple[Source, ...]:
+    """Return passages that earlier answers cited, numbered behind those that were found.
+
+    ``cited`` has them by the turn's number, those that matter most first. They come as far as the budget has room,
+    if they still stand in the library and were not found anyway.
+    """
+    candidates = [
+        replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=found[-1].score)
+        for number, sources in cited.items()
+        for source in sources
+        if not any(_overlap(source, one) for one in found)
+    ]
+    standing = retriever.standing(candidates, scope) if candidates else []
+    fitting = [one for one in within_budget([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
+    return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(found) + 1))
+
+
+def _apart(sources: Iterable[Source]) -> list[Source]:
+    """Return some sources without those that overlap with one before them."""
+    kept: list[Source] = []
+    for source in sources:
+        if not any(_overlap(source, one) for one in kept):
+            kept.append(source)
+    return kept
+
+
+def _overlap(one: Source, other: Source) -> bool:
+    return one.document_id == other.document_id and one.start < other.end and other.start < one.end

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from rag_assistant.answering.live import last_event
 from rag_assistant.answering.receipt import receipt_of, usage_of
-from rag_assistant.answering.turn_events import last_event
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 from rag_assistant.records.errors import (

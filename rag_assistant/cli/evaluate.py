@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rag_assistant.answering.verdicts import count_verdicts, counts_in_words, figures_in_words, what_is_worse
+from rag_assistant.answering.scoring import count_verdicts, counts_in_words, figures_in_words, what_is_worse
 from rag_assistant.cli.commands import ID, services_command
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.views import data_of, rated_view

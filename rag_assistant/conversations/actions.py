@@ -1,6 +1,6 @@
-"""What a person can do with what the model sees: look at it, try another window, clear, compact, reset, undo.
+"""What a person can do with what the model sees: look at it, try another window, compact it, edit the summary.
 
-Nothing here shortens or loses a turn; each change can be undone.
+Nothing here shortens or loses a turn; each change can be undone. Plainer changes are made by the HistoryStore.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
 from rag_assistant.history.words import seen, turns_by_reason
-from rag_assistant.records import UNSET, Conversation, Message, Summary, Turn, Unset, runs_of
+from rag_assistant.records import UNSET, Conversation, Message, Summary, Unset, runs_of
 from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 
 if TYPE_CHECKING:
@@ -100,22 +100,14 @@ class HistoryView(Struct, frozen=True):
         }
 
 
-class HistoryActions:
+class HistoryActions(Struct, frozen=True):
     """Carries out what a person decides about the model's view of a conversation."""
 
-    def __init__(
-        self,
-        conversations: ConversationManager,
-        history: HistoryStore,
-        models: LanguageModels,
-        tool_schemas: Callable[[], Sequence[dict[str, Any]]],
-        settings: Callable[[], Settings],
-    ) -> None:
-        self._conversations = conversations
-        self._history = history
-        self._models = models
-        self._tool_schemas = tool_schemas
-        self._settings = settings
+    conversations: ConversationManager
+    history: HistoryStore
+    models: LanguageModels
+    tool_schemas: Callable[[], Sequence[dict[str, Any]]]
+    settings: Callable[[], Settings]
 
     def view(
         self,
@@ -127,34 +119,18 @@ class HistoryActions:
 
         Raises ConversationNotFound.
         """
-        settings = self._settings()
-        conversation = self._conversations.get(conversation_id)
+        settings = self.settings()
+        conversation = self.conversations.get(conversation_id)
         rules = rules_for(conversation, settings)
         if not isinstance(max_history_turns, Unset):
             rules = replace(rules, max_history_turns=max_history_turns)
         if strategy is not None:
             rules = replace(rules, strategy=strategy)
-        endpoint = self._models.known_endpoint()
-        fitted = self._fitted(self._history, conversation, rules, settings, endpoint)
+        endpoint = self.models.known_endpoint()
+        fitted = self._fitted(self.history, conversation, rules, settings, endpoint)
         return HistoryView(
-            conversation, rules, fitted, endpoint.context_tokens, self._history.last_change(conversation_id)
+            conversation, rules, fitted, endpoint.context_tokens, self.history.last_change(conversation_id)
         )
-
-    def counts(self, conversation_id: int) -> dict[str, int]:
-        """Return how many messages of each role are kept of a conversation."""
-        return self._history.counts(conversation_id)
-
-    def last_passage_tokens(self, conversation_id: int) -> int:
-        """Return how many tokens the passages of the last answer took."""
-        return self._history.last_passage_tokens(conversation_id)
-
-    def clear(self, conversation_id: int) -> Conversation:
-        """Let the model see nothing of what was said so far. Raises ConversationBusy."""
-        return self._history.move_context_start(conversation_id, "clear")
-
-    def reset(self, conversation_id: int) -> Conversation:
-        """Clear, and let the settings decide again about window, strategy and overflow. Raises ConversationBusy."""
-        return self._history.move_context_start(conversation_id, "reset")
 
     def compact(self, conversation_id: int) -> tuple[Conversation, str]:
         """Summarise the older half of what the model sees, and all that is left out before it; say how.
@@ -162,16 +138,16 @@ class HistoryActions:
         Raises NothingToSummarise, HistoryChanged, ConversationBusy, LimitReached, or that no model is known; then
         nothing has changed.
         """
-        return self._compact(self._conversations.get(conversation_id), self._history)
+        return self._compact(self.conversations.get(conversation_id), self.history)
 
     def compact_sent(self, sent: SentHistory) -> tuple[Conversation, str]:
         """Do the same with a history that a caller sent along; nothing is kept. Raises NothingToSummarise."""
         return self._compact(sent.conversation, sent)
 
     def _compact(self, conversation: Conversation, history: ViewedHistory) -> tuple[Conversation, str]:
-        settings = self._settings()
-        call = self._models.new_call()
-        endpoint = self._models.endpoint(call)
+        settings = self.settings()
+        call = self.models.new_call()
+        endpoint = self.models.endpoint(call)
         fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
         if keep_from <= conversation.view_start:
@@ -180,10 +156,10 @@ class HistoryActions:
                 f"{named} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
-        if self._models.connected:
-            self._models.refuse_beyond_limits()
-        profile = profile_for(endpoint, settings, self._models.calibration.ratio(endpoint))
-        return Compaction(self._conversations, history, self._models).compact(
+        if self.models.connected:
+            self.models.refuse_beyond_limits()
+        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
+        return Compaction(self.conversations, history, self.models).compact(
             conversation, keep_from, profile, call, lambda _sentence: None
         )
 
@@ -193,15 +169,7 @@ class HistoryActions:
             raise InvalidRequest("The summary is empty; undo the compaction to do without one.")
         if len(text) > MAX_SUMMARY_CHARS:
             raise InvalidRequest(f"The summary has {len(text)} characters; the limit is {MAX_SUMMARY_CHARS}.")
-        return self._history.edit_summary(conversation_id, text.strip())
-
-    def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
-        """Pin or exclude a turn, or take that back. Raises TurnNotFound, ConversationBusy."""
-        return self._history.mark(turn_id, pinned=pinned, excluded=excluded)
-
-    def undo(self, conversation_id: int) -> tuple[Conversation, str]:
-        """Take the last change back and say what it was. Raises NothingToUndo, ConversationBusy."""
-        return self._history.undo(conversation_id)
+        return self.history.edit_summary(conversation_id, text.strip())
 
     def _fitted(
         self,
@@ -213,7 +181,7 @@ class HistoryActions:
     ) -> FittedHistory:
         """Fit the window as for a question that has no text yet."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)
-        profile = profile_for(endpoint, settings, self._models.calibration.ratio(endpoint), self._tool_schemas())
+        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint), self.tool_schemas())
         question: Message = {"role": "user", "content": ""}
         try:
             return fit_window(window, profile, question)

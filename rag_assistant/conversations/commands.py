@@ -71,7 +71,7 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
 
 def _history(actions: HistoryActions, conversation_id: int) -> str:
     view = actions.view(conversation_id)
-    counts = actions.counts(conversation_id)
+    counts = actions.history.counts(conversation_id)
     roles = ", ".join(f"{count} {role}" for role, count in sorted(counts.items()))
     tokens = view.tokens
     takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
@@ -96,7 +96,7 @@ def _count(number: int, of: str) -> str:
 
 
 def _clear(actions: HistoryActions, conversation_id: int) -> str:
-    actions.clear(conversation_id)
+    actions.history.move_context_start(conversation_id, "clear")
     return "The model no longer sees anything said so far. Every turn is still saved. Type /undo to bring them back."
 
 
@@ -111,7 +111,7 @@ def _compact(actions: HistoryActions, conversation_id: int) -> str:
 
 
 def _reset(actions: HistoryActions, conversation_id: int) -> str:
-    actions.reset(conversation_id)
+    actions.history.move_context_start(conversation_id, "reset")
     return (
         "The model starts over, and this conversation uses the default settings for window, strategy and overflow. "
         "Every turn is still saved. Type /undo to bring everything back."
@@ -119,7 +119,7 @@ def _reset(actions: HistoryActions, conversation_id: int) -> str:
 
 
 def _undo(actions: HistoryActions, conversation_id: int) -> str:
-    _, kind = actions.undo(conversation_id)
+    _, kind = actions.history.undo(conversation_id)
     return UNDONE[kind]
 
 

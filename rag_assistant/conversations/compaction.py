@@ -9,6 +9,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
@@ -40,13 +42,12 @@ EXTRACTED = "Whole sentences of the older turns take their place. You can read, 
 NOT_SUMMARISED = "The model could not summarise the older turns."
 
 
-class Compaction:
+class Compaction(Struct, frozen=True):
     """Summarises."""
 
-    def __init__(self, conversations: ConversationManager, history: ViewedHistory, models: LanguageModels) -> None:
-        self._conversations = conversations
-        self._history = history
-        self._models = models
+    conversations: ConversationManager
+    history: ViewedHistory
+    models: LanguageModels
 
     def compact(
         self,
@@ -83,7 +84,7 @@ class Compaction:
                 record = _extended(conversation, turns, profile)
                 note = f"{NOT_SUMMARISED} {cause_alone(str(error))} {EXTRACTED}"
         log.info("Conversation %s: turns up to %s were summarised (%s).", conversation.id, covered[-1], written_by)
-        return self._history.keep_summary(conversation, record, covered, written_by, running), note
+        return self.history.keep_summary(conversation, record, covered, written_by, running), note
 
     def _written(
         self,
@@ -100,11 +101,11 @@ class Compaction:
         try:
             return self._record_of(conversation, turns, parts, profile, call, on_progress)
         finally:
-            self._conversations.show_operation(conversation.id, None)
+            self.conversations.show_operation(conversation.id, None)
 
     def turns_to_summarise(self, conversation: Conversation, keep_from: int) -> list[PastTurn]:
         """Return the turns that a compaction would put a summary in the place of."""
-        turns = self._history.between(conversation, conversation.view_start, keep_from - 1)
+        turns = self.history.between(conversation, conversation.view_start, keep_from - 1)
         return [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
 
     def _record_of(
@@ -127,7 +128,7 @@ class Compaction:
         told = [SummaryLine((turn.number,), _spoken(turn)) for turn in turns]
 
         def tell(operation: dict[str, Any]) -> None:
-            self._conversations.show_operation(conversation.id, operation)
+            self.conversations.show_operation(conversation.id, operation)
             on_progress(operation_in_words(operation))
 
         for number, part in enumerate(parts, 1):
@@ -144,7 +145,7 @@ class Compaction:
         source_tokens = sum(estimate_tokens(text) for text in part)
         limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
         request = ModelRequest(tuple(summary_request(part, known)), int(min(limits)), profile.temperature)
-        text, reply = collect(self._models.stream(profile.endpoint, request, call))
+        text, reply = collect(self.models.stream(profile.endpoint, request, call))
         if reply.tool_calls:
             raise ModelFailed("The model called a tool instead of writing a summary.")
         return checked_summary(text, source_tokens, estimate_tokens)

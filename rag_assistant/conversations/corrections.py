@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines
 from rag_assistant.records import Conversation, Correction, Source, Turn, find_passage
 from rag_assistant.records.errors import DocumentNotFound
@@ -20,20 +22,17 @@ if TYPE_CHECKING:
 Place = tuple[int, int, str]
 
 
-class Corrections:
+class Corrections(Struct, frozen=True):
     """Tells which answers, and which lines of a summary, rest on what is not as it was."""
 
-    def __init__(
-        self, changed: CorrectionStore, history: HistoryStore, documents: DocumentStore, retriever: Retriever
-    ) -> None:
-        self._changed = changed
-        self._history = history
-        self._documents = documents
-        self._retriever = retriever
+    changed: CorrectionStore
+    history: HistoryStore
+    documents: DocumentStore
+    retriever: Retriever
 
     def of(self, turns: Sequence[Turn]) -> dict[int, list[Correction]]:
         """Return by id, for some turns of one conversation, what their answers rest on and was changed since."""
-        found = self._changed.of(turns)
+        found = self.changed.of(turns)
         gone = self._gone(source for turn in turns for source in turn.sources)
         for turn in turns:
             found.setdefault(turn.id, []).extend(_those_of(turn.sources, gone))
@@ -45,7 +44,7 @@ class Corrections:
         What a person said, word for word, rests on no document.
         """
         lines = read_lines(conversation.summary.text) if conversation.summary else []
-        cited = self._history.cited(conversation, {number for line in lines for number in line.turns})
+        cited = self.history.cited(conversation, {number for line in lines for number in line.turns})
         gone = self._gone(source for sources in cited.values() for source in sources)
         return [
             (line, [one for number in turns for one in _those_of(cited.get(number, ()), gone, number)])
@@ -56,7 +55,7 @@ class Corrections:
     def _gone(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:
         """Return which cited passages stand in the library no more, and what became of them."""
         cited = {_place(one): one for one in sources if one.cited}
-        standing = set(map(_place, self._retriever.standing(list(cited.values())))) if cited else set()
+        standing = set(map(_place, self.retriever.standing(list(cited.values())))) if cited else set()
         left = {place: source for place, source in cited.items() if place not in standing}
         # A document that was cut into other chunks may hold them all the same.
         texts = {document_id: self._text_of(document_id) for document_id in {one.document_id for one in left.values()}}
@@ -69,7 +68,7 @@ class Corrections:
 
     def _text_of(self, document_id: int) -> str | None:
         try:
-            return self._documents.text(document_id).text
+            return self.documents.text(document_id).text
         except DocumentNotFound:
             return None
 

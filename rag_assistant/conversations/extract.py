@@ -7,14 +7,13 @@ more. Measured beside other choices in docs/history-benchmarks.md, and the const
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import groupby
-from math import log1p
 
 from msgspec import Struct
 
+from rag_assistant.conversations.summary_lines import word_weights
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn, text_in
 from rag_assistant.retrieval.claims import CITATION
@@ -97,7 +96,7 @@ def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:
 
 def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
     """Return the indices of the sentences that say most together, the best first."""
-    weights = _weights(sentences)
+    weights = word_weights([one.words for one in sentences])
     known: set[str] = set()
     waiting = [(-_worth(one, known, weights), index) for index, one in enumerate(sentences)]
     heapify(waiting)
@@ -113,12 +112,6 @@ def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
             known |= one.words
             max_tokens -= one.tokens
     return chosen
-
-
-def _weights(sentences: Sequence[_Sentence]) -> Mapping[str, float]:
-    """Return what each word counts: the rarer the more, as BM25 weighs them."""
-    frequency = Counter(word for one in sentences for word in one.words)
-    return {word: log1p((len(sentences) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
 
 
 def _worth(one: _Sentence, known: set[str], weights: Mapping[str, float]) -> float:

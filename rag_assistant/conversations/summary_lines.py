@@ -49,8 +49,7 @@ def read_lines(summary: str) -> list[SummaryLine]:
 def with_turns(text: str, told: Iterable[SummaryLine]) -> str:
     """Return what a model wrote about some turns, or about lines of a summary, with the turns in front of each line."""
     sources = [(line.turns, content_stems(line.text)) for line in told]
-    frequency = Counter(word for _, words in sources for word in words)
-    weights = {word: log1p((len(sources) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
+    weights = word_weights([words for _, words in sources])
     sentences = [
         sentence
         for line in text.split("\n")
@@ -62,6 +61,12 @@ def with_turns(text: str, told: Iterable[SummaryLine]) -> str:
         f"{_lead(turns)}{' '.join(sentence for _, sentence in group)}"
         for turns, group in groupby(named, key=lambda one: one[0])
     )
+
+
+def word_weights(texts: Sequence[Iterable[str]]) -> dict[str, float]:
+    """Return what each word of some texts counts: the rarer the more, as BM25 weighs them."""
+    frequency = Counter(word for words in texts for word in words)
+    return {word: log1p((len(texts) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
 
 
 def _named(

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,39 +27,8 @@ from rag_assistant.records import (
     text_in,
 )
 
-
-class ViewedHistory(Protocol):
-    """What is read of earlier turns for an answer, and how the model's view of them is moved; see HistoryStore."""
-
-    def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
-        """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""
-
-    def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
-        """Return the turns in view from number ``first`` to ``last``, oldest first."""
-
-    def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
-        """Return the pictures beside the question of a turn."""
-
-    def related(
-        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
-    ) -> list[RelatedTurn]:
-        """Return up to ``limit`` turns that ``words`` seem to ask for and that are not ``seen``, the best first."""
-
-    def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
-        """Return what the answers of some turns cite, by the turn's number."""
-
-    def decide(self, conversation_id: int, until_turn: int) -> None:
-        """Remember that turns up to ``until_turn`` may be left out."""
-
-    def move_context_start(
-        self, conversation_id: int, kind: Literal["clear", "reset"], at_turn: int | None = None
-    ) -> Conversation:
-        """Let the view begin at turn ``at_turn``, without a summary."""
-
-    def keep_summary(
-        self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, running: int | None
-    ) -> Conversation:
-        """Put a summary in the place of the turns ``covered``."""
+if TYPE_CHECKING:
+    from rag_assistant.storage.conversations.history import HistoryStore
 
 
 class SentSummary(Struct, frozen=True):
@@ -154,3 +123,7 @@ class SentHistory:
             "first_turn": 1,
             "last_turn": last,
         }
+
+
+# What is read of earlier turns for an answer, and how the model's view of them is moved.
+ViewedHistory: TypeAlias = "HistoryStore | SentHistory"

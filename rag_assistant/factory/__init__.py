@@ -15,8 +15,6 @@ from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.answer import Dependencies
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation
-from rag_assistant.answering.overflow import OverflowHandling
-from rag_assistant.answering.search import DocumentSearch
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
@@ -107,7 +105,7 @@ def build_services(settings: LiveSettings) -> Services:
     stateless = StatelessWriter(stores.turns, stores.answers)
     deps = build_dependencies(settings, stores, search.retriever, models, tools, writer, stateless, observer)
     accounts = Accounts(PeopleStore(stores.database), CredentialStore(stores.database), AuditLog(stores.database))
-    assistant = Assistant(stores.documents, values.max_running_answers, deps, signals)
+    assistant = Assistant(values.max_running_answers, deps, signals)
     whole = Services(
         **vars(stores),
         settings=settings,
@@ -195,7 +193,7 @@ def services_of_person(
         web_pages=whole.web_pages.over(library, stores.documents),
         page_images=whole.page_images.over(stores.documents, library),
         unfamiliar=UnfamiliarDocuments(stores.chunks, whole.embedders),
-        assistant=whole.assistant.over(stores.documents, deps, limits.take_question, limits.accepting),
+        assistant=whole.assistant.over(deps, limits.take_question, limits.accepting),
         limits=limits,
         tools=tools,
         history_actions=HistoryActions(
@@ -256,8 +254,8 @@ def build_dependencies(
         conversations=stores.conversations,
         turns=stores.turns,
         history=stores.history,
-        search=DocumentSearch(retriever, stores.documents, models),
-        overflow=OverflowHandling(stores.conversations, stores.history, models),
+        retriever=retriever,
+        documents=stores.documents,
         tools=tools,
         models=models,
         writer=writer,

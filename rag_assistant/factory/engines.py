@@ -20,8 +20,7 @@ from rag_assistant.answering.remote_tools import RemoteTools
 from rag_assistant.conversations.prompts import title_for
 from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
-from rag_assistant.llm.embeddings import EndpointEmbedder
-from rag_assistant.llm.reranking import EndpointReranker
+from rag_assistant.llm.embeddings import EndpointEmbedder, EndpointReranker
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.retrieval.embeddings import minilm

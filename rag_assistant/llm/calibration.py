@@ -1,4 +1,4 @@
-"""What we have learnt about a model from its answers: how its tokens compare with our estimate, and what it takes.
+"""What we have learnt about a model from its answers: how it counts tokens, what it takes, and whether it calls tools.
 
 Kept in memory: after a start the first answers teach it anew.
 """
@@ -12,6 +12,8 @@ from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import ModelRequest
 
+# A model that let tools lie so often, where a search would have found something, is offered none any more.
+MAX_UNUSED = 2
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
 # A count that is far below the estimate was taken of something else: of the part that was not cached, say.
@@ -19,6 +21,34 @@ MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
 MAX_TIMES_OUR_ESTIMATE = 8
 MIN_LIMIT_TOKENS = 256
+
+
+class ToolHabits:
+    """Knows of each model whether it takes tools, and whether it ever calls one."""
+
+    def __init__(self) -> None:
+        self._unused: dict[tuple[str, str | None], int] = {}
+        self._calls: set[tuple[str, str | None]] = set()
+
+    def takes_tools(self, endpoint: Endpoint) -> bool:
+        """Tell whether it is worth while to offer tools."""
+        return endpoint.takes_tools and self._unused.get(endpoint.key, 0) < MAX_UNUSED
+
+    def has_called(self, endpoint: Endpoint) -> bool:
+        """Tell whether a model has ever called a tool."""
+        return endpoint.key in self._calls
+
+    def learn_call(self, endpoint: Endpoint) -> None:
+        """Take note that a model called a tool."""
+        self._calls.add(endpoint.key)
+
+    def learn_unused(self, endpoint: Endpoint) -> None:
+        """Take note that a model answered by itself where a search would have found something."""
+        self._unused[endpoint.key] = self._unused.get(endpoint.key, 0) + 1
+
+    def learn_refusal(self, endpoint: Endpoint) -> None:
+        """Take note that an endpoint refuses tools."""
+        self._unused[endpoint.key] = MAX_UNUSED
 
 
 class Calibration:

@@ -1,22 +1,60 @@
-"""Embeddings from an OpenAI-compatible endpoint."""
+"""Embeddings and reranking by an endpoint: ``/embeddings`` as OpenAI, ``/rerank`` as Jina and vLLM have it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_assistant.llm.failures import service_failures
-from rag_assistant.records.errors import EmbedderFailed
+from rag_assistant.records.errors import EmbedderFailed, RerankerFailed
 
 if TYPE_CHECKING:
     import openai
 
+# Somebody waits for the answer, and there is an order without it.
+RERANK_TIMEOUT_SECONDS = 8.0
+MAX_RERANKING_BYTES = 4_000_000
 BATCH_TIMEOUT_SECONDS = 60.0
 # A single text is mostly a question, which words can answer, too.
 ITEM_TIMEOUT_SECONDS = 8.0
 # A batch of the longest vectors as text.
 MAX_ANSWER_BYTES = 64_000_000
 MAX_IDLE_CONNECTIONS = 4
+
+
+class EndpointReranker:
+    """Asks an endpoint how well texts answer a question."""
+
+    def __init__(self, base_url: str, api_key: str | None, model: str) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._api_key = api_key
+        self._model = model
+        self._client: openai.OpenAI | None = None
+
+    def __call__(self, query: str, texts: Sequence[str]) -> list[int]:
+        """Return the indexes of some texts, the best answer first. Raises RerankerFailed."""
+        from rag_assistant.llm.sdk import open_client
+
+        where = f'The reranking model "{self._model}" at {self._base_url}'
+        body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
+        if self._client is None:
+            self._client = open_client(
+                self._base_url,
+                self._api_key,
+                max_bytes=MAX_RERANKING_BYTES,
+                max_seconds=RERANK_TIMEOUT_SECONDS,
+            ).with_options(timeout=RERANK_TIMEOUT_SECONDS)
+        with service_failures(RerankerFailed, where, self._api_key, RERANK_TIMEOUT_SECONDS):
+            return _order(self._client.post("/rerank", cast_to=object, body=body), len(texts))
+
+
+def _order(answer: Any, count: int) -> list[int]:
+    """Return the indexes by their scores; what has none stands behind, as it stood."""
+    scores = {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}
+    if not scores or not scores.keys() <= set(range(count)) or not all(map(math.isfinite, scores.values())):
+        raise ValueError("scores of other texts, or none")
+    return sorted(range(count), key=lambda index: (-scores.get(index, -math.inf), index))
 
 
 class EndpointEmbedder:

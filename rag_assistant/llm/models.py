@@ -10,12 +10,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
-from rag_assistant.llm.calibration import Calibration, estimated_tokens
+from rag_assistant.llm.calibration import Calibration, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
 from rag_assistant.llm.local_model import LocalModel
-from rag_assistant.llm.tool_habits import ToolHabits
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.runtime.telemetry.steps import step

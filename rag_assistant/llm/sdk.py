@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, cast
 
 import httpx2
@@ -121,39 +122,30 @@ def _attaching(call: ModelCall) -> Callable[[str, dict[str, Any]], None]:
     return trace
 
 
+@dataclass
 class _BoundedBody(httpx2.SyncByteStream):
     """A body that ends: one of an error without a word (``is_cut``), else with OverlongBody, or late, ReadTimeout."""
 
-    def __init__(
-        self,
-        body: httpx2.SyncByteStream,
-        max_bytes: int,
-        until: float,
-        is_gzip: bool,
-        is_event_stream: bool,
-        *,
-        is_cut: bool,
-    ) -> None:
-        self._body = body
-        self._max_bytes = max_bytes
-        self._until = until
-        self._is_gzip = is_gzip
-        self._is_event_stream = is_event_stream
-        self._is_cut = is_cut
+    body: httpx2.SyncByteStream
+    max_bytes: int
+    until: float
+    is_gzip: bool
+    is_event_stream: bool
+    is_cut: bool
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the body as it comes, unpacked."""
         read = event_bytes = 0
         end = b""
-        for piece in self._unpacked() if self._is_gzip else self._body:
+        for piece in self._unpacked() if self.is_gzip else self.body:
             read += len(piece)
-            if read > self._max_bytes and self._is_cut:
+            if read > self.max_bytes and self.is_cut:
                 return
-            if read > self._max_bytes:
-                raise OverlongBody(f"more than {self._max_bytes:,} bytes")
-            if time.monotonic() > self._until:
+            if read > self.max_bytes:
+                raise OverlongBody(f"more than {self.max_bytes:,} bytes")
+            if time.monotonic() > self.until:
                 raise httpx2.ReadTimeout("the answer does not end")
-            if self._is_event_stream:
+            if self.is_event_stream:
                 event_bytes += len(piece)
                 end += piece
                 last = max(end.rfind(one) for one in EVENT_ENDS)
@@ -163,18 +155,18 @@ class _BoundedBody(httpx2.SyncByteStream):
                     raise OverlongBody(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
                 end = end[-3:]
             yield piece
-        if self._is_event_stream:
+        if self.is_event_stream:
             raise StreamBrokenOff("the stream ended before the answer did")
 
     def _unpacked(self) -> Iterator[bytes]:
         """Unpack what nobody asked to be packed; some proxies pack all that they pass on."""
         unpacker = zlib.decompressobj(GZIP)
-        for piece in self._body:
+        for piece in self.body:
             try:
-                yield unpacker.decompress(piece, self._max_bytes + 1)
+                yield unpacker.decompress(piece, self.max_bytes + 1)
             except zlib.error as error:
                 raise httpx2.RemoteProtocolError(str(error)) from error
 
     def close(self) -> None:
         """Close the connection: the endpoint sees it and stops."""
-        self._body.close()
+        self.body.close()

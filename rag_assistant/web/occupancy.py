@@ -9,7 +9,7 @@ from typing import Any
 from flask import Flask, request
 from werkzeug.wsgi import ClosingIterator
 
-from rag_assistant.accounts.places import Kind
+from rag_assistant.accounts.limits import Kind
 from rag_assistant.web.identity import identity
 from rag_assistant.web.security import SAFE_METHODS
 from rag_assistant.web.services import services

@@ -16,11 +16,11 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
 # Rooms and modules whose sentences come to a page. What only a terminal, a log, a program or a model reads is not here.
 SPEAKING = (
-    *("records/conversations", "records/errors", "answering/verdicts", "documents", "extraction"),
+    *("records/conversations", "records/errors", "answering/scoring", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     *("accounts/setup", "accounts/single_sign_on"),
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
-    *("answering/answer", "answering/search", "answering/writer"),
+    *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
     *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
     *(
         "conversations/extract",
@@ -52,6 +52,11 @@ NOT_FOR_PEOPLE = frozenset(
         "Which kinds of documents can I add?",
         "How large may a document be?",
         '"cursor" and "before" mean the same; send one of them.',
+        # What goes wrong with a provider's answer stands in the log.
+        "The answer comes too slowly.",
+        "The answer does not come in pieces.",
+        "The answer has more than {max_answer_bytes} bytes.",
+        "The answer is compressed, though it was not asked to be.",
     }
 )
 # Parts of sentences, and what is too short to be told from code.
@@ -78,7 +83,7 @@ PHRASES = {
         *("Memory", "Model", "Model timeouts", "Search", "Documents", "Server", "Sign-in", "Advanced", "default"),
         *("environment",),
     ),
-    "answering/verdicts.py": (
+    "answering/scoring.py": (
         *("yes", "no", "the passages that it needs are no longer found", "it no longer cites them"),
         *("more citations are doubtful", "it has less of the right answer"),
         *("The passages that it needs are no longer found", "It no longer cites them"),

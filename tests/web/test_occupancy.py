@@ -7,7 +7,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.accounts.places import MAX_PLACES, Kind, Places
+from rag_assistant.accounts.limits import MAX_PLACES, Kind, Places
 from rag_assistant.records.errors import LimitReached
 from rag_assistant.server.serve import SPARE_THREADS
 from rag_assistant.services import Services

@@ -194,14 +194,14 @@ def operation(conversation_id: int) -> Response:
 @blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation)
 def clear(conversation_id: int) -> Response:
     """Let the model see nothing of what was said so far."""
-    services().history_actions.clear(conversation_id)
+    services().history.move_context_start(conversation_id, "clear")
     return shown(conversation_id)
 
 
 @blueprint.post("/<int:conversation_id>/reset", policy=ASK, answer=ViewedConversation)
 def reset(conversation_id: int) -> Response:
     """Clear, and give up what was set for this conversation alone."""
-    services().history_actions.reset(conversation_id)
+    services().history.move_context_start(conversation_id, "reset")
     return shown(conversation_id)
 
 
@@ -215,7 +215,7 @@ def compact(conversation_id: int) -> Response:
 @blueprint.post("/<int:conversation_id>/undo", policy=ASK, answer=ViewedConversation)
 def undo(conversation_id: int) -> Response:
     """Take the last change of the model's view back."""
-    _, kind = services().history_actions.undo(conversation_id)
+    _, kind = services().history.undo(conversation_id)
     return shown(conversation_id, undone=kind)
 
 

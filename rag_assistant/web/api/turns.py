@@ -10,8 +10,8 @@ from flask import Blueprint, Response, current_app, jsonify, make_response, requ
 from msgspec.structs import replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
+from rag_assistant.answering.live import end_position
 from rag_assistant.answering.search import exchanges_seen
-from rag_assistant.answering.turn_events import end_position
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import load_window, rules_for
@@ -169,7 +169,7 @@ def change_turn(turn_id: int) -> Response:
     """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
     body = read_json(ChangeTurnBody)
     services().turns.get(turn_id)
-    return jsonify(turn_data(services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
+    return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
 
 @blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=TurnAnswer, query="permanently=1")

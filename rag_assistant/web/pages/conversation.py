@@ -121,7 +121,7 @@ def regenerate(turn_id: int) -> Response:
         found = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
         if not found or found[0].number != number:
             raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
-        services().history_actions.mark(found[0].id, pinned=True)
+        services().history.mark(found[0].id, pinned=True)
     return to_turn(services().assistant.regenerate(turn_id))
 
 

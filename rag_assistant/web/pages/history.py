@@ -72,7 +72,7 @@ def mark(turn_id: int) -> Response:
     """Pin or exclude a turn, or undo that, and show the turn."""
     fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
     body = checked(ChangeTurnBody, fields)
-    marked = services().history_actions.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
+    marked = services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
     return to_turn(marked, at=marked.number)
 
 
@@ -131,7 +131,7 @@ def window_words(rules: Rules) -> str:
 def gauge_tokens(view: HistoryView) -> dict[str, Any]:
     """Return what the next question would send, in tokens; as many for passages as the last answer took."""
     tokens = view.tokens
-    passages = services().history_actions.last_passage_tokens(view.conversation.id)
+    passages = services().history.last_passage_tokens(view.conversation.id)
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template, request
 
-from rag_assistant.answering.verdicts import figures_in_words, what_is_worse
+from rag_assistant.answering.scoring import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import frame

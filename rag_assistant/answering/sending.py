@@ -1,0 +1,119 @@
+"""Send a request: the receipt first, then the text as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from rag_assistant.answering.live import start_event
+from rag_assistant.answering.receipt import log_what_was_left_out
+from rag_assistant.answering.search import quoted
+from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.llm.client import Part, Retrying
+from rag_assistant.llm.tool_calls import may_be_calls
+from rag_assistant.records import ModelReply, ModelRequest, Turn
+from rag_assistant.records.errors import AssistantError, ModelFailed
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.live import LiveTurn
+    from rag_assistant.answering.request import BuiltRequest, Draft
+    from rag_assistant.answering.tools import ToolCalls
+
+EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
+ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
+NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
+
+
+def shown_with(turn: Turn, draft: Draft) -> Turn:
+    """Return a turn with the passages of a draft as its sources; where tools find them, it has its own."""
+    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.search)
+
+
+def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:
+    """Keep the receipt of what is about to be sent; tell everyone who follows."""
+    window = built.draft.window
+    for sentence in built.notes:
+        live.note(sentence)
+    live.turn = replace(shown_with(live.turn, built.draft), history=built.figures)
+    deps.writer.keep_receipt(live.turn, built, sent)
+    log_what_was_left_out(live.turn.id, built)
+    live.begin(start_event(live.turn))
+    trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
+    if trimming and live.turn.on_overflow == window.rules.on_overflow != "ask":
+        deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
+
+
+def stream(
+    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool, *, is_held: bool
+) -> tuple[str, str, ToolCalls]:
+    """Send a request and show its text as it comes. Return what was shown, what was held back, and the tools called.
+
+    Text is held back where ``is_held``, or as long as it may become a call.
+    """
+    endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
+    shown, held, reply = "", "", ModelReply()
+    try:
+        with closing(_parts(live, built, request, deps, quotes)) as parts:
+            for part in parts:
+                if isinstance(part, Retrying):
+                    live.tell("waiting", part.why)
+                elif isinstance(part, ModelReply):
+                    reply = part
+                else:
+                    held += part
+                    if shown or not (is_held or (may_call and may_be_calls(held))):
+                        deps.writer.write(live, held if shown else _gap(live) + held)
+                        shown, held = shown + held, ""
+    except AssistantError:
+        if held:
+            deps.writer.write(live, held if shown else _gap(live) + held)
+        raise
+    counted = (reply.usage or {}).get("prompt_tokens")
+    if isinstance(counted, int):
+        deps.models.calibration.learn(endpoint, estimated_tokens(request), counted)
+    written = () if reply.tool_calls else deps.tools.written_out(held)
+    if reply.tool_calls or written:
+        deps.models.tool_habits.learn_call(endpoint)
+    is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
+    return shown, "" if is_call else held, reply.tool_calls or written
+
+
+def _parts(
+    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool
+) -> Generator[Part]:
+    """Yield what comes of a request: of a model, or of the documents."""
+    endpoint = built.draft.profile.endpoint
+    if endpoint.quotes:
+        yield from quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
+    else:
+        yield from deps.models.stream(endpoint, request, live.call)
+
+
+def _gap(live: LiveTurn) -> str:
+    """Return what stands between what was said before a tool was called and what is said now."""
+    return "\n\n" if live.length else ""
+
+
+def say(live: LiveTurn, deps: Dependencies, text: str) -> None:
+    """Answer with a text of ours: no model is asked, and nothing of what was found is used."""
+    live.turn = replace(live.turn, model=None, sources=())
+    live.begin(start_event(live.turn))
+    show(live, deps, text)
+
+
+def show(live: LiveTurn, deps: Dependencies, text: str, *, is_continued: bool = False) -> None:
+    """Show a text behind what was said before, and return when all is committed; it may go on where that ends."""
+    if text:
+        deps.writer.write(live, text if is_continued else _gap(live) + text)
+    deps.writer.flush(live)
+
+
+def refuse_empty(live: LiveTurn, text: str, rounds: int) -> None:
+    """Raise ModelFailed where a model said nothing last, after ``rounds`` of calls; what came before is no answer."""
+    if not text.strip():
+        thought = live.call.replies and live.call.replies[-1].thought
+        raise ModelFailed(NO_ANSWER.format(rounds) if rounds else ONLY_THOUGHTS if thought else EMPTY_ANSWER)
