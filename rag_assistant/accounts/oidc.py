@@ -66,7 +66,7 @@ class BoundedTransport(httpx2.HTTPTransport):
         return response
 
 
-@dataclass
+@dataclass(eq=False)
 class _Bounded(httpx2.SyncByteStream):
     stream: httpx2.SyncByteStream
     end: float

@@ -79,14 +79,6 @@ class SingleSignOn(Struct, frozen=True):
         self.link(person, told, Actor(person.name, address), invitation)
         return self.sign_in(told, address, browser)
 
-    def identities_of(self, person: Person) -> list[LinkedIdentity]:
-        """Return the accounts elsewhere with which a person can sign in."""
-        return self.identities.of_person(person.id)
-
-    def linked_people(self) -> frozenset[int]:
-        """Return the ids of the people who can sign in with an account elsewhere."""
-        return self.identities.people()
-
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
         """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
 

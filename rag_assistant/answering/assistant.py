@@ -103,7 +103,8 @@ class Assistant:
         Raises InvalidRequest, DocumentNotFound, OverflowDecisionNeeded, Overloaded.
         """
         self._check(question)
-        deps, conversation = stateless_dependencies(self._deps, sent), sent.conversation
+        deps, conversation = self._deps, sent.conversation
+        deps = replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
         turn = stateless_turn(next(self._stateless_ids), question, conversation)
         self._reserve()
         try:
@@ -370,11 +371,6 @@ class Assistant:
         finally:
             self._live.leave(turn_id, live, kept=kept)
             self._signals.tell_text({turn_id})
-
-
-def stateless_dependencies(deps: Dependencies, sent: SentHistory) -> Dependencies:
-    """Return what an answer needs where the turns before it came along with it."""
-    return replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
 
 
 def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:

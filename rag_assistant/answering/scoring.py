@@ -90,7 +90,11 @@ def score_of(rated: Turn, answered: Turn) -> Score:
     wanted = [source for source in rated.sources if source.cited and is_good]
     found = cited = share = enough = None
     if wanted or right:
-        fitting = [one for one in answered.sources if _holds(one.text, right) or _is_one_of(one, wanted)]
+        fitting = [
+            source
+            for source in answered.sources
+            if _holds(source.text, right) or any(_is_same(source, one) for one in wanted)
+        ]
         found = fitting[0].n if fitting else 0
         cited = any(one.cited for one in fitting)
     if right:
@@ -121,10 +125,6 @@ def _held(score: Score) -> tuple[int | None, ...]:
 def verdict_of(checks: Mapping[str, Verdict]) -> Verdict:
     """Return what all checks say together: one that is worse outweighs what is better."""
     return next((one for one in ("worse", "better") if one in checks.values()), "same")
-
-
-def _is_one_of(source: Source, wanted: list[Source]) -> bool:
-    return any(_is_same(source, one) for one in wanted)
 
 
 def _is_same(one: Source, other: Source) -> bool:

@@ -144,7 +144,9 @@ class AnswerWriter:
         """Keep a turn that did not come to its end: with what is written, if anything is. Raises StorageFailed."""
         with suppress(AssistantError):
             self.flush(live)
-        status: TurnStatus = "stopped" if isinstance(error, AnswerStopped) else _status_of(live.text())
+        status: TurnStatus = "interrupted" if live.text().strip() else "failed"
+        if isinstance(error, AnswerStopped):
+            status = "stopped"
         log.info("Turn %s %s: %s", live.turn.id, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
@@ -222,7 +224,3 @@ def _fail(texts: Texts, error: Exception) -> None:
             live.failure = error
         else:
             live.failure = StorageFailed("The text of the answer could not be stored; the server's log says why.")
-
-
-def _status_of(text: str) -> TurnStatus:
-    return "interrupted" if text.strip() else "failed"

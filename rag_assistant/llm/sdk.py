@@ -122,7 +122,7 @@ def _attaching(call: ModelCall) -> Callable[[str, dict[str, Any]], None]:
     return trace
 
 
-@dataclass
+@dataclass(eq=False)
 class _BoundedBody(httpx2.SyncByteStream):
     """A body that ends: one of an error without a word (``is_cut``), else with OverlongBody, or late, ReadTimeout."""
 

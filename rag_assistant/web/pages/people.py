@@ -83,7 +83,7 @@ def _people_page(**more: Any) -> str:
     return render_template(
         "people.html",
         people=accounts.all(),
-        linked_people=whole_services().single_sign_on.linked_people(),
+        linked_people=whole_services().single_sign_on.identities.people(),
         proxied=proxied(whole_services()),
         roles=ROLES,
         audit=accounts.audit(AUDIT_SHOWN),
