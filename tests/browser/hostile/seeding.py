@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,7 @@ def seeded_sources(server: ServerProcess, corpus: list[Payload]) -> Iterator[Non
     path = Path(server.environment["DATA_DIR"]) / "assistant.db"
     with contextlib.closing(sqlite3.connect(path, timeout=30)) as database:
         [(stored,)] = database.execute("SELECT sources FROM turns WHERE id = 1")
-        first = {name: values[0] for name, values in json.loads(stored).items()} | {"key": None}
+        first = json.loads(zlib.decompress(stored))[0]
         [(name,)] = database.execute("SELECT name FROM documents WHERE id = ?", [first["document_id"]])
         sources = [
             {name: one.text if isinstance(value, str) else value for name, value in first.items()}
@@ -91,12 +92,12 @@ def seeded_sources(server: ServerProcess, corpus: list[Payload]) -> Iterator[Non
             for number, one in enumerate(corpus, 1)
         ]
 
-        def put(sources: str, name: str) -> None:
+        def put(sources: bytes, name: str) -> None:
             with database:
                 database.execute("UPDATE turns SET sources = ? WHERE id = 1", [sources])
                 database.execute("UPDATE documents SET name = ? WHERE id = ?", [name, first["document_id"]])
 
-        put(json.dumps(sources), "note.md")
+        put(zlib.compress(json.dumps(sources).encode()), "note.md")
         try:
             yield
         finally:
@@ -114,9 +115,17 @@ def replace_words(database: sqlite3.Connection, texts: dict[str, str]) -> None:
         for _, column, *_ in columns:
             selected = ", ".join(f'"{name}"' for name in [column, *keys])
             for old, *key in database.execute(f'SELECT {selected} FROM "{table}"').fetchall():
-                new = replaced(old, texts) if isinstance(old, str) else old
+                new = replaced(old, texts) if isinstance(old, str) else replaced_packed(old, texts)
                 if new != old:
                     database.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {where}', [new, *key])
+
+
+def replaced_packed(old: Any, texts: dict[str, str]) -> Any:
+    """Return a stored value with the words replaced, if it is JSON that is compressed."""
+    try:
+        return zlib.compress(replaced(zlib.decompress(old).decode(), texts).encode())
+    except (TypeError, zlib.error):
+        return old
 
 
 def replaced(old: str, texts: dict[str, str]) -> str:
