@@ -23,6 +23,7 @@ from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval import hybrid
 from rag_assistant.retrieval.embeddings.minilm import MiniLM, Vectors
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -159,7 +160,7 @@ def search_by_keywords(data: DataSet) -> Hits:
         texts = list(data.passages.values())
         pieces = [Chunk(place, 0, 0, text) for place, text in enumerate(texts)]
         store.keep_text(document.id, ExtractedText("", "text/plain"), *index_terms("", pieces))
-        index = KeywordIndex(database)
+        index = KeywordSearch(KeywordIndex(database))
         languages = index.state().languages
         hits = {
             query: [(chunk_id - 1, value) for chunk_id, value in index.search(query_terms(text, languages), CANDIDATES)]

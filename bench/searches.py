@@ -28,7 +28,7 @@ from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
 from rag_assistant.retrieval.terms import index_terms, query_terms
@@ -127,21 +127,19 @@ class Library:
 
     def __init__(self, database: Database, folder: Path) -> None:
         self._database = database
-        self._keywords = KeywordIndex(database)
+        self._keywords = KeywordSearch(KeywordIndex(database))
         self._store = EmbeddingStore(database)
         self._embedders = Embedders(self._store, {"embedder": "bench"}, lambda _source: Words())
         self._folder = folder
         self._vectors = VectorSearch(self._store, self._embedders, self._open_index)
-        self._in_memory = KeywordsInMemory(self._keywords)
-        self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors, in_memory=self._in_memory)
+        self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors)
 
     def _open_index(self, known: KnownEmbedder) -> ChromaIndex:
         return ChromaIndex(self._store, known, None, self._folder / "chroma")
 
     def keywords(self, question: str) -> object:
         """Search by keywords alone."""
-        state = self._keywords.state()
-        return self._in_memory.best(query_terms(question, state.languages), CANDIDATES, state)
+        return self._keywords.search(query_terms(question, self._keywords.state().languages), CANDIDATES)
 
     def fill(self, texts: list[str], size: int) -> None:
         """Keep ``size`` chunks, made of the texts."""
@@ -163,8 +161,7 @@ class Library:
 
     def wait_for_index(self) -> None:
         """Read words and vectors; wait until Chroma has them where they are enough for it."""
-        while self._in_memory.best(["word"], 1, self._keywords.state()) is None:
-            time.sleep(0.1)
+        self._keywords.load()
         self._vectors.follow()
         index = self._vectors.index
         while index is not None and index.state != "ready":
@@ -192,7 +189,7 @@ class Library:
     def close(self) -> None:
         """End what runs."""
         self._vectors.close()
-        self._in_memory.close()
+        self._keywords.close()
 
 
 def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: int) -> None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Person
     from rag_assistant.retrieval.embeddings.registry import Embedders
-    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+    from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
     from rag_assistant.retrieval.indexes.vector_search import VectorSearch
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.runtime.probe import Probe
@@ -115,7 +115,7 @@ class Services(Stores):
     uploads: Uploads
     embedders: Embedders
     vectors: VectorSearch
-    keywords: KeywordsInMemory
+    keywords: KeywordSearch
     retriever: Retriever
     models: LanguageModels
     local_servers: LocalServers
@@ -176,6 +176,7 @@ class Services(Stores):
         self.assistant.recover()
         self.tools.remote.start()
         self.load_embedder()
+        self.keywords.load()
 
     def start(self) -> None:
         """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""

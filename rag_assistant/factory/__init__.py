@@ -63,7 +63,6 @@ from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.database_probe import database_probe
-from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases
 from rag_assistant.storage.signals import Signals
@@ -176,8 +175,7 @@ def services_of_person(
 
     What runs, such as the model, the indexes and the job queues, is shared.
     """
-    keywords = KeywordIndex(stores.database)
-    retriever = Retriever(stores.chunks, keywords, vectors, whole.retriever.reranking, whole.keywords)
+    retriever = Retriever(stores.chunks, whole.keywords, vectors, whole.retriever.reranking)
     library = whole.library.over(stores.documents, limits.refuse_bytes)
     tools = Tools(stores.documents, retriever, library.remove, whole.tools.remote)
     settings = whole.settings

@@ -28,7 +28,7 @@ from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
 from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
@@ -194,7 +194,7 @@ class Search(Struct, frozen=True):
 
     embedders: Embedders
     vectors: VectorSearch
-    keywords: KeywordsInMemory
+    keywords: KeywordSearch
     retriever: Retriever
 
 
@@ -217,9 +217,8 @@ def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
     )
     vectors = VectorSearch(stores.embeddings, embedders, open_index)
     reranking = Reranking(open_reranker(values))
-    keywords = KeywordIndex(stores.database)
-    in_memory = KeywordsInMemory(keywords)
-    return Search(embedders, vectors, in_memory, Retriever(stores.chunks, keywords, vectors, reranking, in_memory))
+    keywords = KeywordSearch(KeywordIndex(stores.database))
+    return Search(embedders, vectors, keywords, Retriever(stores.chunks, keywords, vectors, reranking))
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:

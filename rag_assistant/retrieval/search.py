@@ -36,9 +36,8 @@ from rag_assistant.retrieval.tokenize import content_words
 from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
-    from rag_assistant.retrieval.indexes.keywords_in_memory import KeywordsInMemory
+    from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
     from rag_assistant.storage.documents.chunks import ChunkStore
-    from rag_assistant.storage.documents.keywords import KeywordIndex
     from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
@@ -99,14 +98,12 @@ class Retriever:
     def __init__(
         self,
         chunks: ChunkStore,
-        keywords: KeywordIndex,
+        keywords: KeywordSearch,
         vectors: VectorIndex,
         reranking: Reranking = NO_RERANKING,
-        in_memory: KeywordsInMemory | None = None,
     ) -> None:
         self._chunks = chunks
         self._keywords = keywords
-        self._in_memory = in_memory
         self._vectors = vectors
         self.reranking = reranking
 
@@ -161,7 +158,7 @@ class Retriever:
         # What is not to be found yet must not take the places of what is.
         pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
         by_vector, familiarity = self._by_vector(asked, within, pending)
-        by_keyword = self._by_keyword(asked, scope, within, pending)
+        by_keyword = self._by_keyword(asked, within, pending)
         ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
@@ -192,7 +189,8 @@ class Retriever:
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds in any form."""
         forms = forms_of(words, self._keywords.state().languages)
-        unknown = self._keywords.unknown([form for some in forms.values() for form in some])
+        every_form = [form for some in forms.values() for form in some]
+        unknown = self._keywords.unknown(every_form, self._chunks.within(EVERYTHING))
         return {word for word, some in forms.items() if some <= unknown}
 
     def similarity(
@@ -249,15 +247,11 @@ class Retriever:
         return choose(None)
 
     @measured("keywords")
-    def _by_keyword(
-        self, asked: SearchQuery, scope: Scope, within: ChunksInScope | None, pending: Set[int]
-    ) -> list[Hit]:
-        state = self._keywords.state()
+    def _by_keyword(self, asked: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
+        languages = self._keywords.state().languages
 
         def hits(text: str) -> list[Hit]:
-            terms, limit = query_terms(text, state.languages), CANDIDATES + len(pending)
-            found = self._in_memory.best(terms, limit, state, within) if self._in_memory else None
-            found = self._keywords.search(terms, limit, scope) if found is None else found
+            found = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), within)
             return _without_pending(found, pending, CANDIDATES)
 
         return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)

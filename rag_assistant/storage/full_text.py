@@ -1,6 +1,7 @@
 """Keyword search in SQL: FTS5 on SQLite, full text on PostgreSQL. The words come in ready-made, one blank apart.
 
-Two things are found by their words: chunks of documents, and turns of conversations.
+Two things are found by their words: chunks of documents, and turns of conversations. Those of chunks are only kept on
+SQLite, in a plain table; an index in memory finds them.
 """
 
 from __future__ import annotations
@@ -32,11 +33,8 @@ from sqlalchemy import (
 
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
 
-# FTS5 scores every row that holds any of the words, at 1.4 to 2.5 ms of CPU for 1,000. Beyond so many, the rarest
-# words alone choose the candidates, and all words rank them: at 100,000 chunks half the time, and 97 % of the first
-# ten hits are the same.
-MAX_SCORED = 10_000
-CANDIDATES = 300
+# Words are counted in so many rows.
+MAX_COUNTED = 10_000
 # Somebody waits for each letter.
 MAX_RANKED_WHILE_TYPING = 2_000
 # What a row must be surely about, it holds the rarest words of.
@@ -60,9 +58,7 @@ class WordIndex:
         self._configuration = configuration
         self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
-        # FTS5's rank is BM25 with its sign turned: the smaller the better.
-        self._by_rank = text(f"SELECT rowid, -rank FROM {name} WHERE {name} MATCH :any_word ORDER BY rank LIMIT :limit")
-        # Of those for which more holds: ordered by its own rank, FTS5 would score them all.
+        # FTS5's is BM25 with its sign turned. Ordered by its own rank, it would score all, whatever else must hold.
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
         self.ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
@@ -123,7 +119,9 @@ class WordIndex:
         comparable within one search only.
         """
         if connection.dialect.name == "sqlite":
-            return self._best_in_sqlite(connection, words, limit, only)
+            ranked = self.ranked if only is None else self.ranked.where(only)
+            found = connection.execute(ranked, {"any_word": _any_of(words), "limit": limit})
+            return [(row_id, score) for row_id, score in found]
         return self.ranked_words.best(connection, words, limit, only)
 
     def best_or_newest(
@@ -156,7 +154,7 @@ class WordIndex:
         The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
         weighed by how rare they are, less where these are few or common.
         """
-        counted = self.counted(connection, words, MAX_SCORED)
+        counted = self.counted(connection, words, MAX_COUNTED)
         found = [row_id for row_id, _ in some.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, given)]
         return self._certainties(connection, counted, self._held(connection, words, found)) if found else []
 
@@ -170,7 +168,7 @@ class WordIndex:
         held = [one for one in self._held_between(connection, words, min(ids), max(ids)) if one[1] in ids]
         if not held:
             return []
-        found = self._certainties(connection, self.counted(connection, words, MAX_SCORED), held)
+        found = self._certainties(connection, self.counted(connection, words, MAX_COUNTED), held)
         return sorted(found, key=lambda one: -one[1])[:limit]
 
     def _certainties(
@@ -250,35 +248,6 @@ class WordIndex:
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
         return connection.execute(text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
-
-    # --- SQLite: FTS5 counts and ranks
-
-    def _best_in_sqlite(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
-    ) -> list[Hit]:
-        if only is None and self._may_be_too_much(connection, words):
-            choosing = rarest(self.counted(connection, words, MAX_SCORED), MAX_SCORED)
-            if len(choosing) < len(words):
-                candidates = self._hits(connection, choosing, max(limit, CANDIDATES))
-                among = self.among(connection, [row_id for row_id, _ in candidates])
-                return self._hits_of(connection, words, limit, among)
-        if only is not None:
-            return self._hits_of(connection, words, limit, only)
-        return self._hits(connection, words, limit)
-
-    def _hits(self, connection: Connection, words: Sequence[str], limit: int) -> list[Hit]:
-        found = connection.execute(self._by_rank, {"any_word": _any_of(words), "limit": limit}).all()
-        return [(row_id, score) for row_id, score in found]
-
-    def _hits_of(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
-    ) -> list[Hit]:
-        found = connection.execute(self.ranked.where(only), {"any_word": _any_of(words), "limit": limit})
-        return [(row_id, score) for row_id, score in found]
-
-    def _may_be_too_much(self, connection: Connection, words: Sequence[str]) -> bool:
-        """Return whether the words could stand in more rows than are scored at once."""
-        return len(words) * self._rows_at_most(connection) > MAX_SCORED
 
 
 class SomeRows:

@@ -29,10 +29,10 @@ def usage_of(database: Database) -> Usage:
     stored = (embedders.c.additions - embedders.c.deletions) * embedders.c.dimension * BYTES_PER_NUMBER
     if database.is_sqlite:
         whole = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
-        of_index = "SELECT sum(length(block)) FROM {}_data"
+        of_words = ["SELECT sum(length(words)) FROM chunk_words", "SELECT sum(length(block)) FROM turn_words_data"]
     else:
         whole = "SELECT pg_database_size(current_database())"
-        of_index = "SELECT pg_total_relation_size('{}')"
+        of_words = [f"SELECT pg_total_relation_size('{index.name}')" for index in (CHUNK_WORDS, TURN_WORDS)]
     with database.read() as connection:
         deleted = conversations.c.deleted_at.is_not(None)
         listed = connection.execute(select(func.count(), func.count().filter(deleted)).select_from(conversations)).one()
@@ -43,9 +43,7 @@ def usage_of(database: Database) -> Usage:
             documents=_by_state(connection),
             database_bytes=int(connection.scalar(text(whole)) or 0),
             vectors_bytes=int(connection.scalar(select(func.sum(stored))) or 0),
-            full_text_bytes=sum(
-                int(connection.scalar(text(of_index.format(index.name))) or 0) for index in (CHUNK_WORDS, TURN_WORDS)
-            ),
+            full_text_bytes=sum(int(connection.scalar(text(query)) or 0) for query in of_words),
         )
 
 

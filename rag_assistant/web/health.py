@@ -80,8 +80,9 @@ def readiness(services: Services) -> dict[str, str]:
 
     The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
     second. So are the uploaded files, every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked``
-    until a question went to it; then it is as it was the last time. Keywords are ``indexing`` while documents are
-    indexed by them in another way than before an upgrade. The server is ``ending`` once it was told to end,
+    until a question went to it; then it is as it was the last time. Keywords are ``indexing`` while the
+    words of a large library are read after the start, and while documents are indexed by them in another way than
+    before an upgrade. The server is ``ending`` once it was told to end,
     and the worker ``missing`` while nobody works on documents.
     """
     database = services.probe.state()
@@ -99,7 +100,7 @@ def readiness(services: Services) -> dict[str, str]:
 def keywords_state(services: Services) -> str:
     """Return whether keywords find all documents."""
     try:
-        return "indexing" if services.documents.waiting_to_be_indexed() else "ready"
+        return "indexing" if services.keywords.loading or services.documents.waiting_to_be_indexed() else "ready"
     except StorageFailed:
         return "unknown"
 

@@ -14,6 +14,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from rag_assistant.records.errors import StorageFailed
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -146,7 +147,7 @@ def test_older_chunks_wait_to_be_indexed_by_language_and_turns_are_with_their_ma
         for table, old in (("chunk_words", "die häuser"), ("turn_words", "ह न द yes")):
             connection.execute(text(f"INSERT INTO {table} ({key[table]}, words) {words}"), {"words": old})
     migrate(empty)
-    keywords, chunks = KeywordIndex(empty), ChunkStore(empty)
+    keywords, chunks = KeywordSearch(KeywordIndex(empty)), ChunkStore(empty)
     assert keywords.search(["die"], 5) == []
     assert chunks.next_to_index(0) == 1
     name, ids, pieces = chunks.to_index(1)

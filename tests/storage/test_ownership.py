@@ -16,6 +16,7 @@ from rag_assistant.records.errors import (
     LibraryReadOnly,
     TurnNotFound,
 )
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -52,7 +53,7 @@ class Desk:
         self.history = HistoryStore(own)
         self.documents = DocumentStore(own, "here")
         self.chunks = ChunkStore(own)
-        self.keywords = KeywordIndex(own)
+        self.keywords = KeywordSearch(KeywordIndex(own))
 
     def ask(self, text: str, **more: Any) -> Turn:
         turn, _ = self.turns.accept(Question(text, **more), text)
@@ -245,13 +246,13 @@ def test_no_chunk_of_another_persons_document_is_found(
     ann: Desk, ben: Desk, shared: tuple[Document, Document, Shelf]
 ) -> None:
     foxes, geese, _ = shared
-    assert ann.keywords.search(query_terms("foxes geese", []), 9) != []
-    assert ben.keywords.search(query_terms("foxes", []), 9) == []
-    assert ben.keywords.search(query_terms("foxes", []), 9, Scope((foxes.id,))) == []
-    assert ben.keywords.unknown(query_terms("foxes geese", [])) == set(query_terms("foxes", []))
     anns, bens = ann.chunks.within(EVERYTHING), ben.chunks.within(EVERYTHING)
     assert anns is not None
     assert bens is not None
+    assert ann.keywords.search(query_terms("foxes geese", []), 9, anns) != []
+    assert ben.keywords.search(query_terms("foxes", []), 9, bens) == []
+    assert ben.keywords.search(query_terms("foxes", []), 9, ben.chunks.within(Scope((foxes.id,)))) == []
+    assert ben.keywords.unknown(query_terms("foxes geese", []), bens) == set(query_terms("foxes", []))
     theirs, mine = set(anns.ids.all().tolist()), set(bens.ids.all().tolist())
     assert theirs
     assert mine
@@ -281,7 +282,7 @@ def test_a_shared_library_is_read_and_only_changed_where_that_was_said(
 
     let("read")
     assert ben.documents.get(foxes.id).name == foxes.name
-    assert ben.keywords.search(query_terms("foxes", []), 9) != []
+    assert ben.keywords.search(query_terms("foxes", []), 9, ben.chunks.within(EVERYTHING)) != []
     assert ben.chunks.within(EVERYTHING) is None
     for change in (
         lambda: ben.documents.delete(foxes.id),

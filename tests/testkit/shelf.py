@@ -10,6 +10,7 @@ from rag_assistant.records import EVERYTHING, Chunk, Document, KnownEmbedder, Ne
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import index_terms
@@ -40,7 +41,7 @@ class Shelf:
         self.documents = DocumentStore(database, "here", "this process")
         self.chunks = ChunkStore(database)
         self.embeddings = EmbeddingStore(database)
-        self.keywords = KeywordIndex(database)
+        self.keywords = KeywordSearch(KeywordIndex(database))
         self.embedders = Embedders(self.embeddings, {"embedder": "test"}, make_embedder)
         self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select, text
+from sqlalchemy import Connection, Select, delete, func, insert, select, text
 
-from rag_assistant.records import EVERYTHING, Scope
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.scope import in_scope
+from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.full_text import CHUNK_WORDS
-from rag_assistant.storage.ownership import reads_everything
-from rag_assistant.storage.tables import chunks, word_changes
+from rag_assistant.storage.tables import word_changes
 
 # Each language is one look into the index, however many chunks are in it.
 STATE = text(
@@ -39,7 +37,7 @@ class KeywordState(Struct, frozen=True):
 
 
 class KeywordIndex:
-    """Finds chunks by their words, the best first."""
+    """The words of chunks. PostgreSQL finds chunks by them; on SQLite, it is an index in memory that does."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -52,24 +50,21 @@ class KeywordIndex:
             return KeywordState()
         return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if self._database.is_sqlite else None)
 
-    def unknown(self, words: Sequence[str]) -> set[str]:
-        """Return those of some words that no chunk holds."""
+    def unknown(self, words: Sequence[str], within: ChunksInScope | None = None) -> set[str]:
+        """Return those of some words that no chunk holds, on PostgreSQL."""
+        if within is not None:
+            return {word for word in words if not self.search([word], 1, within)}
         with self._database.read() as connection:
-            if reads_everything(connection):
-                return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
-            readable = self._within(connection, EVERYTHING)
-            return {word for word in words if not CHUNK_WORDS.best(connection, [word], 1, readable)}
+            return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
 
-    def search(self, words: Sequence[str], limit: int, scope: Scope = EVERYTHING) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids of the scope with their score (higher is better) that hold any of ``words``.
+    def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
+        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
 
-        An empty list of words finds nothing.
+        PostgreSQL's way. With ``within``, only of those.
         """
-        if not words:
-            return []
-        with self._database.read() as connection:
-            everything = not scope and reads_everything(connection)
-            return CHUNK_WORDS.best(connection, words, limit, None if everything else self._within(connection, scope))
+        with (within.database if within else self._database).read() as connection:
+            only = within.holds(connection, CHUNK_WORDS.key) if within else None
+            return CHUNK_WORDS.ranked_words.best(connection, words, limit, only)
 
     def changes_after(self, change: int) -> list[tuple[int, int, int]] | None:
         """Return the changes after one: their number, and from which chunk to which. ``None`` if some are forgotten."""
@@ -84,11 +79,6 @@ class KeywordIndex:
             words, key = CHUNK_WORDS.columns(connection)
             query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
             return [(chunk_id, found) for chunk_id, found in connection.execute(query)]
-
-    @staticmethod
-    def _within(connection: Connection, scope: Scope) -> ColumnElement[bool]:
-        found = select(chunks.c.id).where(in_scope(connection, chunks.c.document_id, scope))
-        return CHUNK_WORDS.among(connection, found)
 
 
 def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:

@@ -9,7 +9,7 @@ from rag_assistant.records.errors import DocumentNotFound, SameContent
 from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
-from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.documents.keywords import drop_words
 from rag_assistant.storage.tables import (
     chunks,
     document_tags,
@@ -295,7 +295,7 @@ def test_a_place_in_a_text_is_in_the_section_of_the_chunk_above_it(shelf: Shelf)
 def wait_to_be_indexed(database: Database) -> None:
     """Let all documents be as after an upgrade that indexes words in another way."""
     with database.write() as connection:
-        CHUNK_WORDS.drop(connection, select(chunks.c.id))
+        drop_words(connection, select(chunks.c.id))
         connection.execute(insert(documents_to_index).from_select(["document_id"], select(documents.c.id)))
 
 

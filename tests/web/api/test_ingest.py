@@ -13,8 +13,7 @@ from sqlalchemy import insert, select
 from rag_assistant.records.errors import EmbedderFailed, ExtractionCancelled
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.keywords import KeywordIndex
-from rag_assistant.storage.full_text import CHUNK_WORDS
+from rag_assistant.storage.documents.keywords import drop_words
 from rag_assistant.storage.tables import chunks, documents, documents_to_index
 from tests.testkit.shelf import KEY
 from tests.web.api.documents import FACT, as_file, found, path, running
@@ -222,7 +221,7 @@ def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_lose
     for text in ("Grey geese.", "White swans.", "Black crows."):
         upload(client, text)
     with services.database.write() as connection:
-        CHUNK_WORDS.drop(connection, select(chunks.c.id))
+        drop_words(connection, select(chunks.c.id))
         connection.execute(insert(documents_to_index).from_select(["document_id"], select(documents.c.id)))
     whole = services.chunks.index
 
@@ -234,7 +233,7 @@ def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_lose
     monkeypatch.setattr(services.chunks, "index", until_killed)
     services.library.index_words()
     until(lambda: not services.library.busy)
-    assert [len(KeywordIndex(services.database).search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 0, 0]
+    assert [len(services.keywords.search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 0, 0]
     assert [found(client, name)[0]["text"] for name in ("geese", "swans", "crows")] == [
         "Grey geese.", "White swans.", "Black crows.",
     ]  # fmt: skip
@@ -246,7 +245,7 @@ def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_lose
     assert finding.mend is not None
     finding.mend()
     until(lambda: not services.documents.waiting_to_be_indexed())
-    assert [len(KeywordIndex(services.database).search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 1, 1]
+    assert [len(services.keywords.search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 1, 1]
     assert client.get("/readyz").json["parts"]["keywords"] == "ready"
     assert "still to be indexed" not in client.get("/documents").text
     assert list(services.doctor().examine()) == []

@@ -1,0 +1,180 @@
+"""Keyword search: tantivy in memory over the words that SQLite keeps; PostgreSQL searches them itself.
+
+Nothing of the index is kept on the disk, where it would hold words of deleted documents.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from rag_assistant.retrieval.hybrid import Hit
+
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
+    from rag_assistant.storage.documents.keywords import KeywordIndex, KeywordState
+    from rag_assistant.storage.documents.scope import ChunksInScope
+    from rag_assistant.storage.id_ranges import IdRanges
+
+log = logging.getLogger(__name__)
+
+# A search itself reads so many chunks, in 0.3 s of CPU; more are read beside it.
+READ_BY_SEARCHES = 5_000
+ROWS_AT_ONCE = 200
+# Of so many chunks each is asked for; of more, the best of all chunks are compared with them.
+MAX_FEW = 2_000
+# Half as many again as would do if hits were spread evenly.
+MARGIN = 1.5
+TIMES_MORE = 8
+
+
+class KeywordSearch:
+    """Finds chunks by their words. In memory it has those of all chunks, whoever may read them."""
+
+    def __init__(self, store: KeywordIndex) -> None:
+        self._store = store
+        self._held: TantivyWords | None = None
+        # It has everything up to the change of this number.
+        self._change = -1
+        self._lock = threading.Lock()
+        self._reader: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def state(self) -> KeywordState:
+        """Return what is indexed now."""
+        return self._store.state()
+
+    def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[Hit]:
+        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
+
+        With ``within``, only of those. Nothing, while the words of a large library are read for the first time.
+        """
+        state = self._store.state()
+        if not words or not state.languages:
+            return []
+        if state.change is None:
+            return self._store.search(words, limit, within)
+        held = self._in_step(state.change)
+        return [] if held is None else _best(held, words, limit, within)
+
+    def unknown(self, words: Sequence[str], within: ChunksInScope | None = None) -> set[str]:
+        """Return those of some words that no chunk holds; none, while that cannot be told."""
+        state = self._store.state()
+        if not state.languages:
+            return set(words)
+        if state.change is None:
+            return self._store.unknown(words, within)
+        held = self._in_step(state.change)
+        return set() if held is None else {word for word in words if not _best(held, [word], 1, within)}
+
+    @property
+    def loading(self) -> bool:
+        """Whether the words are read for the first time."""
+        return self._held is None and self._is_reading
+
+    def warm_up(self) -> None:
+        """Begin to read the words."""
+        change = self._store.state().change
+        if change is not None:
+            self._in_step(change)
+
+    def load(self) -> None:
+        """Read the words, however many there are."""
+        self.warm_up()
+        if self._reader is not None:
+            self._reader.join()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._closing.set()
+        if self._reader is not None:
+            self._reader.join()
+
+    @property
+    def _is_reading(self) -> bool:
+        return self._reader is not None and self._reader.is_alive()
+
+    def _in_step(self, change: int) -> TantivyWords | None:
+        """Return the index, in step with the library unless it is far behind; ``None`` before it was read."""
+        if self._change >= change or self._is_reading:
+            return self._held
+        with self._lock:
+            if self._change < change and not self._is_reading and not self._closing.is_set():
+                last_change, ranges = self._missing()
+                if sum(last - first + 1 for first, last in ranges) <= READ_BY_SEARCHES:
+                    self._read(last_change, ranges)
+                else:
+                    self._reader = threading.Thread(
+                        target=self._read_behind, args=(last_change, ranges), name="keywords", daemon=True
+                    )
+                    self._reader.start()
+        return self._held
+
+    def _missing(self) -> tuple[int, list[tuple[int, int]]]:
+        """Return the number of the last change, and the chunks to read because of those since the last reading."""
+        state = self._store.state()
+        changes = self._store.changes_after(self._change) if self._held is not None else None
+        if changes is None:
+            return state.change or 0, [(0, state.last_chunk)]
+        return max([self._change, *(n for n, _, _ in changes)]), apart([(first, last) for _, first, last in changes])
+
+    def _read_behind(self, change: int, ranges: Sequence[tuple[int, int]]) -> None:
+        try:
+            self._read(change, ranges)
+        except Exception as error:  # noqa: BLE001 - whatever happens here, vectors go on
+            log.warning("The words of documents could not be read. %s: %s", type(error).__name__, error)
+
+    def _read(self, change: int, ranges: Sequence[tuple[int, int]]) -> None:
+        """Read some chunks. What is changed meanwhile comes with the next change, once more."""
+        from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
+
+        held = self._held or TantivyWords()
+        held.change(ranges, self._words(ranges))
+        if not self._closing.is_set():
+            self._held, self._change = held, change
+
+    def _words(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
+        """Yield the chunks of some ranges of ids with their words."""
+        for first, last in ranges:
+            while first <= last and not self._closing.is_set():
+                rows = self._store.words_between(first, last, ROWS_AT_ONCE)
+                yield from rows
+                if len(rows) < ROWS_AT_ONCE:
+                    break
+                first = rows[-1][0] + 1
+
+
+def _best(held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None) -> list[Hit]:
+    if within is None:
+        return held.best(words, limit)
+    if len(within.ids) <= MAX_FEW:
+        return held.best(words, limit, within.ids.all().tolist())
+    return _best_within(held, words, limit, within.ids)
+
+
+def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges) -> list[Hit]:
+    """Return the first ``limit`` hits that are among some ids, from those of all chunks.
+
+    Others may hold the words more often than these: then more are asked for.
+    """
+    count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
+    while True:
+        hits = held.best(words, count)
+        found = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
+        if len(found) >= limit or len(hits) < count:
+            return found[:limit]
+        count *= TIMES_MORE
+
+
+def apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the same numbers in ranges that do not overlap, in their order; both ends are included."""
+    kept: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if kept and first <= kept[-1][1]:
+            kept[-1] = kept[-1][0], max(last, kept[-1][1])
+        else:
+            kept.append((first, last))
+    return kept
