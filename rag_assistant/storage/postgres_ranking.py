@@ -1,8 +1,7 @@
 """BM25 on PostgreSQL: its full text finds rows, and we rank them; its own ranks know nothing of how rare a word is.
 
 The formula and its constants are those of FTS5, and words in memory are weighed alike, so that SQLite and PostgreSQL
-put the same rows first (Robertson and
-Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+put the same rows first (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
 from __future__ import annotations
