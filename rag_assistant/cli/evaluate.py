@@ -74,6 +74,7 @@ def _chosen(services: Services, conversation: int | None, limit: int | None) -> 
     if not rated:
         raise NotEvaluated(NOTHING_RATED_THERE.format(conversation) if conversation else NOTHING_RATED)
     services.load_embedder()
+    services.keywords.load()
     return rated[-limit:] if limit else rated
 
 
