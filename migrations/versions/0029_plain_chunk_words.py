@@ -1,7 +1,7 @@
 """On SQLite the words of chunks are kept in a plain table: an index in memory finds chunks by them."""
 
-revision = "0028"
-down_revision = "0027"
+revision = "0029"
+down_revision = "0028"
 
 from alembic import op
 
