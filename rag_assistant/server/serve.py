@@ -5,6 +5,7 @@ A request gets a thread once its head and body are there, so a slow or silent cl
 
 from __future__ import annotations
 
+import ctypes
 import json
 import logging
 import os
@@ -96,6 +97,11 @@ POLL_INTERVAL_SECONDS = 0.05
 TLS_HANDSHAKE = 0x16  # The first byte that a client of TLS sends (RFC 8446, 5.1), and of no request.
 
 
+# From glibc's malloc.h. Each arena keeps what its busiest moment needed: after 900 chunks were embedded, a server had
+# 680 MB with glibc's eight for each core, and 345 with two.
+M_ARENA_MAX, MAX_ARENAS = -8, 2
+
+
 class Parser(HTTPRequestParser):
     """Refuses TLS at once, for whose client a plain server would otherwise wait, as it does for this one."""
 
@@ -119,6 +125,7 @@ def serve() -> None:
     Exits with a sentence if a setting is wrong, or if the data folder or the port is in use.
     """
     ending = Ending()
+    limit_arenas()
     try:
         live = open_settings()
         settings = live.current
@@ -145,6 +152,13 @@ def serve() -> None:
     ending.begin_with(services, app.extensions["readers"])
     server.run()
     leave(services)
+
+
+def limit_arenas() -> None:
+    """Let all threads share few of glibc's arenas. MALLOC_ARENA_MAX in the environment has the last word."""
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def options(settings: Settings) -> dict[str, Any]:
