@@ -34,7 +34,7 @@ SETTLE_SECONDS = 0.7
 LIGHT = ("/api/account", "/api/conversations?limit=10", "/api/documents?limit=10")
 SEARCHES, LISTS, STREAMS, UPLOADS = 16, 8, 32, 8
 UNLIMITED = (
-    "import rag_assistant.accounts.limits as p; p.MAX_WORKING = 10_000; "
+    "import rag_assistant.accounts.limits as p; "
     "p.MAX_PLACES.update(dict.fromkeys(p.MAX_PLACES, 10_000)); import app, runpy; "
     "runpy.run_path('app.py', run_name='__main__')"
 )
