@@ -116,7 +116,7 @@ def application(folder: Path, stub: StubModel, **environment: str) -> Iterator[t
     """Run the application in this process, without the guide and with an embedder that takes no time."""
     given = {"DATA_DIR": f"{folder}/data", "SETTINGS_FILE": f"{folder}/settings.json", "QUERY_REWRITING": "words"}
     quick = mock.patch.object(minilm, "MiniLM", WordHashEmbedder)
-    with quick, mock.patch("rag_assistant.factory.GUIDE", folder / "no-guide"):
+    with quick, mock.patch("rag_assistant.services.GUIDE", folder / "no-guide"):
         app = create_app(given | {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model"} | environment)
         services: Services = app.extensions["assistant"]
         services.start()

@@ -1,154 +1,260 @@
-"""What a way in (the pages, the API, the command line) may use: the connected rooms, started and ended together."""
+"""What a way in (the pages, the API, the command line) may use: the rooms, connected, started and ended together.
+
+Only here and in ``factory/`` implementations are chosen.
+"""
 
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from copy import copy
+from functools import cache, lru_cache
+from typing import IO
 
+from msgspec import structs
+
+from rag_assistant.accounts.accounts import Accounts, Actor
+from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
+from rag_assistant.accounts.setup import Setup
+from rag_assistant.answering.answer import Dependencies
+from rag_assistant.answering.assistant import Assistant
+from rag_assistant.answering.evaluation import Evaluation
+from rag_assistant.answering.tools import Tools
+from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
+from rag_assistant.conversations.actions import HistoryActions
+from rag_assistant.conversations.corrections import Corrections
+from rag_assistant.conversations.exchange.importing import ConversationImport
+from rag_assistant.conversations.prompts import title_for
+from rag_assistant.documents.doctor import Doctor
+from rag_assistant.documents.library import Library
+from rag_assistant.documents.page_images import PagePictures
+from rag_assistant.documents.sources.watch import Sources
+from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
+from rag_assistant.documents.uploads import Uploads
+from rag_assistant.documents.web_pages import WebPages
+from rag_assistant.factory import engines
+from rag_assistant.factory.membership import Membership
+from rag_assistant.files.store import FileStore
+from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
+from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.local_servers import LocalServers
+from rag_assistant.llm.models import LanguageModels
+from rag_assistant.records import Person
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, EmbedderFailed
-from rag_assistant.runtime.data_dir import join_commands, lock_data_dir
+from rag_assistant.retrieval.embeddings.registry import Embedders
+from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
+from rag_assistant.retrieval.indexes.vector_search import VectorSearch
+from rag_assistant.retrieval.reranking import Reranking
+from rag_assistant.retrieval.search import Retriever
+from rag_assistant.retrieval.tokenize import words_of
+from rag_assistant.runtime.data_dir import installation_id, join_commands, lock_data_dir, open_data_dir
+from rag_assistant.runtime.job_queue import JobQueue
+from rag_assistant.runtime.public_http import PublicHttp
+from rag_assistant.runtime.telemetry.metrics import open_observer
+from rag_assistant.settings.agreement import shared_settings
+from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
+from rag_assistant.settings.package_files import GUIDE, home
+from rag_assistant.storage.accounts.audit import AuditLog
+from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.storage.accounts.libraries import LibraryStore
+from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.accounts.usage import UsageStore
+from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.branching import BranchStore
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.corrections import CorrectionStore
+from rag_assistant.storage.conversations.erasing import TurnEraser
+from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.conversations.versions import VersionStore
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.database_probe import database_probe
+from rag_assistant.storage.documents.checks import LibraryChecks
+from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
+from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.sources import SourceStore
+from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.pooler import refuse_forgetful_pooler
-
-if TYPE_CHECKING:
-    # Loading numpy and with it the search takes a while; the command line does not always need it.
-    from rag_assistant.accounts.accounts import Accounts, Actor
-    from rag_assistant.accounts.limits import PersonalLimits
-    from rag_assistant.accounts.setup import Setup
-    from rag_assistant.accounts.single_sign_on import SingleSignOn
-    from rag_assistant.answering.assistant import Assistant
-    from rag_assistant.answering.evaluation import Evaluation
-    from rag_assistant.answering.tools import Tools
-    from rag_assistant.conversations.actions import HistoryActions
-    from rag_assistant.conversations.corrections import Corrections
-    from rag_assistant.conversations.exchange.importing import ConversationImport
-    from rag_assistant.documents.doctor import Doctor
-    from rag_assistant.documents.library import Library
-    from rag_assistant.documents.page_images import PagePictures
-    from rag_assistant.documents.sources.watch import Sources
-    from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
-    from rag_assistant.documents.uploads import Uploads
-    from rag_assistant.documents.web_pages import WebPages
-    from rag_assistant.factory.membership import Membership
-    from rag_assistant.files.store import FileStore
-    from rag_assistant.llm.connection_check import ConnectionCheck
-    from rag_assistant.llm.local_servers import LocalServers
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Person
-    from rag_assistant.retrieval.embeddings.registry import Embedders
-    from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
-    from rag_assistant.retrieval.indexes.vector_search import VectorSearch
-    from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.runtime.probe import Probe
-    from rag_assistant.runtime.telemetry.metrics import Observer
-    from rag_assistant.settings.live import LiveSettings
-    from rag_assistant.storage.accounts.libraries import LibraryStore
-    from rag_assistant.storage.conversations.answer_log import AnswerLog
-    from rag_assistant.storage.conversations.branching import BranchStore
-    from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.erasing import TurnEraser
-    from rag_assistant.storage.conversations.etags import Etags
-    from rag_assistant.storage.conversations.exchange import ExchangeStore
-    from rag_assistant.storage.conversations.history import HistoryStore
-    from rag_assistant.storage.conversations.links import ConversationLinkStore
-    from rag_assistant.storage.conversations.ratings import RatingStore
-    from rag_assistant.storage.conversations.turns import TurnStore
-    from rag_assistant.storage.conversations.versions import VersionStore
-    from rag_assistant.storage.database import Database
-    from rag_assistant.storage.documents.chunks import ChunkStore
-    from rag_assistant.storage.documents.documents import DocumentStore
-    from rag_assistant.storage.documents.embeddings import EmbeddingStore
-    from rag_assistant.storage.documents.scans import ScanStore
-    from rag_assistant.storage.leases import ProcessKind
+from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
-
-CONTAINER_SIGNS = (Path("/.dockerenv"), Path("/run/.containerenv"))
-
 
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # An end waits so long for what is still being loaded, which an embedding endpoint may hold up.
 WARM_UP_SECONDS = 3.0
+# The services of so many people are kept for their next request.
+PEOPLE_AT_ONCE = 256
 
 
-def in_container(environment: Mapping[str, str] = os.environ) -> bool:
-    """Tell whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
-    return bool(environment.get("container")) or any(sign.exists() for sign in CONTAINER_SIGNS)
+def open_services(environment: Mapping[str, str] | None = None) -> Services:
+    """Return the services that the settings ask for, as the application and the commands use them.
+
+    Raises SettingsError if a setting is wrong.
+    """
+    provide_settings_file(environment)
+    return Services(open_settings(environment))
 
 
-@dataclass(kw_only=True)
-class Stores:
-    """Everything that is kept, over one database."""
+class Services:
+    """Everything that a way in may use: what is kept, and who works with it.
 
-    database: Database
-    conversations: ConversationManager
-    turns: TurnStore
-    versions: VersionStore
-    eraser: TurnEraser
-    ratings: RatingStore
-    branches: BranchStore
-    exchange: ExchangeStore
-    etags: Etags
-    history: HistoryStore
-    answers: AnswerLog
-    documents: DocumentStore
-    libraries: LibraryStore
-    links: ConversationLinkStore
-    chunks: ChunkStore
-    embeddings: EmbeddingStore
-    scans: ScanStore
+    Connected but not started: nothing runs and nothing is read yet. Those ``for_person`` share what runs, and in their
+    stores nothing is another person's.
+    """
 
+    def __init__(self, settings: LiveSettings) -> None:
+        values = settings.current
+        self.settings = settings
+        self.guide = GUIDE
+        self.data_dir = open_data_dir(home() / values.data_dir)
+        self.process = ""  # Its name among those that live, once it is entered.
+        database = engines.open_database(values, self.data_dir)
+        leases = Leases(database, installation_id(self.data_dir), shared_settings(values))
+        self._signals = Signals(database, lambda: leases.has_others)
+        self.uploads = Uploads(engines.build_files(values, self.data_dir))
+        self._open_stores(database)
+        self.answers = AnswerLog(database, "", self._signals.tell_text)
+        self.embeddings = EmbeddingStore(database)
+        self.embedders = Embedders(
+            self.embeddings,
+            engines.embedder_source(values),
+            lambda source: engines.open_embedder(source, values, self.data_dir),
+        )
+        self.vectors = VectorSearch(
+            self.embeddings, self.embedders, engines.index_opener(values, self.data_dir, database, self.embeddings)
+        )
+        self.keywords = KeywordSearch(KeywordIndex(database))
+        self.reranking = Reranking(engines.open_reranker(values))
+        local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
+        self._usage = UsageStore(database)
+        limits = TokenLimits(lambda: settings.current, self._usage)
+        self.models = LanguageModels(lambda: settings.current, local).over(limits.refuse_beyond, limits.count)
+        # What one person may take; none where nobody is signed in.
+        self.limits: PersonalLimits | None = None
+        self.local_servers = LocalServers(values.port)
+        self.remote_tools = engines.build_remote_tools(values)
+        with engines.extra_for("otlp_endpoint", "otel"):
+            self.observer = open_observer(values.otlp_endpoint)
+        self.library = Library(
+            self.documents,
+            self.chunks,
+            self.embeddings,
+            self.embedders,
+            self.uploads,
+            JobQueue,
+            lambda: settings.current,
+            self.scans,
+            None if database.is_sqlite else self._signals.tell_work,
+        )
+        self.web_pages = WebPages(PublicHttp(), self.library, self.documents, lambda: settings.current)
+        self.page_images = PagePictures(self.documents, self.scans, self.library, lambda: settings.current)
+        sources = engines.open_sources(values, self.data_dir)
+        self.sources = Sources(
+            sources, self.library, self.documents, SourceStore(database), values.sources_interval_seconds
+        )
+        self._writer = AnswerWriter(self.turns, self.answers)
+        self._stateless = StatelessWriter(self.turns, self.answers)
+        deps = self._connect()
+        self.assistant = Assistant(values.max_running_answers, deps, self._signals)
+        # Rated questions are asked again as ever, but nothing of the answers is kept.
+        self.evaluation = Evaluation(self.ratings, self.branches, structs.replace(deps, writer=self._stateless))
+        self.accounts = Accounts(PeopleStore(database), CredentialStore(database), AuditLog(database))
+        self.setup = Setup(self.accounts)
+        self.single_sign_on = engines.build_single_sign_on(values, database, self.accounts)
+        self.membership = Membership(
+            leases, self._signals, self.assistant, self.library, self.take_name, beats=not database.is_sqlite
+        )
+        self.probe = database_probe(database)
+        self.files_probe = engines.files_probe(self.uploads.store)
+        self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
+        self._limits_of = cache(  # Whoever's were forgotten would have none of them for a while.
+            lambda person_id: PersonalLimits(self._usage, person_id, lambda: settings.current)
+        )
+        self._lock_file: IO[str] | None = None
+        self._start_lock = threading.Lock()
+        self._started = False
+        self._warming: threading.Thread | None = None
+        # This process was told to end: others are to be asked.
+        self.is_ending = False
 
-@dataclass(kw_only=True)
-class Services(Stores):
-    """Everything that a way in (the pages, the API, the command line) may use: what is kept, and who works with it."""
+    def _open_stores(self, database: Database) -> None:
+        """Open what is kept: everybody's, or over the database of one person what that one may see."""
+        self.database = database
+        self.conversations = ConversationManager(database, self.process)
+        self.turns = TurnStore(database, self.process, words_of)
+        self.versions = VersionStore(database, words_of)
+        self.eraser = TurnEraser(database, title_for)
+        self.ratings = RatingStore(database)
+        self.branches = BranchStore(database)
+        self.exchange = ExchangeStore(database, self.uploads.store.owner, words_of)
+        self.history = HistoryStore(database)
+        self.documents = DocumentStore(database, self.uploads.store.owner, self.process)
+        self.libraries = LibraryStore(database)
+        self.links = ConversationLinkStore(database)
+        self.chunks = ChunkStore(database)
+        self.scans = ScanStore(database)
 
-    settings: LiveSettings
-    conversation_import: ConversationImport
-    library: Library
-    uploads: Uploads
-    embedders: Embedders
-    vectors: VectorSearch
-    keywords: KeywordSearch
-    retriever: Retriever
-    models: LanguageModels
-    local_servers: LocalServers
-    tools: Tools
-    assistant: Assistant
-    evaluation: Evaluation
-    history_actions: HistoryActions
-    corrections: Corrections
-    web_pages: WebPages
-    sources: Sources
-    page_images: PagePictures
-    unfamiliar: UnfamiliarDocuments
-    # What one person may take; none where nobody is signed in.
-    limits: PersonalLimits | None = None
-    data_dir: Path
-    guide: Path
-    probe: Probe
-    files_probe: Probe
-    # Opens another store than the one in use, at an s3:// address or in a folder.
-    open_files: Callable[[str], FileStore]
-    membership: Membership
-    accounts: Accounts
-    setup: Setup
-    single_sign_on: SingleSignOn
-    # What belongs to one person, by the person's id, and whether they may change documents in this request.
-    of_person: Callable[[int, bool], Services] = field(init=False, repr=False)
-    observer: Observer
-    _lock_file: IO[str] | None = None
-    _start_lock: threading.Lock = field(default_factory=threading.Lock)
-    _started: bool = False
-    _warming: threading.Thread | None = None
-    # This process was told to end: others are to be asked.
-    is_ending: bool = False
+    def _connect(self) -> Dependencies:
+        """Connect those who work with what the stores show; return what an answer needs."""
+        settings = self.settings
+        self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
+        self.tools = tools = Tools(self.documents, self.retriever, self.library.remove, self.remote_tools)
+        self.conversation_import = ConversationImport(self.exchange, self.documents)
+        self.unfamiliar = UnfamiliarDocuments(self.chunks, self.embedders)
+        self.history_actions = HistoryActions(
+            self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current
+        )
+        self.corrections = Corrections(CorrectionStore(self.database), self.history, self.documents, self.retriever)
+        return Dependencies(
+            conversations=self.conversations,
+            turns=self.turns,
+            history=self.history,
+            retriever=self.retriever,
+            documents=self.documents,
+            tools=tools,
+            models=self.models,
+            writer=self._writer,
+            stateless=self._stateless,
+            observer=self.observer,
+            settings=lambda: settings.current,
+        )
+
+    def take_name(self, process: str) -> None:
+        """Let what is worked on go by the name of this process."""
+        self.process = process
+        self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = process
+
+    def for_person(self, person_id: int, *, changes_documents: bool) -> Services:
+        """Return the services of one person, for whom what is another's is not there.
+
+        Without ``changes_documents`` no document can be changed. What runs, such as the model, is shared.
+        """
+        # Who was taken for dead has another name, and nothing may go by the old one any more.
+        return self._people(person_id, changes_documents, self.process)
+
+    def _services_of(self, person_id: int, changes_documents: bool, _process: str) -> Services:
+        own, limits = copy(self), self._limits_of(person_id)
+        own._open_stores(self.database.for_person(person_id, changes_documents=changes_documents))
+        own.limits = limits
+        own.models = self.models.over(limits.of_models.refuse_beyond, limits.of_models.count)
+        own.library = self.library.over(own.documents, limits.refuse_bytes)
+        own.web_pages = self.web_pages.over(own.library, own.documents)
+        own.page_images = self.page_images.over(own.documents, own.library)
+        own.assistant = self.assistant.over(own._connect(), limits.take_question, limits.accepting)
+        return own
+
+    def open_files(self, where: str) -> FileStore:
+        """Return another store than the one in use, at an ``s3://`` address or in a folder. Raises SettingsError."""
+        return engines.open_files(where, self.settings.current, self.data_dir)
 
     def prepare(self) -> None:
         """Bring the database to the present schema; put the guide into a library that is new."""
@@ -174,7 +280,7 @@ class Services(Stores):
             self.membership.forget_commands()
         self.membership.enter("command")
         self.assistant.recover()
-        self.tools.remote.start()
+        self.remote_tools.start()
         self.load_embedder()
         self.keywords.load()
 
@@ -186,7 +292,7 @@ class Services(Stores):
             self._lock_file = lock_data_dir(self.data_dir)
             try:
                 self.prepare()
-                self.setup.prepare(self.settings.current, in_container())
+                self.setup.prepare(self.settings.current)
                 self._forget_dead_commands()
                 self.membership.enter_server(KINDS[self.role])
                 self.assistant.recover()
@@ -199,7 +305,7 @@ class Services(Stores):
             self.settings.watch()
             if self.role != "worker":
                 self.models.start()
-                self.tools.remote.start()
+                self.remote_tools.start()
             self._warming = threading.Thread(target=self._warm_up, name="warm-up", daemon=True)
             self._warming.start()
             self._started = True
@@ -234,32 +340,28 @@ class Services(Stores):
 
     def doctor(self) -> Doctor:
         """Return who compares what belongs together."""
-        from rag_assistant.documents.doctor import Doctor
-        from rag_assistant.storage.documents.checks import LibraryChecks
-
         if not self.database.is_sqlite:
             self.load_embedder()
             self.vectors.now()  # Whether pgvector is there.
-        stores = self.documents, self.chunks, self.embeddings
-        return Doctor(LibraryChecks(self.database), *stores, self.uploads, self.library)
+        checks = LibraryChecks(self.database)
+        return Doctor(checks, self.documents, self.chunks, self.embeddings, self.uploads, self.library)
 
     def check_connection(self) -> ConnectionCheck:
         """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""
-        from rag_assistant.llm.connection_check import check_connection
 
         def embed(text: str) -> Sized:
             vector: Sized = self.embedders.configured().embedder.embed([text])[0]
             return vector
 
         builtin = self.settings.current.embedder.startswith("builtin")
-        return check_connection(self.models, None if builtin else embed, self.retriever.reranking.model)
+        return check_connection(self.models, None if builtin else embed, self.reranking.model)
 
     def close(self) -> None:
         """Stop everything that was started."""
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
         self.assistant.close()
-        self.tools.remote.close()
+        self.remote_tools.close()
         self.sources.close()
         self.library.close()
         self.settings.close()

@@ -109,7 +109,7 @@ def embedders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """The command line over data of its own, with the stub model and a quick embedder."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
-    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
     for module in ("maintenance", "documents"):
         monkeypatch.setattr(f"rag_assistant.cli.{module}.POLL_INTERVAL_SECONDS", 0.05)
     shutil.copytree(migrated, tmp_path / "data")

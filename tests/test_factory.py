@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from rag_assistant.services import Services
@@ -26,7 +25,6 @@ SHARED = {
     "evaluation": "a command of whoever runs the machine",
     "data_dir": "it is the server's",
     "guide": "it comes with the program",
-    "open_files": "files lie under names that only a document's row tells",
     "sources": "its states are seen by administrators",
     "files_probe": "it tells whether the files can be reached",
     "probe": "it tells whether the database is there",
@@ -36,6 +34,15 @@ SHARED = {
     "single_sign_on": "it lets people in; account_pages and people_pages alone have it, by their policies",
     "setup": "it is over with the first account",
     "observer": "it takes figures without text",
+    "reranking": "a model keeps nothing of what it orders",
+    "remote_tools": "tools of other servers know nothing of ours",
+    "process": "it is the process's",
+    "_signals": "a signal is the number of a turn, which whoever follows it has asked their TurnStore for",
+    "_writer": "it ends a turn that the person's own TurnStore has accepted",
+    "_stateless": "it keeps nothing",
+    "_usage": "it is asked for one person's figures, or for the sum of all",
+    "_people": "it makes those of one person",
+    "_limits_of": "it makes those of one person",
     "_lock_file": "it is the process's",
     "_start_lock": "it is the process's",
     "_started": "it is the process's",
@@ -44,33 +51,26 @@ SHARED = {
 }
 # Where something of one person's goes on with a store of all, each with why.
 UNSCOPED = {
-    "Assistant._signals": "a signal is the number of a turn, which whoever follows it has asked their TurnStore for",
-    "AnswerWriter._turns": "it ends a turn that the person's own TurnStore has accepted",
-    "StatelessWriter._turns": "it keeps nothing",
     "Library._documents": "what runs in the job queues works on the documents of all",
     "Library._chunks": "words are indexed in the job queues",
     "DocumentEmbedder._documents": "it runs in the job queues",
     "DocumentReader._documents": "it runs in the job queues",
     "DocumentReader._chunks": "it runs in the job queues",
     "DocumentReader._scans": "it runs in the job queues",
-    "TokenLimits._everybodys": "it counts the tokens of all",
     "PagePictures._scans": "it is asked about a document that the person's own DocumentStore has just found",
 }
 
 
 def test_every_service_is_one_persons_or_says_why_it_is_everybodys(services: Services) -> None:
-    own = services.of_person(add_person(services, "Ann").id, True)
-    names = {one.name for one in fields(Services)} - {"of_person"}
-    same = {name for name in names if getattr(own, name) is getattr(services, name)}
+    own = services.for_person(add_person(services, "Ann").id, changes_documents=True)
+    same = {name for name, value in vars(own).items() if value is vars(services)[name]}
     assert same == SHARED.keys()
 
 
 def test_nothing_of_one_person_holds_a_store_of_everybody(services: Services) -> None:
-    own = services.of_person(add_person(services, "Ann").id, True)
+    own = services.for_person(add_person(services, "Ann").id, changes_documents=True)
     known = {id(getattr(services, name)) for name in SHARED if getattr(services, name) is not None}
-    personal = [
-        (one.name, getattr(own, one.name)) for one in fields(Services) if one.name not in {*SHARED, "of_person"}
-    ]
+    personal = [(name, value) for name, value in vars(own).items() if name not in SHARED]
     found = {place for name, value in personal for place in holders(value, name, services.database, known)}
     assert found == UNSCOPED.keys()
 

@@ -19,7 +19,7 @@ FLOORS = [
     ("history", "settings"),
     ("runtime", "files", "storage", "extraction", "retrieval", "llm"),
     ("conversations", "documents", "accounts", "answering"),
-    ("services", "factory"),
+    ("factory", "services"),
     ("web",),
     ("cli", "server", "__main__"),
 ]

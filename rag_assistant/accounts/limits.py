@@ -54,13 +54,14 @@ class PersonalLimits:
     def __init__(
         self,
         usage: UsageStore,
-        everybodys: UsageStore,
+        person_id: int,
         settings: Callable[[], Settings],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.places = Places()
-        self.of_models = TokenLimits(settings, everybodys, usage)
+        self.of_models = TokenLimits(settings, usage, person_id)
         self._usage = usage
+        self._person_id = person_id
         self._settings = settings
         self._clock = clock
         # Held from the look at what runs to the row of what is accepted, so that asking at once passes no limit.
@@ -78,23 +79,23 @@ class PersonalLimits:
     @property
     def running(self) -> int:
         """How many answers are being written."""
-        return self._usage.running()
+        return self._usage.running(self._person_id)
 
     @property
     def stored_bytes(self) -> int:
         """How many bytes the files in the person's own libraries have."""
-        return self._usage.stored_bytes()
+        return self._usage.stored_bytes(self._person_id)
 
     @property
     def tokens(self) -> int:
         """How many tokens models took for the person within a day."""
-        return self._usage.tokens()
+        return self._usage.tokens(self._person_id)
 
     def take_question(self) -> None:
         """Count a question that is about to be answered. Raises LimitReached; then it does not count."""
         settings, moment = self._settings(), self._clock()
         at_once, per_minute = settings.max_running_answers_per_person, settings.max_questions_per_minute
-        if at_once is not None and self._usage.running() >= at_once:
+        if at_once is not None and self._usage.running(self._person_id) >= at_once:
             raise LimitReached(f"{at_once} of your answers are being written already", RETRY_RUNNING_SECONDS)
         with self._lock:
             self._forget(moment)
@@ -106,7 +107,7 @@ class PersonalLimits:
     def refuse_bytes(self, size: int) -> None:
         """Refuse a file for which there is no room left. Raises StorageLimitReached."""
         limit = self._settings().max_stored_mb_per_person
-        if limit is not None and self._usage.stored_bytes() + size > limit * MEGABYTE:
+        if limit is not None and self._usage.stored_bytes(self._person_id) + size > limit * MEGABYTE:
             raise StorageLimitReached(size / MEGABYTE, limit)
 
     def _forget(self, moment: float) -> None:
@@ -117,22 +118,20 @@ class PersonalLimits:
 class TokenLimits:
     """Counts the tokens that models take, and refuses more where a day's limit is reached.
 
-    Both over ``everybodys`` usage and over that of one person, if there is one. What is being answered goes on.
+    Both over everybody's usage and over that of one person, if there is one. What is being answered goes on.
     """
 
-    def __init__(
-        self, settings: Callable[[], Settings], everybodys: UsageStore, persons: UsageStore | None = None
-    ) -> None:
+    def __init__(self, settings: Callable[[], Settings], usage: UsageStore, person_id: int | None = None) -> None:
         self._settings = settings
-        self._everybodys = everybodys
-        self._persons = persons
+        self._usage = usage
+        self._person_id = person_id
 
     def count(self, tokens: int) -> None:
         """Count what a request to a model took; nobody's, only where that is limited."""
-        if self._persons is None and self._settings().max_tokens_per_day is None:
+        if self._person_id is None and self._settings().max_tokens_per_day is None:
             return
         try:
-            (self._persons or self._everybodys).keep_tokens(tokens)
+            self._usage.keep_tokens(tokens, self._person_id)
         except StorageFailed as error:  # The answer is worth more than its figure.
             log.warning("%s tokens could not be counted: %s", tokens, error)
 
@@ -140,9 +139,9 @@ class TokenLimits:
         """Refuse what would ask a model. Raises LimitReached, SharedLimitReached."""
         settings = self._settings()
         mine, all_together = settings.max_tokens_per_day_per_person, settings.max_tokens_per_day
-        if self._persons is not None and mine is not None and self._persons.tokens() >= mine:
+        if self._person_id is not None and mine is not None and self._usage.tokens(self._person_id) >= mine:
             what = f"Models have taken {mine} tokens for you within a day"
-            raise LimitReached(what, self._persons.seconds_until_below(mine))
-        if all_together is not None and self._everybodys.tokens() >= all_together:
+            raise LimitReached(what, self._usage.seconds_until_below(mine, self._person_id))
+        if all_together is not None and self._usage.tokens(None) >= all_together:
             what = f"Models have taken {all_together} tokens within a day, as many as this server gives"
-            raise SharedLimitReached(what, self._everybodys.seconds_until_below(all_together))
+            raise SharedLimitReached(what, self._usage.seconds_until_below(all_together, None))

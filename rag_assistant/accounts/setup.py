@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import secrets
+from pathlib import Path
 
 from rag_assistant.accounts.accounts import Accounts, Actor
 from rag_assistant.accounts.addresses import is_loopback
@@ -14,6 +16,13 @@ log = logging.getLogger(__name__)
 
 MAKE_ONE = "rag-assistant accounts add NAME --admin"
 CODE_BYTES = 9
+CONTAINER_SIGNS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+
+
+def in_container() -> bool:
+    """Tell whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
+    named = os.environ.get("container")  # noqa: SIM112 - so they spell it
+    return bool(named) or any(sign.exists() for sign in CONTAINER_SIGNS)
 
 
 class Setup:
@@ -23,7 +32,7 @@ class Setup:
         self._accounts = accounts
         self._code: str | None = None
 
-    def prepare(self, settings: Settings, in_container: bool) -> None:
+    def prepare(self, settings: Settings) -> None:
         """Refuse what lets others in while there is no account, or in a container log a code for the first.
 
         Raises SettingsError.
@@ -31,7 +40,7 @@ class Setup:
         others = self._others(settings)
         if others is None or self._accounts.any():
             return
-        if not in_container:
+        if not in_container():
             raise SettingsError(f"{others}, and there is no account yet. Make one first: {MAKE_ONE}.")
         self._code = secrets.token_urlsafe(CODE_BYTES)
         log.warning("There is no account yet. Open /setup and make the first one with this code: %s", self._code)

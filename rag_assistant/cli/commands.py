@@ -53,7 +53,7 @@ def confirm(sentence: str, yes: bool) -> None:
 @contextmanager
 def opened_services() -> Iterator[Services]:
     """Open the services of this installation for a command; an error of ours is one sentence on the command line."""
-    from rag_assistant.factory import open_services
+    from rag_assistant.services import open_services
 
     try:
         with closing(open_services()) as services:

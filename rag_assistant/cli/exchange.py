@@ -66,7 +66,9 @@ def import_(services: Services, file: Path, person: str | None) -> None:
 
 def _services_of(services: Services, person: str | None) -> Services:
     """Return the services of an account, or of everybody. Raises AccountNotFound."""
-    return services if person is None else services.of_person(services.accounts.named(person).id, True)
+    if person is None:
+        return services
+    return services.for_person(services.accounts.named(person).id, changes_documents=True)
 
 
 def _add_documents(

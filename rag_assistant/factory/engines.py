@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.answering.remote_tools import RemoteTools
-from rag_assistant.conversations.prompts import title_for
+from rag_assistant.documents.sources.bucket import Bucket
+from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.documents.sources.git import GitRepository
+from rag_assistant.documents.sources.watch import Source
 from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.embeddings import EndpointEmbedder, EndpointReranker
@@ -26,38 +27,17 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.embeddings.chroma_functions import ChromaEmbedder
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
-from rag_assistant.retrieval.embeddings.registry import Embedders, EmbeddingModel
+from rag_assistant.retrieval.embeddings.registry import EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
-from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex, VectorSearch
-from rag_assistant.retrieval.reranking import Reranking
-from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.tokenize import words_of
+from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex
 from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
-from rag_assistant.services import Stores
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
-from rag_assistant.storage.accounts.libraries import LibraryStore
-from rag_assistant.storage.conversations.answer_log import AnswerLog
-from rag_assistant.storage.conversations.branching import BranchStore
-from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.erasing import TurnEraser
-from rag_assistant.storage.conversations.etags import Etags
-from rag_assistant.storage.conversations.exchange import ExchangeStore
-from rag_assistant.storage.conversations.history import HistoryStore
-from rag_assistant.storage.conversations.links import ConversationLinkStore
-from rag_assistant.storage.conversations.ratings import RatingStore
-from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.documents.chunks import ChunkStore
-from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
-from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.documents.vector_indexes import VectorIndexes
 from rag_assistant.storage.documents.vector_table import VectorTable
 
@@ -74,33 +54,6 @@ def open_database(values: Settings, data_dir: Path) -> Database:
             'PostgreSQL, or role to "both".'
         )
     return Database(values.database_url or sqlite_url(data_dir), values.database_connections)
-
-
-def build_stores(database: Database, owner: str, tell: Callable[[set[int]], None], process: str = "") -> Stores:
-    """Return the stores over a database. ``owner`` names where files are kept, ``process`` this process.
-
-    A process has its name when it is entered among those that live; the stores that work on something get it then.
-    ``tell`` is told of which turns there is more.
-    """
-    return Stores(
-        database=database,
-        conversations=ConversationManager(database, process),
-        turns=TurnStore(database, process, words_of),
-        versions=VersionStore(database, words_of),
-        eraser=TurnEraser(database, title_for),
-        ratings=RatingStore(database),
-        branches=BranchStore(database),
-        exchange=ExchangeStore(database, owner, words_of),
-        etags=Etags(database),
-        history=HistoryStore(database),
-        answers=AnswerLog(database, process, tell),
-        documents=DocumentStore(database, owner, process),
-        libraries=LibraryStore(database),
-        links=ConversationLinkStore(database),
-        chunks=ChunkStore(database),
-        embeddings=EmbeddingStore(database),
-        scans=ScanStore(database),
-    )
 
 
 def build_single_sign_on(values: Settings, database: Database, accounts: Accounts) -> SingleSignOn:
@@ -189,36 +142,35 @@ log = logging.getLogger(__name__)
 EMBEDDERS = "embedders"
 
 
-class Search(Struct, frozen=True):
-    """Everything that finds passages."""
-
-    embedders: Embedders
-    vectors: VectorSearch
-    keywords: KeywordSearch
-    retriever: Retriever
-
-
-def build_search(values: Settings, data_dir: Path, stores: Stores) -> Search:
-    """Return the search over the chunks of the stores."""
+def index_opener(
+    values: Settings, data_dir: Path, database: Database, embeddings: EmbeddingStore
+) -> Callable[[KnownEmbedder], ApproximateIndex]:
+    """Return what opens the index of the vectors of a model: pgvector where that is there, else Chroma."""
 
     def open_index(known: KnownEmbedder) -> ApproximateIndex:
         problem = None
-        if not stores.database.is_sqlite and values.chroma_url is None:
-            table = VectorTable(stores.database)
+        if not database.is_sqlite and values.chroma_url is None:
+            table = VectorTable(database)
             problem = table.prepare()
             if problem is None:
-                return PgVectorIndex(stores.embeddings, table, VectorIndexes(stores.database), known)
+                return PgVectorIndex(embeddings, table, VectorIndexes(database), known)
             log.warning(problem)
-        folder = data_dir / "chroma"
-        return ChromaIndex(stores.embeddings, known, values.chroma_url, folder, notice=problem)
+        return ChromaIndex(embeddings, known, values.chroma_url, data_dir / "chroma", notice=problem)
 
-    embedders = Embedders(
-        stores.embeddings, embedder_source(values), lambda source: open_embedder(source, values, data_dir)
-    )
-    vectors = VectorSearch(stores.embeddings, embedders, open_index)
-    reranking = Reranking(open_reranker(values))
-    keywords = KeywordSearch(KeywordIndex(stores.database))
-    return Search(embedders, vectors, keywords, Retriever(stores.chunks, keywords, vectors, reranking))
+    return open_index
+
+
+def open_sources(values: Settings, data_dir: Path) -> list[Source]:
+    """Return where documents come from by themselves. Raises SettingsError."""
+
+    def open_source(address: str) -> Source:
+        if address.startswith("git+"):
+            return GitRepository(address, data_dir / "clones")
+        if address.startswith("s3://"):
+            return Bucket(address, open_bucket(address, "document_sources", values, data_dir))
+        return Folder(Path(address))
+
+    return [open_source(address) for address in dict.fromkeys(values.document_sources)]
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map
 
-from rag_assistant.factory import open_services
 from rag_assistant.records import MAX_INT32
+from rag_assistant.services import open_services
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import (
     assets,

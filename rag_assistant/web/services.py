@@ -26,7 +26,7 @@ def services() -> Services:
     if identity is ALONE:
         return whole_services()
     person_id = identity.person.id if identity.person else NO_PERSON
-    return whole_services().of_person(person_id, "documents" in identity.abilities)
+    return whole_services().for_person(person_id, changes_documents="documents" in identity.abilities)
 
 
 def whole_services() -> Services:

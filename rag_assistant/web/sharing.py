@@ -37,7 +37,7 @@ def revoke_link(conversation_id: int, link_id: int) -> None:
 def read_shared(secret: str) -> SharedConversation:
     """Return what a link leads to, as it is now. Raises LinkNotFound."""
     owner_id, link = whole_services().links.owner_of(secret)
-    theirs = whole_services().of_person(owner_id, False)
+    theirs = whole_services().for_person(owner_id, changes_documents=False)
     conversation = theirs.conversations.get(link.conversation_id)
     turns = [turn for turn in theirs.turns.every(conversation.id) if turn.status not in ("running", "erased")]
     shown = tuple((turn, _readable(turn) if link.with_sources else ()) for turn in turns)

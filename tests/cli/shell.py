@@ -8,7 +8,7 @@ from contextlib import closing
 from click.testing import CliRunner, Result
 
 from rag_assistant.__main__ import program
-from rag_assistant.factory import open_services
+from rag_assistant.services import open_services
 
 
 class Shell:

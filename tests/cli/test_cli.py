@@ -244,7 +244,7 @@ def test_without_an_endpoint_a_server_on_this_machine_is_offered(
     shell: Shell, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del shell.environment["OPENAI_BASE_URL"]
-    monkeypatch.setattr("rag_assistant.factory.LocalServers", lambda port: LocalServers(port, {"Ollama": stub.port}))
+    monkeypatch.setattr("rag_assistant.services.LocalServers", lambda port: LocalServers(port, {"Ollama": stub.port}))
     told = shell("model", "test")
     assert told.exit_code == 1
     assert "No endpoint is set." in told.stderr

@@ -38,7 +38,7 @@ def token(services: Services) -> str:
 @pytest.fixture(autouse=True)
 def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this test asks for, no services of this machine are made."""
-    monkeypatch.setattr("rag_assistant.factory.open_services", lambda *_: pytest.fail("services were made"))
+    monkeypatch.setattr("rag_assistant.services.open_services", lambda *_: pytest.fail("services were made"))
 
 
 def run(*words: str, **variables: str) -> Result:

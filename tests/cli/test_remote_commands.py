@@ -28,7 +28,7 @@ Run = Callable[..., Result]
 @pytest.fixture(autouse=True)
 def _nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this test asks for, no services of this machine are made; progress is looked at often."""
-    monkeypatch.setattr("rag_assistant.factory.open_services", lambda *_: pytest.fail("services were made"))
+    monkeypatch.setattr("rag_assistant.services.open_services", lambda *_: pytest.fail("services were made"))
     monkeypatch.setattr("rag_assistant.cli.documents.REMOTE_POLL_INTERVAL_SECONDS", 0.02)
 
 
@@ -191,7 +191,7 @@ def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> N
 
 
 def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Services) -> None:
-    own = services.of_person(services.accounts.named("Ann").id, False)
+    own = services.for_person(services.accounts.named("Ann").id, changes_documents=False)
     for number in range(101):
         own.conversations.create(f"Number {number}")
     assert len(run("history", "list").stdout.splitlines()) == 101

@@ -28,7 +28,7 @@ NOTE = "The keeper of the lighthouse feeds seventeen geese. The lamp burns oil. 
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     folder = tmp_path_factory.mktemp("local")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rag_assistant.factory.GUIDE", folder / "no-guide")
+        patch.setattr("rag_assistant.services.GUIDE", folder / "no-guide")
         environment = {"LOCAL_MODEL": str(carried_gguf()), "MAX_ANSWER_TOKENS": "8", "TEMPERATURE": "0"}
         made = create_app(
             environment | {"DATA_DIR": str(folder / "data"), "SETTINGS_FILE": str(folder / "settings.json")}

@@ -19,9 +19,9 @@ from rag_assistant.records.errors import (
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.terms import query_terms
 from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
-from rag_assistant.storage.conversations.etags import Etags
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -49,7 +49,7 @@ class Desk:
         self.versions = VersionStore(own, str.lower)
         self.eraser = TurnEraser(own, str)
         self.ratings = RatingStore(own)
-        self.etags = Etags(own)
+        self.branches = BranchStore(own)
         self.history = HistoryStore(own)
         self.documents = DocumentStore(own, "here")
         self.chunks = ChunkStore(own)
@@ -120,7 +120,7 @@ def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: 
         lambda desk, n: desk.turns.page(n, 9),
         lambda desk, n: list(desk.turns.every(n)),
         lambda desk, n: desk.turns.accept(Question("And?", n), "And?"),
-        lambda desk, n: desk.etags.of(n),
+        lambda desk, n: desk.branches.etag(n),
         lambda desk, n: desk.history.counts(n),
         lambda desk, n: desk.history.undo(n),
         lambda desk, n: desk.history.move_context_start(n, "clear"),

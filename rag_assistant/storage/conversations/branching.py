@@ -5,6 +5,7 @@ What was said before that turn is copied: neither conversation can change what t
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,18 @@ class BranchStore:
         with self._database.read() as connection:
             rows = connection.execute(BRANCHES, {"origin": conversation_id}).all()
         return [Branch(branch_id, title, branched_from["turn"]) for branch_id, title, branched_from in rows]
+
+    def etag(self, conversation_id: int) -> str:
+        """Return a tag, as HTTP spells it, that is another one as soon as anything of a conversation is new.
+
+        Its row says so: each question and each answer moves its counters or ``updated_at``, everything else
+        ``changes``. Raises ConversationNotFound.
+        """
+        with self._database.read() as connection:
+            row = load_conversation(connection, conversation_id)
+            branches = list(map(tuple, connection.execute(BRANCHES, {"origin": conversation_id})))
+        state = repr((sorted(row.items()), branches))
+        return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
         """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere."""

@@ -96,7 +96,7 @@ def new_conversation() -> Response:
 @blueprint.get("/<int:conversation_id>", policy=READ, answer=ViewedConversation)
 def conversation(conversation_id: int) -> Response:
     """Return a conversation, with what the model sees of it; HEAD tells by its ETag whether anything is new."""
-    tag = services().etags.of(conversation_id)
+    tag = services().branches.etag(conversation_id)
     response = Response() if request.method == "HEAD" else shown(conversation_id)
     response.headers["ETag"] = tag
     return response

@@ -214,7 +214,7 @@ def conversation_page(
     ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
     """
     # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
-    tag = services().etags.of(shown.id) if shown else None
+    tag = services().branches.etag(shown.id) if shown else None
     view = services().history_actions.view(shown.id) if shown else None
     return render_template(
         "conversation.html",

@@ -39,7 +39,7 @@ class Unguarded:
 def unguarded(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[Unguarded]:
     shutil.copytree(migrated, tmp_path / "data")
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
-    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
     files = {"DATA_DIR": str(tmp_path / "data"), "SETTINGS_FILE": str(tmp_path / "settings.json")}
     model = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words"}
     app = create_app(files | model)

@@ -18,7 +18,7 @@ def test_what_is_done_for_a_person_is_the_work_of_this_process_under_whatever_na
 ) -> None:
     for name in (services.turns.owner, "after it was taken for dead"):
         services.membership.take_name(name)
-        own = services.of_person(ann.id, True)
+        own = services.for_person(ann.id, changes_documents=True)
         assert name
         assert {own.conversations.owner, own.turns.owner, own.documents.worker} == {name}
         assert own.membership is services.membership

@@ -21,7 +21,7 @@ FOLDERS = Path(__file__).parents[1] / "folders"
 @pytest.fixture
 def client(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
     """An assistant without a model, with the embedding model that the product has."""
-    monkeypatch.setattr("rag_assistant.factory.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
     made = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     services: Services = made.extensions["assistant"]
     services.start()

@@ -75,7 +75,7 @@ def talking(folder: Path, migrated: Path, model: StubModel) -> Iterator[Flask]:
 def app(talking: Flask) -> Flask:
     """The application, in which each test has a conversation of its own."""
     services: Services = talking.extensions["assistant"]
-    until(lambda: services.tools.remote.has("test__add"))
+    until(lambda: services.remote_tools.has("test__add"))
     return talking
 
 
