@@ -145,7 +145,7 @@ class Turn(Struct, frozen=True):
     versions: int = 1
     erased_at: datetime | None = None
     rating: Rating | None = None
-    retry_after_seconds: float | None = None
+    retry_after_seconds: int | None = None
     options: AnswerOptions = AS_SET
     # The keys of the pictures beside the question.
     images: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ EVERYTHING = Scope()
 AnswerMode = Literal["documents", "tools", "plain"]
 
 
-class AnswerOptions(Struct, frozen=True):
+class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller wants of one answer; ``None`` leaves it to the settings.
 
     ``mode``: the documents are searched for the question, or the model searches with tools, or neither.

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct, convert
 from sqlalchemy import (
     URL,
     Connection,
     Engine,
     PoolProxiedConnection,
+    RowMapping,
     Table,
     create_engine,
     event,
@@ -33,6 +35,8 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.failures import FailuresNamed
 
 log = logging.getLogger(__name__)
+
+Record = TypeVar("Record", bound=Struct)
 
 BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
@@ -239,6 +243,18 @@ class Database:
             connection.exec_driver_sql(begin)
 
         return engine
+
+
+class Store:
+    """What keeps something in a database. Each method is one short transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+def record_of(row: RowMapping | Mapping[str, Any], kind: type[Record]) -> Record:
+    """Return a row as a record, which has fields with the names of columns."""
+    return convert({str(name): value for name, value in row.items()}, kind)  # Names of columns may be quoted ones.
 
 
 def _driver_of(connection: PoolProxiedConnection) -> Any:

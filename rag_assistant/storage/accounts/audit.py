@@ -5,15 +5,12 @@ from __future__ import annotations
 from sqlalchemy import insert, select
 
 from rag_assistant.records import AuditEntry
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.tables import audit_log, now
 
 
-class AuditLog:
+class AuditLog(Store):
     """Notes what was done, for good."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def note(self, actor: str, action: str, subject: str, address: str | None = None) -> None:
         """Note that somebody did something to something."""
@@ -26,4 +23,4 @@ class AuditLog:
         query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             rows = connection.execute(query).mappings()
-            return [AuditEntry(**{name: row[name] for name in AuditEntry.__struct_fields__}) for row in rows]
+            return [record_of(row, AuditEntry) for row in rows]

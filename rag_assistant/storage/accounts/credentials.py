@@ -23,7 +23,7 @@ from sqlalchemy import (
 from rag_assistant.records import Ability, ApiToken, Person, Session
 from rag_assistant.records.errors import CredentialNotFound
 from rag_assistant.storage.accounts.people import person_of_row
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.tables import api_tokens, now, password_links, people, sessions
 
 # A write for each request would cost more than the request.
@@ -38,11 +38,8 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-class CredentialStore:
+class CredentialStore(Store):
     """Keeps what people are known by."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # --- sessions
 
@@ -73,19 +70,19 @@ class CredentialStore:
             own = sessions.c.person_id == person_id
             newest = select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
             connection.execute(delete(sessions).where(own, sessions.c.id.not_in(newest)))
-            return _session_of(row)
+            return record_of(row, Session)
 
     def session(self, secret: str) -> tuple[Person, Session] | None:
         """Return whose session this is, ``None`` if it is over or its person may not come in."""
         found = self._used(sessions, secret)
-        return None if found is None else (found[0], _session_of(found[1]))
+        return None if found is None else (found[0], record_of(found[1], Session))
 
     def sessions_of(self, person_id: int) -> list[Session]:
         """Return where a person is signed in, the last used first."""
         own = sessions.c.person_id == person_id, sessions.c.expires_at > now()
         query = select(sessions).where(*own).order_by(sessions.c.used_at.desc())
         with self._database.read() as connection:
-            return [_session_of(row) for row in connection.execute(query).mappings()]
+            return [record_of(row, Session) for row in connection.execute(query).mappings()]
 
     def is_open(self, session_id: int | None, token_id: int | None) -> bool:
         """Tell whether a session or a token still lets its person in."""
@@ -133,18 +130,18 @@ class CredentialStore:
             scopes=list(scopes),
         )
         with self._database.write() as connection:
-            return _token_of(connection.execute(made.returning(*api_tokens.c)).mappings().one())
+            return record_of(connection.execute(made.returning(*api_tokens.c)).mappings().one(), ApiToken)
 
     def token(self, secret: str) -> tuple[Person, ApiToken] | None:
         """Return whose token this is, ``None`` if it is over or its person may not come in."""
         found = self._used(api_tokens, secret)
-        return None if found is None else (found[0], _token_of(found[1]))
+        return None if found is None else (found[0], record_of(found[1], ApiToken))
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
         """Return the tokens of a person, the newest first; also those that are over."""
         query = select(api_tokens).where(api_tokens.c.person_id == person_id).order_by(api_tokens.c.id.desc())
         with self._database.read() as connection:
-            return [_token_of(row) for row in connection.execute(query).mappings()]
+            return [record_of(row, ApiToken) for row in connection.execute(query).mappings()]
 
     def revoke_token(self, person_id: int, token_id: int) -> ApiToken:
         """Take a token back, and return what it was. Raises CredentialNotFound."""
@@ -153,7 +150,7 @@ class CredentialStore:
             gone = connection.execute(delete(api_tokens).where(*own).returning(*api_tokens.c)).mappings().first()
             if gone is None:
                 raise CredentialNotFound("token", token_id)
-            return _token_of(gone)
+            return record_of(gone, ApiToken)
 
     # --- one-time links
 
@@ -231,12 +228,3 @@ def spend_link(connection: Connection, secret: str) -> int | None:
     spent = delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
     person_id: int | None = connection.execute(spent.returning(password_links.c.person_id)).scalar()
     return person_id
-
-
-def _session_of(row: RowMapping) -> Session:
-    return Session(**{name: row[name] for name in Session.__struct_fields__})
-
-
-def _token_of(row: RowMapping) -> ApiToken:
-    values = {name: row[name] for name in ApiToken.__struct_fields__}
-    return ApiToken(**values | {"scopes": tuple(row["scopes"])})

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, RowMapping, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person
 from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn, LinkOver
 from rag_assistant.storage.accounts.credentials import spend_link
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.tables import linked_identities, now, people, sessions
 
 
-class LinkedIdentityStore:
+class LinkedIdentityStore(Store):
     """Keeps which account elsewhere is whose."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def find(self, external: ExternalIdentity) -> tuple[Person, LinkedIdentity] | None:
         """Return who is known by this, also if disabled, and keep that it was used; ``None`` if nobody is."""
@@ -31,14 +28,14 @@ class LinkedIdentityStore:
             if row is None:
                 return None
             person = connection.execute(select(people).where(people.c.id == row["person_id"])).mappings().one()
-            return person_of_row(person), _identity_of(row)
+            return person_of_row(person), record_of(row, LinkedIdentity)
 
     def of_person(self, person_id: int) -> list[LinkedIdentity]:
         """Return by what a person is known, the oldest first."""
         own = linked_identities.c.person_id == person_id
         query = select(linked_identities).where(own).order_by(linked_identities.c.id)
         with self._database.read() as connection:
-            return [_identity_of(row) for row in connection.execute(query).mappings()]
+            return [record_of(row, LinkedIdentity) for row in connection.execute(query).mappings()]
 
     def people(self) -> frozenset[int]:
         """Return the ids of all who are known by something."""
@@ -51,7 +48,7 @@ class LinkedIdentityStore:
             with self._database.write() as connection:
                 if invitation is not None and spend_link(connection, invitation) is None:
                     raise LinkOver
-                return _identity_of(link_identity(connection, person_id, external))
+                return record_of(link_identity(connection, person_id, external), LinkedIdentity)
         except IntegrityError:
             raise IdentityTaken from None
 
@@ -72,7 +69,7 @@ class LinkedIdentityStore:
                 raise LastWayIn
             begun = sessions.c.identity_id == identity_id, sessions.c.id != (keep_session or 0)
             connection.execute(delete(sessions).where(*begun))
-            return _identity_of(row)
+            return record_of(row, LinkedIdentity)
 
 
 def _can_come_in(connection: Connection, person_id: int) -> bool:
@@ -81,7 +78,3 @@ def _can_come_in(connection: Connection, person_id: int) -> bool:
         return True
     others = select(func.count()).where(linked_identities.c.person_id == person_id)
     return bool(connection.execute(others).scalar_one())
-
-
-def _identity_of(row: RowMapping) -> LinkedIdentity:
-    return LinkedIdentity(**{name: row[name] for name in LinkedIdentity.__struct_fields__})

@@ -9,16 +9,13 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from rag_assistant.records import Access, LibraryRecord
 from rag_assistant.records.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import name_key
-from rag_assistant.storage.database import Database, lock, person_of
+from rag_assistant.storage.database import Store, lock, person_of
 from rag_assistant.storage.ownership import libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
 
-class LibraryStore:
+class LibraryStore(Store):
     """Keeps libraries. A person sees those that they may read, and changes their own."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[LibraryRecord]:
         """Return the libraries that may be read, the own ones first."""

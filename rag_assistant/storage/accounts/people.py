@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import ExternalIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
-from rag_assistant.storage.database import Database, lock
+from rag_assistant.storage.database import Store, lock
 from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions
 
 # Who makes the first administrator, or takes one away, does so alone.
@@ -23,11 +23,8 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-class PeopleStore:
+class PeopleStore(Store):
     """Keeps accounts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def any(self) -> bool:
         """Tell whether there is an account."""

@@ -6,17 +6,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, delete, func, insert, select
 
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.tables import conversations, documents, libraries, model_tokens, now, turns
 
 DAY = timedelta(days=1)
 
 
-class UsageStore:
+class UsageStore(Store):
     """Counts what belongs to a person, or with ``None`` to everybody."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def running(self, person_id: int) -> int:
         """Return how many answers are being written."""

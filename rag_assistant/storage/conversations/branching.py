@@ -22,7 +22,7 @@ from rag_assistant.storage.conversations.conversations import (
 from rag_assistant.storage.conversations.counters import counted, covered_by, recount
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Database, set_values
+from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
 
@@ -37,11 +37,8 @@ BRANCHES = (
 )
 
 
-class BranchStore:
+class BranchStore(Store):
     """Knows which conversations go off which."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def branches_of(self, conversation_id: int) -> list[Branch]:
         """Return the branches that go off a conversation, the oldest first."""

@@ -20,7 +20,6 @@ from sqlalchemy import (
 
 from rag_assistant.records import (
     EVERYTHING,
-    UNSET,
     Conversation,
     ConversationHit,
     ListedConversation,
@@ -36,7 +35,7 @@ from rag_assistant.records.errors import (
     TooManyPinned,
 )
 from rag_assistant.storage.conversations.search import find_conversations
-from rag_assistant.storage.database import Database, lock, person_of, set_values
+from rag_assistant.storage.database import Database, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import own_conversations, owner_of_new
@@ -252,39 +251,16 @@ def conversation_of(connection: Connection, row: Row) -> Conversation:
 def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conversation]:
     """Return the records of rows, in their order; their summaries are read at once."""
     summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
-    known: dict[int, Summary] = {}
+    summary_of: dict[int, Summary] = {}
     if summary_ids:
-        for found in connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings():
-            known[found["id"]] = Summary(**{name: found[name] for name in Summary.__struct_fields__})
-    return [_record_of(row, known.get(row["summary_id"])) for row in rows]
+        rows_of_summaries = connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
+        summary_of = {row["id"]: record_of(row, Summary) for row in rows_of_summaries}
+    return [_record_of(row, summary_of.get(row["summary_id"])) for row in rows]
 
 
 def _record_of(row: Row, summary: Summary | None) -> Conversation:
-    own = row["overrides"]
-    return Conversation(
-        id=row["id"],
-        title=row["title"],
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        turns=row["turns"],
-        visible_turns=row["visible_turns"],
-        visible_messages=row["visible_messages"],
-        max_history_turns=own.get("max_history_turns", UNSET),
-        history_strategy=own.get("history_strategy"),
-        on_overflow=own.get("on_overflow"),
-        context_start=row["context_start"],
-        view_start=row["view_start"],
-        decided_until=row["decided_until"],
-        held_turns=row["held_turns"],
-        standing_runs=tuple(row["standing_runs"]),
-        operation=row["operation"],
-        summary=summary,
-        pinned=row["pinned"],
-        branched_from=row["branched_from"],
-        deleted_at=row["deleted_at"],
-        scope=Scope.from_dict(row["scope"]),
-        listed=row["listed"],
-    )
+    own = {**row["overrides"], "summary": summary, "scope": row["scope"] or {}}
+    return record_of({**row, **own}, Conversation)
 
 
 def count_pinned(connection: Connection) -> int:

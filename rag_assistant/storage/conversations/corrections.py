@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select
 
 from rag_assistant.records import Correction, Turn
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
 
 _HIDDEN_BEFORE = (
@@ -19,11 +19,8 @@ _HIDDEN_BEFORE = (
 )
 
 
-class CorrectionStore:
+class CorrectionStore(Store):
     """Reads which of the turns and summaries behind an answer are not what they were."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of(self, shown: Sequence[Turn]) -> dict[int, list[Correction]]:
         """Return by id, for some turns of one conversation, what was excluded, erased or edited since.

@@ -25,7 +25,7 @@ from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, source_rows, sources_in
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, record_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
@@ -272,7 +272,5 @@ def _other_answer_of(row: RowMapping) -> WholeAnswer:
 
 
 def _answer_of(figures: Any, said: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:
-    own = {name: figures[name] for name in FIGURES}
-    return WholeAnswer(
-        messages=tuple(said), sources=tuple(sources), finished_at=finished_at, notes=tuple(figures["notes"]), **own
-    )
+    own = {"messages": said, "sources": sources, "finished_at": finished_at}
+    return record_of({**figures, **own}, WholeAnswer)

@@ -37,7 +37,7 @@ from rag_assistant.storage.conversations.counters import ROLES, covered_by, reco
 from rag_assistant.storage.conversations.pictures import load_pictures
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn, sources_in
 from rag_assistant.storage.conversations.windows import turns_in_view
-from rag_assistant.storage.database import Database, as_json, set_values
+from rag_assistant.storage.database import Store, as_json, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -69,11 +69,8 @@ _CITED = select(turns.c.number, turns.c.sources).where(
 )
 
 
-class HistoryStore:
+class HistoryStore(Store):
     """Keeps where the model's view of each conversation begins, and reads what is in it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
         """Return the ``newest`` turns before number ``before`` that are in the model's view, oldest first.

@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, delete, insert, select
 from rag_assistant.records import ConversationLink
 from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.storage.accounts.credentials import hash_of
-from rag_assistant.storage.conversations.conversations import Row, load_conversation
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.conversations.conversations import load_conversation
+from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.tables import conversation_links, conversations, now, people
 
 _LINKS = (
@@ -18,11 +18,8 @@ _LINKS = (
 )
 
 
-class ConversationLinkStore:
+class ConversationLinkStore(Store):
     """Keeps which conversations are shared by links."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def make(self, conversation_id: int, secret: str, with_sources: bool) -> ConversationLink:
         """Keep a new link to a conversation. Raises ConversationNotFound."""
@@ -30,13 +27,16 @@ class ConversationLinkStore:
             load_conversation(connection, conversation_id)
             values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
             made = insert(conversation_links).values(values | {"created_at": now()})
-            return _link_of(connection.execute(made.returning(*conversation_links.c)).mappings().one())
+            return record_of(
+                connection.execute(made.returning(*conversation_links.c)).mappings().one(), ConversationLink
+            )
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
         """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            return [_link_of(row) for row in connection.execute(_LINKS, {"conversation": conversation_id}).mappings()]
+            rows = connection.execute(_LINKS, {"conversation": conversation_id}).mappings()
+            return [record_of(row, ConversationLink) for row in rows]
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
         """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
@@ -62,8 +62,4 @@ class ConversationLinkStore:
             row = connection.execute(query).mappings().first()
         if row is None:
             raise LinkNotFound
-        return row["person_id"], _link_of(row)
-
-
-def _link_of(row: Row) -> ConversationLink:
-    return ConversationLink(**{name: row[name] for name in ConversationLink.__struct_fields__})
+        return row["person_id"], record_of(row, ConversationLink)

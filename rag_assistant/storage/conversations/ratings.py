@@ -12,16 +12,13 @@ from rag_assistant.records import Turn, Unset
 from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.conversations.versions import load_turn_locked, load_version, version_of
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, now, ratings, turns
 
 
-class RatingStore:
+class RatingStore(Store):
     """Keeps what people think of answers, and what came of it when their questions were asked again."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def rate(self, turn_id: int, rating: Literal["up", "down"], right_answer: str | Unset | None) -> Turn:
         """Rate the answer that stands in a turn, in the place of any rating before, and return the turn.

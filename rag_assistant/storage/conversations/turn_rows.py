@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from rag_assistant.records import UNSET, AnswerOptions, Message, Question, Rating, Scope, Source, Turn, Unset
+from rag_assistant.records import Message, Question, Rating, Source, Turn, Unset
 from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.conversations.pictures import IMAGES, picture_key
-from rag_assistant.storage.database import person_of
+from rag_assistant.storage.database import person_of, record_of
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
 
@@ -67,40 +67,17 @@ def _as_turn(connection: Connection, row: Row, said: Sequence[Message], rated: R
     answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
     running = row["status"] == "running"
     request = row["request"]
-    return Turn(
-        id=row["id"],
-        conversation_id=row["conversation_id"],
-        number=row["number"],
-        status=row["status"],
-        question=(said[0]["content"] or "") if said else "",
-        answer=committed_text(connection, row["id"]) if running else (said[-1]["content"] or "") if answered else "",
-        created_at=row["created_at"],
-        finished_at=row["finished_at"],
-        max_history_turns=request.get("max_history_turns", UNSET),
-        scope=Scope(tuple(request.get("document_ids", ())), tuple(request.get("tags", ()))),
-        on_overflow=request.get("on_overflow"),
-        confirms_turn=request.get("confirms_turn"),
-        options=AnswerOptions(**request.get("options", {})),
-        images=tuple(said[0].get(IMAGES, ())) if said else (),
-        history=row["history"],
-        sources=sources_in(row["sources"]),
-        usage=row["usage"],
-        model=row["model"],
-        error_type=row["error_type"],
-        error_message=row["error_message"],
-        retry_after_seconds=_seconds_until(row["retry_at"]),
-        iterations=tuple(said[1:-1] if answered else said[1:]),
-        waiting=row["waiting"],
-        notes=tuple(row["notes"]),
-        pinned=row["pinned"],
-        excluded=row["excluded"],
-        purged=row["purged"],
-        search=row["search"],
-        version=row["version"],
-        versions=row["versions"],
-        erased_at=row["erased_at"],
-        rating=None if rated is None else Rating(**{name: rated[name] for name in Rating.__struct_fields__}),
-    )
+    own = {
+        "question": (said[0]["content"] or "") if said else "",
+        "answer": committed_text(connection, row["id"]) if running else (said[-1]["content"] or "") if answered else "",
+        "scope": {"document_ids": request.get("document_ids", ()), "tags": request.get("tags", ())},
+        "images": said[0].get(IMAGES, ()) if said else (),
+        "sources": row["sources"] or (),
+        "retry_after_seconds": _seconds_until(row["retry_at"]),
+        "iterations": said[1:-1] if answered else said[1:],
+        "rating": None if rated is None else record_of(rated, Rating),
+    }
+    return record_of({**row, **request, **own}, Turn)
 
 
 def _seconds_until(moment: datetime | None) -> int | None:

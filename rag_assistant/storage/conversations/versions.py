@@ -12,8 +12,8 @@ from rag_assistant.records.errors import ConversationBusy, TurnErased, TurnNotRe
 from rag_assistant.storage.conversations.conversations import Row, load_conversation
 from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
-from rag_assistant.storage.conversations.turn_rows import load_turn, sources_in
-from rag_assistant.storage.database import Database, set_values
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.database import Database, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, history_changes, messages, receipts, turns
 
@@ -197,13 +197,5 @@ def _summaries_in_reach(connection: Connection, conversation: Row) -> set[int]:
 
 def version_of(row: RowMapping) -> AnswerVersion:
     """Return the record of such a row of a turn."""
-    figures = row["figures"]
-    return AnswerVersion(
-        version=row["version"],
-        status=figures["status"],
-        answer=answer_in(row["messages"]),
-        model=figures["model"],
-        sources=sources_in(figures["sources"]),
-        notes=tuple(figures["notes"]),
-        finished_at=row["finished_at"],
-    )
+    own = {"answer": answer_in(row["messages"]), "sources": row["figures"]["sources"] or ()}
+    return record_of({**row, **row["figures"], **own}, AnswerVersion)

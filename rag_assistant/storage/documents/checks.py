@@ -9,18 +9,15 @@ from sqlalchemy import Connection, Select, func, select, text, update
 
 from rag_assistant.records import lead_of
 from rag_assistant.records.errors import StorageDamaged
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, Store
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index, embedders, embeddings
 
 Ids = list[int]
 
 
-class LibraryChecks:
+class LibraryChecks(Store):
     """Each method looks for one kind of damage and returns the documents that have it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def database_damage(self) -> list[str]:
         """Return what the database itself says is broken; PostgreSQL is not asked.

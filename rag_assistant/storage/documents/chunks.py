@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from rag_assistant.records import Chunk, Passage, Scope
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
@@ -37,11 +38,8 @@ _PENDING = select(chunks.c.id).where(
 )
 
 
-class ChunkStore:
+class ChunkStore(Store):
     """Keeps what was read of documents, and gives what a search found."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
         """Keep a document's text, its chunks and their words: from now on it is found by keywords.
@@ -226,15 +224,12 @@ def _insert(
     )
     if pieces:
         gaps = gaps_between(extracted.text, pieces)
-        rows = [_chunk_row(document_id, piece) | {"gap": gap} for piece, gap in zip(pieces, gaps, strict=True)]
+        own = ({"document_id": document_id, "gap": gap} for gap in gaps)
+        rows = [asdict(piece) | more for piece, more in zip(pieces, own, strict=True)]
         ids = list(
             connection.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars()
         )
         index_words(connection, list(zip(ids, words, strict=True)))
-
-
-def _chunk_row(document_id: int, piece: Chunk) -> dict[str, Any]:
-    return {"document_id": document_id} | {name: getattr(piece, name) for name in Chunk.__struct_fields__}
 
 
 def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, delete, exists, func, insert, select,
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
@@ -18,11 +18,8 @@ from rag_assistant.storage.tables import chunks, documents, embedders, embedding
 _SERVING = select(embedders).where(embedders.c.active)
 
 
-class EmbeddingStore:
+class EmbeddingStore(Store):
     """Keeps embedding models and what they made of the chunks. Every index can be built anew from it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def known(self) -> list[KnownEmbedder]:
         """Return every embedding model whose vectors are kept."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Connection, Select, delete, func, insert, select, text
 
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import word_changes
@@ -36,11 +36,8 @@ class KeywordState(Struct, frozen=True):
     change: int | None = None
 
 
-class KeywordIndex:
+class KeywordIndex(Store):
     """The words of chunks. PostgreSQL finds chunks by them; on SQLite, it is an index in memory that does."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def state(self) -> KeywordState:
         """Return what is indexed now."""

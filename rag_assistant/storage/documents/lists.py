@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, Connection, func, select
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.rows import as_documents, name_key
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.ownership import readable
@@ -17,11 +17,8 @@ from rag_assistant.storage.tables import document_tags, documents, documents_to_
 SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": documents.c.size_bytes}
 
 
-class DocumentLists:
+class DocumentLists(Store):
     """Reads which documents there are."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(
         self,

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, Select, delete, exists, func, ins
 
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
+from rag_assistant.storage.database import record_of
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.leases import is_working
@@ -153,22 +154,9 @@ def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
 
 
 def _as_document(row: RowMapping, tags: tuple[str, ...], in_vain: bool) -> Document:
-    return Document(
-        id=row["id"],
-        name=row["name"],
-        media_type=row["media_type"],
-        size_bytes=row["size_bytes"],
-        sha256=row["sha256"],
-        state=row["state"],
-        reason=NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"],
-        chunks=row["chunks"],
-        embedded=row["embedded"],
-        pages=len(row["page_starts"]) if row["page_starts"] else None,
-        created_at=row["created_at"],
-        tags=tags,
-        origin=row["origin"],
-        replaces=row["replaces"],
-        scanned_pages=row["scanned_pages"],
-        recognised_pages=row["recognised_pages"],
-        library_id=row["library_id"],
-    )
+    own = {
+        "reason": NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"],
+        "pages": len(row["page_starts"]) if row["page_starts"] else None,
+        "tags": tags,
+    }
+    return record_of({**row, **own}, Document)

@@ -8,15 +8,12 @@ from msgspec.structs import astuple
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from rag_assistant.records.documents import RecognisedPage, Word
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.tables import documents, scanned_pages
 
 
-class ScanStore:
+class ScanStore(Store):
     """Keeps what text recognition finds, page by page, so that a restart goes on where it was."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, document_id: int, pages: Collection[int]) -> dict[int, RecognisedPage]:
         """Note which pages of a document are scanned; return what is known of them from an earlier reading.

@@ -9,15 +9,12 @@ from sqlalchemy import delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import SourceState
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.tables import document_sources, now
 
 
-class SourceStore:
+class SourceStore(Store):
     """Keeps the state of each source."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def keep_only(self, addresses: Sequence[str]) -> None:
         """Forget the state of what is no source any more."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, text
 
 from rag_assistant.records import KnownEmbedder
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.vector_table import quoted
 
 # An index is built in so much memory as it takes, or several times as slowly. PostgreSQL's own limit is 64 MB.
@@ -28,11 +28,8 @@ TRY_LOCK = text("SELECT pg_try_advisory_lock(hashtext('rag_assistant vector inde
 UNLOCK = text("SELECT pg_advisory_unlock(hashtext('rag_assistant vector index'))")
 
 
-class VectorIndexes:
+class VectorIndexes(Store):
     """Builds and drops them. Of several processes that build the same one, one does."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def ready(self, models: Sequence[KnownEmbedder]) -> set[str]:
         """Return the keys of those models whose index is ready."""

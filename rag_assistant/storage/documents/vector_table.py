@@ -30,7 +30,7 @@ from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.types import UserDefinedType
 
 from rag_assistant.records import KnownEmbedder
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.scope import ChunksInScope
 
 ROWS_AT_ONCE = 1000
@@ -98,11 +98,8 @@ MISSING = (
 )
 
 
-class VectorTable:
+class VectorTable(Store):
     """The table and its rows; its indexes are in vector_indexes.py."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def prepare(self) -> str | None:
         """Make the table if it is not there; return why that cannot be, ``None`` if it is there.
