@@ -31,8 +31,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents import vector_table
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scope import ChunksInScope
-from rag_assistant.storage.documents.vector_indexes import VectorIndexes
-from rag_assistant.storage.documents.vector_table import VectorTable
+from rag_assistant.storage.documents.vector_table import VectorIndexes, VectorTable
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import chunks, documents, now
 

@@ -23,7 +23,7 @@ from deploy.cluster.postgres import Postgres
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.keywords import KeywordIndex
-from rag_assistant.storage.documents.lists import DocumentLists
+from rag_assistant.storage.documents.rows import DocumentLists
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import documents, now
 

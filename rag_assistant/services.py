@@ -56,12 +56,10 @@ from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
-from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
-from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore
-from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.corrections import CorrectionStore
@@ -70,10 +68,10 @@ from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.database_probe import database_probe
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -82,9 +80,9 @@ from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
-from rag_assistant.storage.migrate import migrate
-from rag_assistant.storage.pooler import refuse_forgetful_pooler
+from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.signals import Signals
+from rag_assistant.storage.usage import database_probe
 
 log = logging.getLogger(__name__)
 

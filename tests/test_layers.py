@@ -54,7 +54,6 @@ PURE = (
         "conversations.extract",
         "conversations.exchange.archive",
         "conversations.exchange.chatgpt",
-        "conversations.exchange.contradictions",
         "conversations.exchange.entries",
         "conversations.exchange.librechat",
         "conversations.exchange.open_parts",

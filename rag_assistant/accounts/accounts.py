@@ -24,9 +24,8 @@ from rag_assistant.records import (
 )
 from rag_assistant.records.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
 from rag_assistant.records.validation import storable
-from rag_assistant.storage.accounts.audit import AuditLog
 from rag_assistant.storage.accounts.credentials import CredentialStore
-from rag_assistant.storage.accounts.people import PeopleStore, name_key
+from rag_assistant.storage.accounts.people import AuditLog, PeopleStore, name_key
 
 SESSION_LIFETIME = timedelta(days=30)
 LINK_LIFETIME = timedelta(days=2)

@@ -29,7 +29,7 @@ from rag_assistant.records.errors import (
 if TYPE_CHECKING:
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest
-    from rag_assistant.storage.conversations.answer_log import AnswerLog
+    from rag_assistant.storage.conversations.turn_endings import AnswerLog
     from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)

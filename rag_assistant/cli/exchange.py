@@ -10,8 +10,13 @@ import click
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import services_command
 from rag_assistant.cli.documents import DocumentData, work_with_progress
-from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
-from rag_assistant.conversations.exchange.files import document_file, read_export, write_archive
+from rag_assistant.conversations.exchange.files import (
+    archived_conversations,
+    archived_documents,
+    document_file,
+    read_export,
+    write_archive,
+)
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of

@@ -74,7 +74,7 @@ def move(services: Services, source: str | None) -> None:
 
     Each is checked by its SHA-256. If it breaks off, run it again.
     """
-    from rag_assistant.documents.file_moves import move_files
+    from rag_assistant.documents.uploads import move_files
 
     target = services.uploads.store
     origin = services.open_files(source or str(services.data_dir / "uploads"))

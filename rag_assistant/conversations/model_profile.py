@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rag_assistant.conversations.prompts import (
-    AGENT_INSTRUCTIONS,
-    INSTRUCTIONS,
-    PLAIN_INSTRUCTIONS,
-    QUOTE_INSTRUCTIONS,
-)
+from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, PLAIN_INSTRUCTIONS, QUOTE_INSTRUCTIONS
 from rag_assistant.history import CountTokens, estimate_tokens
 
 if TYPE_CHECKING:

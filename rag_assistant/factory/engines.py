@@ -38,8 +38,7 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.vector_indexes import VectorIndexes
-from rag_assistant.storage.documents.vector_table import VectorTable
+from rag_assistant.storage.documents.vector_table import VectorIndexes, VectorTable
 
 if TYPE_CHECKING:
     from rag_assistant.accounts.oidc import OpenIdProvider

@@ -1,13 +1,17 @@
-"""Bring the database to the present schema. Alembic is loaded only when there is something to do."""
+"""Prepare a database: refuse what loses statements on the way to it, and bring it to the present schema.
+
+Alembic is loaded only when there is something to do.
+"""
 
 from __future__ import annotations
 
 import logging
+import uuid
 
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from rag_assistant.records.errors import StorageFailed
+from rag_assistant.records.errors import SettingsError, StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.failures import unreachable
@@ -81,3 +85,35 @@ def current_revision(database: Database) -> str | None:
         if not database.is_sqlite:
             raise unreachable(error) from error
         raise StorageFailed(f"The database at {database.url!r} cannot be opened: {error.orig}.") from error
+
+
+FORGETFUL = (
+    "database_url leads to a pooler in transaction mode that mixes up prepared statements. Set its mode to session, or "
+    "let it know them (PgBouncer 1.21 or newer with max_prepared_statements)."
+)
+
+
+def refuse_forgetful_pooler(database: Database) -> None:
+    """Raise SettingsError if a statement that was prepared in one transaction is another or none in the next one.
+
+    A database that cannot be reached at all is left to whoever needs it.
+    """
+    if database.is_sqlite:
+        return
+    import psycopg
+    from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName
+
+    token = uuid.uuid4().hex
+    statement = psycopg.sql.SQL("SELECT {}").format(token)
+    address = database.connection_string
+    try:
+        with psycopg.connect(address) as one, psycopg.connect(address) as other:
+            one.execute(statement, prepare=True)
+            one.commit()
+            other.execute("SELECT 1")  # In transaction mode it has taken what the first one had.
+            if one.execute(statement, prepare=True).fetchone() != (token,):
+                raise SettingsError(FORGETFUL)
+    except (DuplicatePreparedStatement, InvalidSqlStatementName) as error:
+        raise SettingsError(FORGETFUL) from error
+    except psycopg.OperationalError:
+        return

@@ -5,17 +5,7 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    ScalarSelect,
-    Select,
-    false,
-    func,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, false, func, or_, select, true
 
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import conversations, documents, libraries, library_shares, people

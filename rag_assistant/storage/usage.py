@@ -1,11 +1,15 @@
-"""How much the database holds, for people who look after it: counted without reading what is counted."""
+"""Whether the database answers, and how much it holds, for people who look after it."""
 
 from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
-from rag_assistant.storage.database import Database
+from rag_assistant.runtime.probe import MAX_SECONDS, Probe
+from rag_assistant.storage.database import Database, sqlite_module
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, embedders, turns
 
@@ -56,3 +60,31 @@ def documents_by_state(database: Database) -> dict[str, int]:
 def _by_state(connection: Connection) -> dict[str, int]:
     states = connection.execute(select(documents.c.state, func.count()).group_by(documents.c.state))
     return {state: count for state, count in states}  # noqa: C416 - rows are no pairs to mypy
+
+
+if TYPE_CHECKING:
+    from rag_assistant.storage.database import Database
+
+QUESTION = "SELECT id FROM turns LIMIT 1"
+
+
+def database_probe(database: Database) -> Probe:
+    """Return what asks the database each time: it is ``ready``, ``missing`` or ``failed``.
+
+    SQLite's file is ``missing`` if it went, or if another one has taken its place.
+    """
+
+    def ask() -> str:
+        if database.is_sqlite and not database.file_is_ours():
+            return "missing"
+        if database.is_sqlite:
+            # A connection of its own reads the file, and not what another one remembers of it.
+            address = f"{database.file.resolve().as_uri()}?mode=ro"
+            with closing(sqlite_module().connect(address, uri=True, timeout=MAX_SECONDS)) as connection:
+                connection.execute(QUESTION).fetchall()
+        else:
+            with database.engine.connect() as connection:
+                connection.execute(text(QUESTION))
+        return "ready"
+
+    return Probe("database", ask, silent="failed")

@@ -47,8 +47,7 @@ def import_sent_file() -> Imported:
 
 def send_archive(*, with_files: bool) -> Response:
     """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
-    from rag_assistant.conversations.exchange.exporting import archived_conversations, archived_documents
-    from rag_assistant.conversations.exchange.files import pack_archive
+    from rag_assistant.conversations.exchange.files import archived_conversations, archived_documents, pack_archive
 
     own = services()
     documents = archived_documents(own.documents, own.library.open_file if with_files else None)

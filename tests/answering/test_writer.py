@@ -13,7 +13,7 @@ from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
-from rag_assistant.storage.conversations.answer_log import AnswerLog, Piece
+from rag_assistant.storage.conversations.turn_endings import AnswerLog, Piece
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import turns

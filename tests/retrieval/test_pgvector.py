@@ -14,8 +14,14 @@ from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.scope import ChunksInScope
-from rag_assistant.storage.documents.vector_indexes import INDEXES, VectorIndexes
-from rag_assistant.storage.documents.vector_table import NOT_ALLOWED, NOT_INSTALLED, TOO_OLD, VectorTable
+from rag_assistant.storage.documents.vector_table import (
+    INDEXES,
+    NOT_ALLOWED,
+    NOT_INSTALLED,
+    TOO_OLD,
+    VectorIndexes,
+    VectorTable,
+)
 from tests.testkit.shelf import Shelf
 
 TEXTS = [f"word{n % 7} word{n % 5} word{n % 3} word{n}" for n in range(60)]

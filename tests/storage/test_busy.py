@@ -9,8 +9,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from rag_assistant.records.errors import SettingsError, StorageFailed
 from rag_assistant.storage import database as module
-from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.database import Database, sqlite_url
 
 

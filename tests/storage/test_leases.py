@@ -11,8 +11,8 @@ from rag_assistant.records.errors import AnswerTakenOver, SettingsError
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage import leases as module
-from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore

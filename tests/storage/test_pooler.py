@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.pooler import refuse_forgetful_pooler
+from rag_assistant.storage.migrate import refuse_forgetful_pooler
 from rag_assistant.storage.signals import UNHEARD
 from tests.testkit.s3_server import wait_for_port
 from tests.testkit.server_fork import ServerFork

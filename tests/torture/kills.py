@@ -20,7 +20,7 @@ SECONDS_BETWEEN_WORDS = 0.005
 STEP_TIMEOUT_SECONDS = 20.0
 
 TURNS = "rag_assistant.storage.conversations.turns:TurnStore"
-ANSWERS = "rag_assistant.storage.conversations.answer_log:AnswerLog"
+ANSWERS = "rag_assistant.storage.conversations.turn_endings:AnswerLog"
 STEPS_OF_A_TURN = (
     f"{TURNS}.accept:before:1",
     f"{TURNS}.accept:after:1",

@@ -95,7 +95,7 @@ def test_a_database_that_does_not_answer_in_time_is_503(
 ) -> None:
     until(lambda: database_state(client) == (200, "ready"))
     waiting = threading.Event()
-    monkeypatch.setattr("rag_assistant.storage.database_probe.MAX_SECONDS", 0.05)
+    monkeypatch.setattr("rag_assistant.storage.usage.MAX_SECONDS", 0.05)
     monkeypatch.setattr(services.database, "file_is_ours", lambda: waiting.wait(20))
     threads = threading.active_count()
     for _ in range(5):

@@ -8,8 +8,8 @@ import re
 import zipfile
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from shutil import copyfileobj
 from typing import IO
@@ -17,8 +17,18 @@ from typing import IO
 from rag_assistant.conversations.exchange.archive import head, line_of
 from rag_assistant.conversations.exchange.entries import ALLOWED
 from rag_assistant.conversations.exchange.shapes import Export, read_texts
+from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
-from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, MalformedBody
+from rag_assistant.records.errors import (
+    BodyTooLarge,
+    ConversationNotFound,
+    DocumentNotFound,
+    FileMissing,
+    InvalidRequest,
+    MalformedBody,
+)
+from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.documents.documents import DocumentStore
 
 ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
 # What ChatGPT calls it, in one part or in many.
@@ -134,3 +144,40 @@ def _bounded(file: IO[bytes], max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise BodyTooLarge(f"The conversations in the file have more than {max_bytes / 1e6:.0f} MB, the most allowed.")
     return content
+
+
+# Opens the file of a document by its id; gives it with the document as it is then.
+OpenFile = Callable[[int], tuple[Document, IO[bytes]]]
+DOCUMENTS_AT_ONCE = 100
+
+
+def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> Iterator[Archived]:
+    """Yield every document, the newest first; with ``open_file``, together with its file as long as that is there.
+
+    What is deleted meanwhile is left out.
+    """
+    before: int | None = None
+    while page := documents.page(DOCUMENTS_AT_ONCE, before):
+        before = page[-1].id
+        for one in page:
+            with suppress(DocumentNotFound):
+                document, opened = _with_file(one, open_file)
+                with opened as file:
+                    yield ArchivedDocument(document.id, document.name, document.sha256, document.tags), file
+
+
+def _with_file(
+    document: Document, open_file: OpenFile | None
+) -> tuple[Document, AbstractContextManager[IO[bytes] | None]]:
+    """Return a document as it is now, with its file where that is wanted and there. Raises DocumentNotFound."""
+    if open_file is not None:
+        with suppress(FileMissing):
+            return open_file(document.id)
+    return document, nullcontext()
+
+
+def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:
+    """Yield every conversation, the oldest first; what is deleted meanwhile is left out."""
+    for conversation_id in store.ids():
+        with suppress(ConversationNotFound):
+            yield store.read(conversation_id)

@@ -19,8 +19,7 @@ from rag_assistant.retrieval.hybrid import Hit
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.documents.scope import ChunksInScope
-    from rag_assistant.storage.documents.vector_indexes import VectorIndexes
-    from rag_assistant.storage.documents.vector_table import VectorTable
+    from rag_assistant.storage.documents.vector_table import VectorIndexes, VectorTable
 
 log = logging.getLogger(__name__)
 

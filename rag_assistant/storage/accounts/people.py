@@ -1,4 +1,7 @@
-"""Accounts: made, disabled and deleted. There is always an administrator, and the first one gets what is there."""
+"""Accounts: made, disabled and deleted, and what was done to them.
+
+There is always an administrator, and the first one gets what is there.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,19 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import ExternalIdentity, Person, Role
+from rag_assistant.records import AuditEntry, ExternalIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, AccountsExist, LastAdmin, NameTaken, StillOwns
-from rag_assistant.storage.database import Store, lock
-from rag_assistant.storage.tables import conversations, documents, libraries, linked_identities, now, people, sessions
+from rag_assistant.storage.database import Store, lock, record_of
+from rag_assistant.storage.tables import (
+    audit_log,
+    conversations,
+    documents,
+    libraries,
+    linked_identities,
+    now,
+    people,
+    sessions,
+)
 
 # Who makes the first administrator, or takes one away, does so alone.
 LAST_ADMIN = "last administrator"
@@ -192,3 +204,20 @@ def _refuse_without_admin(connection: Connection) -> None:
     admins = people.c.role == "admin", people.c.disabled_at.is_(None)
     if not connection.execute(select(func.count()).select_from(people).where(*admins)).scalar():
         raise LastAdmin
+
+
+class AuditLog(Store):
+    """Notes what was done, for good."""
+
+    def note(self, actor: str, action: str, subject: str, address: str | None = None) -> None:
+        """Note that somebody did something to something."""
+        values = {"at": now(), "actor": actor, "action": action, "subject": subject, "address": address}
+        with self._database.write() as connection:
+            connection.execute(insert(audit_log).values(values))
+
+    def newest(self, limit: int) -> list[AuditEntry]:
+        """Return the last entries, the newest first."""
+        query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            rows = connection.execute(query).mappings()
+            return [record_of(row, AuditEntry) for row in rows]

@@ -6,27 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    RowMapping,
-    Select,
-    delete,
-    insert,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Column, Connection, RowMapping, Select, delete, insert, select, tuple_, update
 
-from rag_assistant.records import (
-    EVERYTHING,
-    Conversation,
-    ConversationHit,
-    ListedConversation,
-    Scope,
-    Summary,
-    Unset,
-)
+from rag_assistant.records import EVERYTHING, Conversation, ConversationHit, ListedConversation, Scope, Summary, Unset
 from rag_assistant.records.errors import (
     ConversationBusy,
     ConversationDeleted,

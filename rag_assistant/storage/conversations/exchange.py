@@ -20,10 +20,17 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import recount
-from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
-from rag_assistant.storage.conversations.turn_rows import as_turns, source_rows, sources_in
+from rag_assistant.storage.conversations.turn_rows import (
+    IMAGES,
+    as_turns,
+    keep_pictures,
+    load_pictures,
+    picture_key,
+    source_rows,
+    sources_in,
+)
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, record_of
 from rag_assistant.storage.full_text import TURN_WORDS

@@ -20,10 +20,21 @@ from sqlalchemy import (
     insert,
     literal,
     select,
+    union,
     update,
 )
 
-from rag_assistant.records import Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records import (
+    MAX_INT32,
+    Conversation,
+    DataUrl,
+    Message,
+    PastTurn,
+    RelatedTurn,
+    Source,
+    Turn,
+    runs_of,
+)
 from rag_assistant.records.errors import (
     ConversationBusy,
     HistoryChanged,
@@ -34,12 +45,17 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
-from rag_assistant.storage.conversations.pictures import load_pictures
-from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn, sources_in
-from rag_assistant.storage.conversations.windows import turns_in_view
+from rag_assistant.storage.conversations.turn_rows import (
+    IMAGES,
+    as_turns,
+    load_pictures,
+    load_turn,
+    message_of,
+    sources_in,
+)
 from rag_assistant.storage.database import Store, as_json, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
-from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
+from rag_assistant.storage.tables import HELD, conversations, history_changes, messages, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
@@ -343,3 +359,33 @@ def _related(turn: Turn, certainty: float, conversation: Conversation) -> Relate
     cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
     why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
     return RelatedTurn(turn.number, turn.question, turn.answer, cited, round(certainty, 2), why)
+
+
+def turns_in_view(
+    connection: Connection, conversation: Conversation, first: int, before: int, newest: int | None, *, with_held: bool
+) -> list[PastTurn]:
+    """Return the ``newest`` turns from number ``first`` to before another one that are in the view, oldest first.
+
+    ``None`` returns them all; ``with_held`` also those that come along wherever the window begins.
+    """
+    own = turns.c.conversation_id == conversation.id
+    visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number.between(first, before - 1))
+    if newest is not None:
+        visible = visible.order_by(turns.c.number.desc()).limit(min(newest, MAX_INT32))
+    chosen = select(visible.subquery().c.id)
+    held = select(turns.c.id).where(own, HELD, turns.c.number < before)
+    those = (union(chosen, held) if with_held else chosen).subquery()
+    query = (
+        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        .join_from(those, turns, turns.c.id == those.c.id)
+        .join(messages, messages.c.turn_id == those.c.id)
+        .order_by(turns.c.number, messages.c.position)
+    )
+    rows = connection.execute(query).all()
+    pictures = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
+    messages_of: dict[int, list[Message]] = {}
+    marks: dict[int, tuple[bool, str | None]] = {}
+    for number, pinned, waiting, role, content, extra in rows:
+        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
+        marks[number] = (pinned, waiting["call_id"] if waiting else None)
+    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]

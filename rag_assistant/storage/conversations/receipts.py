@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from rag_assistant.history.erasing import Receipt, turns_in
 from rag_assistant.records import DataUrl, Message, Turn, pictures_in, text_in, with_pictures
-from rag_assistant.storage.conversations.pictures import load_pictures, picture_key
 from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
+from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
 from rag_assistant.storage.database import as_json
 from rag_assistant.storage.tables import receipts
 

@@ -1,4 +1,4 @@
-"""How a turn ends, and how what was said in it becomes rows: the counters of its conversation move with it."""
+"""How an answer is kept: its text as it streams, how its turn ends, and how what was said becomes rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn, TurnStatus
+from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn, source_rows
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
@@ -138,3 +140,50 @@ def message_row(
 ) -> dict[str, Any]:
     """Return a message as its row has it; ``extra`` is what it has besides role and content."""
     return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": extra}
+
+
+# Who ends a turn for us locks its row: we wait for that, and look again.
+_OURS = (
+    select(turns.c.id)
+    .where(turns.c.id.in_(bindparam("turns", expanding=True)), turns.c.status == "running")
+    .where(turns.c.owner == bindparam("present_owner"))
+    .with_for_update(read=True, key_share=True)
+)
+
+# A turn, where in its answer the text begins, and the text.
+Piece = tuple[int, int, str]
+
+
+class AnswerLog:
+    """Appends text to running answers; that of many in one transaction.
+
+    ``owner`` names this process: what it writes to a turn that another one has ended is refused. ``tell`` is told of
+    which turns there is more.
+    """
+
+    def __init__(self, database: Database, owner: str, tell: Callable[[set[int]], None] = lambda _: None) -> None:
+        self._database = database
+        self.owner = owner
+        self._tell = tell
+
+    def append(self, turn_id: int, position: int, text: str) -> None:
+        """Commit ``text`` as the characters of an answer from ``position`` on.
+
+        Raises StorageFailed if it could not be committed, and AnswerTakenOver if another process has ended the turn.
+        """
+        if self.append_all([(turn_id, position, text)]):
+            raise AnswerTakenOver
+
+    def append_all(self, pieces: Sequence[Piece]) -> set[int]:
+        """Commit pieces of many answers, and return the turns that another process has ended: nothing came to those.
+
+        Raises StorageFailed if nothing could be committed.
+        """
+        turn_ids = {turn_id for turn_id, _, _ in pieces}
+        with self._database.write(forced=False) as connection:
+            ours = set(connection.execute(_OURS, {"turns": list(turn_ids), "present_owner": self.owner}).scalars())
+            rows = [{"turn_id": one[0], "position": one[1], "text": one[2]} for one in pieces if one[0] in ours]
+            if rows:
+                connection.execute(insert(answer_parts), rows)
+        self._tell(turn_ids)
+        return turn_ids - ours

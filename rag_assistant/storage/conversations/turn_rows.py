@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from math import ceil
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, select
+from sqlalchemy import Connection, bindparam, exists, insert, select
 
-from rag_assistant.records import Message, Question, Rating, Source, Turn, Unset
+from rag_assistant.records import DataUrl, Message, Question, Rating, Source, Turn, Unset, with_pictures
 from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
-from rag_assistant.storage.conversations.pictures import IMAGES, picture_key
 from rag_assistant.storage.database import person_of, record_of
 from rag_assistant.storage.ownership import own_conversations
-from rag_assistant.storage.tables import answer_parts, conversations, messages, now, ratings, turns
+from rag_assistant.storage.tables import answer_parts, conversations, messages, now, pictures, ratings, turns
 
 _SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
@@ -117,3 +118,33 @@ def hash_of(question: Question) -> str:
     if question.images:
         whole.append([picture_key(url) for url in question.images])
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+# Where a message's row has the keys of its pictures.
+IMAGES = "images"
+# The same picture may stand in many turns.
+_URL = select(pictures.c.url).where(pictures.c.key == bindparam("key")).limit(1)
+
+
+def picture_key(url: DataUrl) -> str:
+    """Return the key of a picture: 132 bits of its SHA-256."""
+    return urlsafe_b64encode(sha256(url.encode()).digest())[:22].decode()
+
+
+def keep_pictures(connection: Connection, turn_id: int, urls: Sequence[DataUrl]) -> None:
+    """Keep the pictures of a turn's question."""
+    rows = [{"turn_id": turn_id, "key": key, "url": url} for key, url in {picture_key(u): u for u in urls}.items()]
+    if rows:
+        connection.execute(insert(pictures), rows)
+
+
+def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, DataUrl]:
+    """Return the pictures with some keys."""
+    return {key: connection.execute(_URL, {"key": key}).scalar_one() for key in set(keys)}
+
+
+def message_of(role: str, content: str | None, extra: Mapping[str, Any] | None, urls: Mapping[str, DataUrl]) -> Message:
+    """Return the message of a row, with its pictures, given by their keys."""
+    more = dict(extra or {})
+    keys = more.pop(IMAGES, ())
+    return with_pictures({"role": role, "content": content} | more, [urls[key] for key in keys])

@@ -13,23 +13,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import (
-    EVERYTHING,
-    UNTITLED,
-    Conversation,
-    Message,
-    Question,
-    Source,
-    Turn,
-    TurnStatus,
-    Unset,
-)
-from rag_assistant.records.errors import (
-    AnswerTakenOver,
-    ConversationBusy,
-    IdempotencyKeyReused,
-    TurnNotRetryable,
-)
+from rag_assistant.records import EVERYTHING, UNTITLED, Conversation, Message, Question, Source, Turn, TurnStatus, Unset
+from rag_assistant.records.errors import AnswerTakenOver, ConversationBusy, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
     conversation_of,
@@ -38,7 +23,6 @@ from rag_assistant.storage.conversations.conversations import (
     not_found,
 )
 from rag_assistant.storage.conversations.counters import recount
-from rag_assistant.storage.conversations.pictures import IMAGES, keep_pictures, picture_key
 from rag_assistant.storage.conversations.receipts import keep_receipt, load_receipt
 from rag_assistant.storage.conversations.turn_endings import (
     INSERT_MESSAGE,
@@ -48,10 +32,13 @@ from rag_assistant.storage.conversations.turn_endings import (
     message_row,
 )
 from rag_assistant.storage.conversations.turn_rows import (
+    IMAGES,
     as_turns,
     committed_text,
     hash_of,
+    keep_pictures,
     load_turn,
+    picture_key,
     request_of,
     source_rows,
 )

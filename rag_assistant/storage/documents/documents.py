@@ -1,6 +1,6 @@
 """Documents: which there are, and what takes another's place.
 
-How they are listed is in lists.py, how far each has come in progress.py; their text and chunks are in chunks.py, the
+How they are listed is in rows.py, how far each has come in progress.py; their text and chunks are in chunks.py, the
 vectors of the chunks in embeddings.py.
 """
 

@@ -7,9 +7,9 @@ from sqlalchemy import ColumnElement, Connection, case, false, func, select, upd
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import drop_chunks
-from rag_assistant.storage.documents.lists import DocumentLists
 from rag_assistant.storage.documents.rows import (
     UNFINISHED,
+    DocumentLists,
     is_whole,
     load_document,
     row_to_change,

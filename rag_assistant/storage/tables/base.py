@@ -6,18 +6,7 @@ import zlib
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    Column,
-    DateTime,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    TypeDecorator,
-)
+from sqlalchemy import JSON, Column, DateTime, Index, Integer, LargeBinary, MetaData, String, Table, TypeDecorator
 from sqlalchemy.engine import Dialect
 
 from rag_assistant.storage.database import as_json, from_json

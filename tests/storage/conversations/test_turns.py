@@ -12,10 +12,10 @@ from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.storage.conversations import turn_endings
-from rag_assistant.storage.conversations.answer_log import AnswerLog
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.counters import messages_in
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database, sqlite_url
 from tests.conftest import both_engines

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 from fpdf import FPDF
 
-from rag_assistant.conversations.exchange.exporting import archived_documents
+from rag_assistant.conversations.exchange.files import archived_documents
 from rag_assistant.extraction.extract import extract
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services

@@ -14,7 +14,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import Overloaded, StorageDamaged, StorageFailed
 from rag_assistant.services import Services
-from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.tables import now
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel

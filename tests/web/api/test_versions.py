@@ -5,7 +5,7 @@ from flask.testing import FlaskClient
 from rag_assistant.conversations.prompts import mark_cited
 from rag_assistant.records import Question
 from rag_assistant.services import Services
-from rag_assistant.storage.conversations.answer_log import AnswerLog
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import kept
 from tests.web.conftest import ask, owned_by_the_dead, post, until, upload
