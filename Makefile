@@ -100,7 +100,7 @@ translations: .venv/dev
 	@$(BIN)/python -m tests.testkit.translations
 
 docs: .venv/run
-	@$(BIN)/python -m rag_assistant.web.help_site site
+	@$(BIN)/python -m deploy.help_site site
 
 # A provider of OpenID Connect with which the tests sign in; without npm they leave that out.
 .venv-oidc/ready:

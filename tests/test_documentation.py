@@ -21,10 +21,11 @@ from rag_assistant.records import Turn, errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.records.views import turn_data
 from rag_assistant.settings.live import open_settings
-from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live, settings_schema
+from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live
 from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.request_bodies import QueryBody
+from tests.testkit.settings_schema import settings_schema
 
 PROJECT = Path(__file__).resolve().parents[1]
 DOCS = PROJECT / "docs"

@@ -8,6 +8,9 @@ from pydantic import Field
 
 from rag_assistant.settings.declaration import FROM_0_OR_NO_LIMIT, Group, Url, at_start, setting
 
+ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,20}$")]
+ServerCommand = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
+
 
 class ModelSettings(Group):
     """Which model answers, and how long it may take."""
@@ -26,6 +29,20 @@ class ModelSettings(Group):
     when_model_fails: Literal["offer", "quote", "fail"] = "offer"
     """What happens when the model fails before its first word. offer: a button quotes your documents instead. quote:
     they are quoted at once, and the answer says so. fail: you can only retry."""
+    instructions: str | None = None
+    """The system message. null: the default text."""
+    temperature: float | None = setting(None, allowed="a number from 0 to 2, or null", ge=0, le=2)
+    """Sampling temperature. null: the model's default."""
+    max_answer_tokens: int | None = setting(None, ge=1)
+    """Maximum length of an answer, in tokens. null: the model decides."""
+    mcp_servers: dict[ServerName, Url | ServerCommand] | None = at_start(
+        None,
+        allowed='an object such as {"tracker": "http://localhost:9000/mcp", "clock": ["uvx", "mcp-server-time"]}, '
+        "or null",
+        strict=False,
+    )
+    """Tool servers (Model Context Protocol) for agent mode: a name, and a URL or a command with its words. Needs the
+    extra mcp."""
     local_model: str | None = at_start(None, allowed="the path of a GGUF file, or null", min_length=1)
     """A model that runs on this machine if no endpoint is connected. Needs the extra local-model. Its context window is
     model_context_tokens, or up to 8192 tokens if that is null."""
@@ -37,10 +54,6 @@ class ModelSettings(Group):
     """Maximum pause between tokens."""
     answer_timeout_seconds: float = setting(900.0, gt=0)
     """Maximum time for a whole answer."""
-
-
-ServerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,20}$")]
-ServerCommand = Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
 
 
 class ConversationSettings(Group):
@@ -61,21 +74,7 @@ class ConversationSettings(Group):
     tool_iterations_keep: int | None = setting(2, allowed=FROM_0_OR_NO_LIMIT, ge=0)
     """How many tool iterations of a running answer the model still sees. The environment variable
     AGENT_CONVERSATION_HISTORY_KEEP also sets this."""
-    mcp_servers: dict[ServerName, Url | ServerCommand] | None = at_start(
-        None,
-        allowed='an object such as {"tracker": "http://localhost:9000/mcp", "clock": ["uvx", "mcp-server-time"]}, '
-        "or null",
-        strict=False,
-    )
-    """Tool servers (Model Context Protocol) for agent mode: a name, and a URL or a command with its words. Needs the
-    extra mcp."""
     history_token_budget: int | None = setting(None, ge=1)
     """Maximum tokens in a request, not counting the answer. null: the context window, if its size is known."""
     merge_system_messages: bool = False
     """Send one system message instead of two, for chat templates that accept only one."""
-    instructions: str | None = None
-    """The system message. null: the default text."""
-    max_answer_tokens: int | None = setting(None, ge=1)
-    """Maximum length of an answer, in tokens. null: the model decides."""
-    temperature: float | None = setting(None, allowed="a number from 0 to 2, or null", ge=0, le=2)
-    """Sampling temperature. null: the model's default."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.documents import DocumentSettings
 from rag_assistant.settings.people import PeopleSettings
@@ -46,34 +43,6 @@ OBJECTS: dict[str, dict[str, str]] = {
 }
 # Such as oidc.issuer for oidc_issuer.
 DOTTED = {name: f"{key}.{inner}" for key, members in OBJECTS.items() for inner, name in members.items()}
-
-
-def settings_schema() -> dict[str, Any]:
-    """Return the JSON schema of settings.json, for editors; a test compares it with settings.schema.json."""
-    schema = Settings.model_json_schema()
-    schema["title"] = "Settings of the assistant"
-    described = {
-        name: {key: value for key, value in field.items() if key not in ("title", "allowed", "live")}
-        for name, field in schema["properties"].items()
-        if name not in ENVIRONMENT_ONLY
-    }
-    schema["properties"] = {
-        "$schema": {"type": "string"},
-        **{name: field for name, field in described.items() if name not in DOTTED},
-        **{key: _object_schema(members, described) for key, members in OBJECTS.items()},
-        # The names of before, which no editor suggests.
-        **{
-            name: {"$ref": f"#/properties/{DOTTED[name].replace('.', '/properties/')}", "deprecated": True}
-            for name in described
-            if name in DOTTED
-        },
-    }
-    return schema
-
-
-def _object_schema(members: Mapping[str, str], described: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {inner: described[name] for inner, name in members.items() if name in described}
-    return {"type": ["object", "null"], "additionalProperties": False, "properties": properties}
 
 
 def is_advanced(name: str) -> bool:

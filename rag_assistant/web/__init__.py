@@ -16,7 +16,6 @@ from rag_assistant.web import (
     entry,
     errors,
     health,
-    icons,
     identity,
     languages,
     occupancy,
@@ -121,11 +120,11 @@ def init_app(app: Flask, services: Services) -> None:
     app.wsgi_app = entry.Entry(app.wsgi_app, services.settings.current)  # type: ignore[method-assign, assignment]
     entry.init_app(app)
     security.init_app(app, services.settings.current)
-    icons.init_app(app)
     languages.init_app(app)
     errors.init_app(app)
     health.init_app(app, services)
     assets.init_app(app)
+    app.add_template_global(vars(app.jinja_env.get_template("_icons.html").module)["icon"], "icon")
     for part in PARTS:
         app.register_blueprint(part.blueprint)
 

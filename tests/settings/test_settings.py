@@ -11,7 +11,8 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.documents import CHROMA_FUNCTIONS
 from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.loading import load_settings
-from rag_assistant.settings.schema import OBJECTS, Settings, settings_schema
+from rag_assistant.settings.schema import OBJECTS, Settings
+from tests.testkit.settings_schema import settings_schema
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -79,8 +79,8 @@ PHRASES = {
         *("Instructions", "Notice about left-out turns", "Summary of older turns", "Earlier turn", "Turn {n}"),
         *("Recalled from left-out turns", "Passages from your documents", "Question", "Tool calls for this answer"),
     ),
-    "web/pages/settings_topics.py": (
-        *("Memory", "Model", "Model timeouts", "Search", "Documents", "Server", "Sign-in", "Advanced", "default"),
+    "web/pages/settings.py": (
+        *("Memory", "Model", "Documents", "Server", "People", "Advanced", "default"),
         *("environment",),
     ),
     "answering/scoring.py": (

@@ -200,7 +200,7 @@ def client(app: Flask) -> FlaskClient:
 def served(app: Flask) -> Iterator[str]:
     """The address of /v1 of the application."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
     server.shutdown()

@@ -125,9 +125,9 @@ def test_html_enters_the_page_in_one_place_only() -> None:
     templates = (STATIC.parent / "templates").glob("*.html")
     assert not [path.name for path in templates if inline.search(path.read_text())]
     python = (STATIC.parent / "rag_assistant").rglob("*.py")
-    # icons.py marks our own drawings, languages.py texts of our own catalogs, routes.py what a template drew once.
+    # languages.py marks texts of our own catalogs, routes.py what a template drew once.
     marking = sorted(path.name for path in python if "Markup(" in path.read_text())
-    assert marking == ["icons.py", "languages.py", "render.py", "routes.py"]
+    assert marking == ["languages.py", "render.py", "routes.py"]
 
 
 def test_a_broken_settings_file_is_named_where_people_look(client: FlaskClient, services: Services) -> None:

@@ -9,16 +9,14 @@ from typing import Any, cast, get_args, get_type_hints
 from flask import Flask
 from msgspec import Struct
 from msgspec.json import schema_components
-from pydantic import BaseModel, TypeAdapter
-from pydantic.json_schema import JsonSchemaMode
+from pydantic.json_schema import models_json_schema
 
 from rag_assistant import __version__
-from rag_assistant.web.errors import PROBLEM, error_kinds
-from rag_assistant.web.openapi.parameters import header_parameter, path_parameter, query_parameter
+from rag_assistant.web.errors import PROBLEM
+from rag_assistant.web.openapi.parameters import ID, TEXT, header_parameter, path_parameter, query_parameter
 from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.routing import PUBLIC, UNDESCRIBED, Operation, Route, routes_of
+from rag_assistant.web.routing import UNDESCRIBED, Operation, Route, routes_of
 from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
-from rag_assistant.web.v1.errors import openai_status
 
 Schema = dict[str, Any]
 
@@ -36,7 +34,9 @@ EVENT: Schema = {
         "data": {"type": "string", "contentMediaType": "application/json"},
     },
 }
-UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+BINARY: Schema = {"type": "string", "format": "binary"}
+# In a form, tags are one text with commas.
+UPLOAD_FIELDS: Schema = {"tags": TEXT, "replaces": ID, "library_id": ID}
 TAGS = {
     "api": "Questions and turns",
     "ratings_api": "Questions and turns",
@@ -100,42 +100,34 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
         "summary": summary.rstrip("."),
         "tags": [TAGS.get(rule.endpoint.partition(".")[0], SERVER)],
         "parameters": parameters,
-        "responses": _responses(rule, method, operation, bool(parameters)),
+        "responses": _responses(rule, operation),
     }
     if more.strip():
         described["description"] = " ".join(more.split())
-    if operation.body is not None:
-        described["requestBody"] = _body(operation, operation.body)
-    elif operation.file:
-        described["requestBody"] = _file(operation)
-    elif method == "POST":
-        described["requestBody"] = {"content": {"application/json": {"schema": _ref(NoFields)}}}
+    if content := _body(method, operation):
+        described["requestBody"] = {"required": bool(operation.body or operation.file) and not operation.optional}
+        described["requestBody"]["content"] = content
     return described
 
 
-def _body(operation: Operation, body: type[BaseModel]) -> Schema:
-    if operation.form:
-        # In a form, tags are one text with commas, and the file stands beside them.
-        fields: Schema = {"file": {"type": "string", "format": "binary"}, "tags": {"type": "string"}}
-        number = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
-        fields |= {"replaces": number, "library_id": number}
+def _body(method: str, operation: Operation) -> Schema:
+    """Return what a body may be, by its media type."""
+    example = {} if operation.example is None else {"example": dict(operation.example)}
+    content: Schema = {}
+    if operation.form or operation.file:
+        fields = {"file": BINARY} | (UPLOAD_FIELDS if operation.form else {})
         form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
-        return {"required": True, "content": {"multipart/form-data": {"schema": form}}}
-    content: Schema = {"schema": _ref(body)}
-    if operation.example is not None:
-        content["example"] = dict(operation.example)
-    return {"required": not operation.optional, "content": {"application/json": content}}
+        content["multipart/form-data"] = {"schema": form}
+    if operation.file:
+        content["application/json"] = {
+            "schema": {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]}
+        } | example
+    elif not operation.form and (operation.body or method == "POST"):
+        content["application/json"] = {"schema": _ref(operation.body or NoFields)} | example
+    return content
 
 
-def _file(operation: Operation) -> Schema:
-    binary: Schema = {"type": "string", "format": "binary"}
-    form = {"type": "object", "properties": {"file": binary}, "required": ["file"], "additionalProperties": False}
-    either = {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]}
-    content: Schema = {"application/json": {"schema": either, "example": dict(operation.example or {})}}
-    return {"required": True, "content": content | {"multipart/form-data": {"schema": form}}}
-
-
-def _responses(rule: Route, method: str, operation: Operation, takes: bool) -> Schema:
+def _responses(rule: Route, operation: Operation) -> Schema:
     content: Schema = {}
     if isinstance(operation.answer, str):
         content[operation.answer] = {"schema": {} if "json" in operation.answer else {"type": "string"}}
@@ -154,36 +146,9 @@ def _responses(rule: Route, method: str, operation: Operation, takes: bool) -> S
         responses["204"] = {"description": "The stream was read to its end."}
     if rule.endpoint == "readyz":
         responses["503"] = good | {"description": "Not everything is ready."}
-    for status in sorted(_error_statuses(rule, method, operation, takes)):
-        responses.setdefault(str(status), _error(status, openai=rule.rule.startswith(OPENAI)))
-    return responses
-
-
-def _error_statuses(rule: Route, method: str, operation: Operation, takes: bool) -> set[int]:
-    """Return the statuses under which a route may fail, from what it takes and does."""
-    statuses = {400, 500, 507}
-    if rule.policy != PUBLIC:
-        statuses |= {401, 403}
-    if "<" in rule.rule:
-        statuses |= {404, 405, 409, 410}
-    if takes or rule.rule.startswith(("/api/", OPENAI)):
-        statuses |= {404, 422}  # An unknown parameter, a document that is not there.
-    if not operation.takes_nothing or method == "POST":
-        statuses |= {409, 413, 415, 422}
-    if method in UNSAFE:
-        statuses |= {403, 409}
-    if operation.asks or operation.events or rule.endpoint == "openai.embeddings":
-        statuses |= {502, 503, 504}
-    return {openai_status(status, "") for status in statuses} | {409} if rule.rule.startswith(OPENAI) else statuses
-
-
-def _error(status: int, *, openai: bool) -> Schema:
-    kinds = ", ".join(name for own, name, _ in error_kinds() if own == status)
-    shape = _ref(OpenAIErrorAnswer) if openai else {"$ref": REF.format(model="ErrorAnswer")}
-    return {
-        "description": f"One of: {kinds}." if kinds else "The server refuses, or had an error.",
-        "content": {"application/json": {"schema": shape}, PROBLEM: {"schema": _ref(Problem)}},
-    }
+    error = _ref(OpenAIErrorAnswer if rule.rule.startswith(OPENAI) else ErrorAnswer)
+    content = {"application/json": {"schema": error}, PROBLEM: {"schema": _ref(Problem)}}
+    return responses | {status: {"description": "An error.", "content": content} for status in ("4XX", "5XX")}
 
 
 def _ref(kind: type) -> Schema:
@@ -198,10 +163,7 @@ def _schemas(app: Flask) -> Schema:
     for operation in operations:
         answers += [operation.answer] if isinstance(operation.answer, type) else []
         answers += operation.events.values()
-    inputs: list[tuple[str, JsonSchemaMode, TypeAdapter[Any]]] = [
-        (body.__name__, "validation", TypeAdapter(body)) for body in bodies
-    ]
-    _, definitions = TypeAdapter.json_schemas(inputs, ref_template=REF)
+    _, definitions = models_json_schema([(body, "validation") for body in bodies], ref_template=REF)
     _, schemas = schema_components(dict.fromkeys(answers), ref_template=REF.replace("{model}", "{name}"))
     structs: set[type[Struct]] = set()
     for answer in answers:

@@ -55,11 +55,10 @@ def watch(lured_chromium: Browser, elsewhere: Elsewhere) -> Iterator[Watch]:
 
 @pytest.fixture(scope="session")
 def own_elements() -> list[str]:
-    """The elements that our templates, our icons, our scripts and the Markdown of an answer may make."""
+    """The elements that our templates, our scripts and the Markdown of an answer may make."""
     from rag_assistant.web.markdown.render import TAGS
 
     templates = "".join(path.read_text() for path in sorted((PROJECT / "templates").glob("*.html")))
-    templates += (PROJECT / "rag_assistant" / "web" / "icons.py").read_text()
     scripts = "".join(path.read_text() for path in sorted((PROJECT / "static" / "js").rglob("*.js")))
     made = re.findall(r'createElement\("([a-z]+)"\)', scripts)
     return sorted({"html", "head", *re.findall(r"<([a-z][a-z0-9]*)", templates), *made, *TAGS})

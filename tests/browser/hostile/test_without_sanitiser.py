@@ -45,7 +45,7 @@ def unguarded(tmp_path: Path, migrated: Path, stub: StubModel, monkeypatch: pyte
     app = create_app(files | model)
     app.extensions["assistant"].start()
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     made = Unguarded(f"http://127.0.0.1:{server.port}")
     monkeypatch.setattr(conversation, "render_markdown", lambda *_: Markup(made.answer))
     monkeypatch.setattr(Blocks, "add", lambda *_: (0, made.answer))

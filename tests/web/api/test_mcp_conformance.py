@@ -58,7 +58,7 @@ class ToolsOfTheSuite:
 @pytest.fixture
 def address(app: Flask) -> Iterator[str]:
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/mcp"
     server.shutdown()
 

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.web.help_site import write_site
+from deploy.help_site import write_site
 from rag_assistant.web.markdown.handbook import Handbook, slug_of
 
 PROJECT = Path(__file__).resolve().parents[3]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rag_assistant.settings.schema import SECRET, Settings
-from rag_assistant.web.pages.settings_topics import TOPICS, SettingView, settings_view
+from rag_assistant.web.pages.settings import SettingView, settings_view
 
 DEFAULTS = dict.fromkeys(Settings.model_fields, "default")
 
@@ -16,7 +16,7 @@ def view_of(name: str, values: Settings, origins: dict[str, str] | None = None) 
 
 
 def test_every_setting_has_one_topic() -> None:
-    named = [name for names in TOPICS.values() for name in names]
+    named = [view.name for views in settings_view(Settings(), DEFAULTS).values() for view in views]
     assert sorted(named) == sorted(Settings.model_fields)
 
 

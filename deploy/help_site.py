@@ -1,4 +1,4 @@
-"""Write the documentation as a site of plain files: ``python -m rag_assistant.web.help_site FOLDER``.
+"""Write the documentation as a site of plain files: ``python -m deploy.help_site FOLDER``.
 
 The same pages that the program serves at /help; every address in them is relative.
 """
