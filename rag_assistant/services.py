@@ -31,7 +31,6 @@ from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.page_images import PagePictures
 from rag_assistant.documents.sources.watch import Sources
-from rag_assistant.documents.unfamiliar import UnfamiliarDocuments
 from rag_assistant.documents.uploads import Uploads
 from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
@@ -207,7 +206,6 @@ class Services:
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
         self.tools = tools = Tools(self.documents, self.retriever, self.library.remove, self.remote_tools)
         self.conversation_import = ConversationImport(self.exchange, self.documents)
-        self.unfamiliar = UnfamiliarDocuments(self.chunks, self.embedders)
         self.history_actions = HistoryActions(
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current
         )

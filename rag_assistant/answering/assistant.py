@@ -25,7 +25,6 @@ from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, L
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
-from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
@@ -240,7 +239,7 @@ class Assistant:
         models = self._deps.models
         check_pictures(question.images, taken=self._deps.settings().model_images and models.connected)
         if not isinstance(question.scope, Unset):
-            check_scope(self._deps.documents, question.scope)
+            self._deps.documents.check_scope(question.scope)
 
     def _with_what_it_confirms(self, question: Question) -> Question:
         """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.

@@ -27,28 +27,19 @@ class Finding(Struct, frozen=True):
     mend: Callable[[], None] | None = None
 
 
-class Doctor:
+class Doctor(Struct, frozen=True):
     """Examines a library. The index of its vectors compares itself with them whenever a server starts."""
 
-    def __init__(
-        self,
-        checks: LibraryChecks,
-        documents: DocumentStore,
-        chunks: ChunkStore,
-        embeddings: EmbeddingStore,
-        uploads: Uploads,
-        library: Library,
-    ) -> None:
-        self._checks = checks
-        self._documents = documents
-        self._chunks = chunks
-        self._embeddings = embeddings
-        self._uploads = uploads
-        self._library = library
+    checks: LibraryChecks
+    documents: DocumentStore
+    chunks: ChunkStore
+    embeddings: EmbeddingStore
+    uploads: Uploads
+    library: Library
 
     def examine(self) -> Iterator[Finding]:
         """Yield what does not agree, the worst first; of a damaged database, whose answers mean nothing, only that."""
-        damage = self._checks.database_damage()
+        damage = self.checks.database_damage()
         yield from (Finding(f"The database is damaged: {line}. Restore a backup.") for line in damage)
         if damage:
             return
@@ -58,71 +49,71 @@ class Doctor:
         yield from self._files()
 
     def _texts(self) -> Iterator[Finding]:
-        cut, unknown = self._checks.badly_cut(), self._checks.without_words()
+        cut, unknown = self.checks.badly_cut(), self.checks.without_words()
         if cut:
             yield Finding(f"{_named(cut)}: the chunks do not make up the text.", self._mending(cut))
         if unknown:
             yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
-        if waiting := self._documents.waiting_to_be_indexed():
+        if waiting := self.documents.waiting_to_be_indexed():
             sentence = f"{waiting} documents are still to be indexed by keyword after an upgrade: a server does it."
-            yield Finding(sentence, self._library.index_words)
-        stray = self._checks.stray_words()
+            yield Finding(sentence, self.library.index_words)
+        stray = self.checks.stray_words()
         if stray:
-            yield Finding(f"{stray} entries of keyword search belong to no chunk.", self._checks.drop_stray_words)
+            yield Finding(f"{stray} entries of keyword search belong to no chunk.", self.checks.drop_stray_words)
 
     def _vectors(self) -> Iterator[Finding]:
-        broken = self._checks.with_broken_vectors()
+        broken = self.checks.with_broken_vectors()
         if broken:
             yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._drop_broken_vectors)
-        active = self._embeddings.serving()
-        lacking = self._checks.lacking_vectors(active.key) if active else []
+        active = self.embeddings.serving()
+        lacking = self.checks.lacking_vectors(active.key) if active else []
         if lacking:
-            yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self._library.reindex)
+            yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self.library.reindex)
 
     def _counters(self) -> Iterator[Finding]:
-        wrong = self._checks.wrong_counts()
+        wrong = self.checks.wrong_counts()
         if wrong:
-            yield Finding(f"{_named(wrong)}: the number of chunks is wrong.", self._checks.recount)
-        for key in self._checks.wrong_versions():
-            yield Finding(f"The counters of {key} do not agree with its vectors.", self._checks.recount)
+            yield Finding(f"{_named(wrong)}: the number of chunks is wrong.", self.checks.recount)
+        for key in self.checks.wrong_versions():
+            yield Finding(f"The counters of {key} do not agree with its vectors.", self.checks.recount)
 
     def _files(self) -> Iterator[Finding]:
         try:
-            stored = list(self._uploads.store.stored())
+            stored = list(self.uploads.store.stored())
         except FilesUnavailable as error:
             yield Finding(f"The uploaded files cannot be checked: {error}")
             return
-        there, known = {one.name for one in stored}, self._documents.known_files()
-        lost = [number for number in self._documents.ours() if self._documents.file_of(number) not in there]
+        there, known = {one.name for one in stored}, self.documents.known_files()
+        lost = [number for number in self.documents.ours() if self.documents.file_of(number) not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
-        if strays := [one.name for one in stored if self._uploads.is_stray(one, known)]:
-            address = self._uploads.store.address
+        if strays := [one.name for one in stored if self.uploads.is_stray(one, known)]:
+            address = self.uploads.store.address
             yield Finding(
                 f"{len(strays)} files in {address} belong to no document of this database.",
-                lambda: self._uploads.drop_all(strays),
+                lambda: self.uploads.drop_all(strays),
             )
 
     def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:
         """Return what reads some documents once more; ``None`` if one of their files is not here."""
         try:
-            here = self._uploads.names()
+            here = self.uploads.names()
         except FilesUnavailable:
             return None
-        ours = set(self._documents.ours())
-        if any(one not in ours or self._documents.file_of(one) not in here for one in document_ids):
+        ours = set(self.documents.ours())
+        if any(one not in ours or self.documents.file_of(one) not in here for one in document_ids):
             return None
 
         def mend() -> None:
             for document_id in document_ids:
-                self._chunks.distrust(document_id)
-                self._library.read_again(document_id)
+                self.chunks.distrust(document_id)
+                self.library.read_again(document_id)
 
         return mend
 
     def _drop_broken_vectors(self) -> None:
-        self._checks.drop_broken_vectors()
-        self._library.reindex()
+        self.checks.drop_broken_vectors()
+        self.library.reindex()
 
 
 def _named(document_ids: list[int]) -> str:

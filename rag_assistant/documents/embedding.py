@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
@@ -19,56 +21,47 @@ CHUNKS_AT_ONCE = 16
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 
 
-class DocumentEmbedder:
+class DocumentEmbedder(Struct, frozen=True):
     """Embeds documents; the library says when, and is told by ``finish`` which document has all its vectors."""
 
-    def __init__(
-        self,
-        documents: DocumentStore,
-        embeddings: EmbeddingStore,
-        embedders: Embedders,
-        queue: JobQueue,
-        finish: Callable[[int, str], None],
-        is_closing: Callable[[], bool],
-    ) -> None:
-        self._documents = documents
-        self._embeddings = embeddings
-        self._embedders = embedders
-        self._queue = queue
-        self._finish = finish
-        self._is_closing = is_closing
+    documents: DocumentStore
+    embeddings: EmbeddingStore
+    embedders: Embedders
+    queue: JobQueue
+    finish: Callable[[int, str], None]
+    is_closing: Callable[[], bool]
 
     def embed(self, document_id: int) -> None:
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
-            model = self._embedders.configured()
-            if self._documents.take_in("embedding", document_id) and self._embed_missing(document_id, model):
-                self._finish(document_id, model.key)
+            model = self.embedders.configured()
+            if self.documents.take_in("embedding", document_id) and self._embed_missing(document_id, model):
+                self.finish(document_id, model.key)
             self._switch_if_due(model)
         except EmbedderFailed as error:
-            attempt = self._documents.count_attempt(document_id)
+            attempt = self.documents.count_attempt(document_id)
             if attempt is None:
                 return  # It was deleted.
             if attempt > len(RETRY_BACKOFF_SECONDS):
                 self._give_up(document_id, error)
                 return
             delay = RETRY_BACKOFF_SECONDS[attempt - 1]
-            self._documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
-            self._queue.add("embed", document_id, delay)
+            self.documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
+            self.queue.add("embed", document_id, delay)
 
     def _embed_missing(self, document_id: int, model: RecognisedEmbedder) -> bool:
         """Return whether every chunk has its vector now; not so if the document went away, or we close."""
-        missing = self._embeddings.without_embedding(document_id, model.key)
+        missing = self.embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
             batch = missing[start : start + CHUNKS_AT_ONCE]
             vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
             rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
-            if self._is_closing() or not self._embeddings.keep_embeddings(document_id, model.key, rows):
+            if self.is_closing() or not self.embeddings.keep_embeddings(document_id, model.key, rows):
                 return False
         return True
 
     def _give_up(self, document_id: int, error: EmbedderFailed) -> None:
-        self._documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
+        self.documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
         log.warning("Document %s failed: %s", document_id, error)
 
     # --- another embedding model, or vectors that are missing
@@ -76,47 +69,47 @@ class DocumentEmbedder:
     def reindex(self, after: int) -> None:
         """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
         try:
-            model = self._embedders.configured()
+            model = self.embedders.configured()
         except EmbedderFailed as error:
             log.log(logging.DEBUG if after else logging.ERROR, "The embedding model cannot be used: %s", error)
-            self._queue.add("reindex", after, RETRY_BACKOFF_SECONDS[-1])
+            self.queue.add("reindex", after, RETRY_BACKOFF_SECONDS[-1])
             return
-        document_id = self._embeddings.next_without(model.key, after)
+        document_id = self.embeddings.next_without(model.key, after)
         if document_id is None:
             self._switch_if_due(model)
             return
         try:
-            if self._documents.take_finished(document_id) and self._embed_missing(document_id, model):
-                self._finish(document_id, model.key)
+            if self.documents.take_finished(document_id) and self._embed_missing(document_id, model):
+                self.finish(document_id, model.key)
         except EmbedderFailed as error:
             self._later_or_never(document_id, model, error)
             return
-        self._queue.add("reindex", document_id)
+        self.queue.add("reindex", document_id)
 
     def _later_or_never(self, document_id: int, model: RecognisedEmbedder, error: EmbedderFailed) -> None:
         """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
         if not _answers(model):
             log.warning("Embedding anew waits: %s", error)
-            self._queue.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
+            self.queue.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
             return
-        if (self._documents.count_attempt(document_id) or 0) > len(RETRY_BACKOFF_SECONDS):
+        if (self.documents.count_attempt(document_id) or 0) > len(RETRY_BACKOFF_SECONDS):
             self._give_up(document_id, error)
-        self._queue.add("reindex", document_id)
+        self.queue.add("reindex", document_id)
 
     def _switch_if_due(self, model: RecognisedEmbedder) -> None:
         """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
-        serving = self._embeddings.serving()
+        serving = self.embeddings.serving()
         if serving is None:
             return
         if serving.key != model.key:
-            if not self._embeddings.activate(model.key):
-                if self._embeddings.next_without(model.key, 0) is not None:
-                    self._queue.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
+            if not self.embeddings.activate(model.key):
+                if self.embeddings.next_without(model.key, 0) is not None:
+                    self.queue.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
                 return
             log.info("Search uses the vectors of %s from now on.", model.key)
-        for known in self._embeddings.known():
+        for known in self.embeddings.known():
             if known.key != model.key:
-                self._embeddings.forget(known.key)
+                self.embeddings.forget(known.key)
 
 
 def _answers(model: RecognisedEmbedder) -> bool:

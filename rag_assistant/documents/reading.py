@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from rag_assistant.documents.scans import RECOGNITION_MISSING, RECOGNITION_OFF, with_scans
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.text_recognition import is_installed, recognise
@@ -29,24 +31,15 @@ MAX_MEMORY_MB = 2048
 Following = Literal["embed", "recognise"] | None
 
 
-class DocumentReader:
+class DocumentReader(Struct, frozen=True):
     """Reads documents; the library says when."""
 
-    def __init__(
-        self,
-        documents: DocumentStore,
-        chunks: ChunkStore,
-        scans: ScanStore,
-        local_file: Callable[[int], AbstractContextManager[tuple[Document, Path]]],
-        settings: Callable[[], Settings],
-        is_closing: Callable[[], bool],
-    ) -> None:
-        self._documents = documents
-        self._chunks = chunks
-        self._scans = scans
-        self._local_file = local_file
-        self._settings = settings
-        self._is_closing = is_closing
+    documents: DocumentStore
+    chunks: ChunkStore
+    scans: ScanStore
+    local_file: Callable[[int], AbstractContextManager[tuple[Document, Path]]]
+    settings: Callable[[], Settings]
+    is_closing: Callable[[], bool]
 
     @property
     def recognises(self) -> bool:
@@ -55,48 +48,48 @@ class DocumentReader:
 
     def read(self, document_id: int) -> Following:
         """Keep text, chunks and words: keyword search finds the document from here on."""
-        document = self._documents.take(document_id)
+        document = self.documents.take(document_id)
         if document is None:
             return None
         extracted = self._extracted(document, "reading")
-        recognised = self._scans.add(document_id, extracted.scans)
+        recognised = self.scans.add(document_id, extracted.scans)
         return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "reading")
 
     def recognise(self, document_id: int) -> Following:
         """Recognise the text of scanned pages, as long as nothing is to be read; when all are through, keep it."""
-        if not self._documents.take_in("recognising", document_id):
+        if not self.documents.take_in("recognising", document_id):
             return None
-        document = self._documents.get(document_id)
+        document = self.documents.get(document_id)
         if self.recognises and not self._recognise_pages(document):
             return "recognise"
         extracted = self._extracted(document, "recognising")
-        recognised = self._scans.recognised(document_id)
+        recognised = self.scans.recognised(document_id)
         return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "recognising")
 
     def _recognise_pages(self, document: Document) -> bool:
         """Recognise pages until other work waits; return whether all of the document are through."""
-        settings = self._settings()
-        with self._local_file(document.id) as (_, path):
+        settings = self.settings()
+        with self.local_file(document.id) as (_, path):
             pages = recognise(
                 path,
                 document.media_type,
-                self._scans.pending(document.id)[:PAGES_AT_ONCE],
+                self.scans.pending(document.id)[:PAGES_AT_ONCE],
                 memory_mb=MAX_MEMORY_MB,
                 timeout_seconds=settings.extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, "recognising"),
             )
             with closing(pages):
                 for page in pages:
-                    if not self._scans.keep(document.id, page):
+                    if not self.scans.keep(document.id, page):
                         raise ExtractionCancelled
-                    if self._documents.any_queued():
+                    if self.documents.any_queued():
                         break
-        return not self._scans.pending(document.id)
+        return not self.scans.pending(document.id)
 
     def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
         """Return what a document's file holds. Raises ExtractionFailed, ExtractionCancelled."""
-        settings = self._settings()
-        with self._local_file(document.id) as (_, path):
+        settings = self.settings()
+        with self.local_file(document.id) as (_, path):
             return extract(
                 path,
                 document.media_type,
@@ -107,7 +100,7 @@ class DocumentReader:
 
     def _keep_text(self, document: Document, extracted: ExtractedText, state: DocumentState) -> Following:
         """Cut a text into chunks and keep it; what comes next is embedding it, or recognising it."""
-        settings = self._settings()
+        settings = self.settings()
         too_late = time.monotonic() + settings.extraction_timeout_seconds
 
         def refuse() -> None:
@@ -120,19 +113,19 @@ class DocumentReader:
             raise ExtractionFailed(extracted.warning)
         cut = chunk_document(extracted, settings.chunk_chars, refuse)
         chunks, terms = index_terms(document.name, cut)
-        kept = self._chunks.keep_text(document.id, extracted, chunks, terms)
+        kept = self.chunks.keep_text(document.id, extracted, chunks, terms)
         # Or another process kept the same, before this one took the document over.
-        if kept or self._documents.is_ours_in("embedding" if chunks else "recognising", document.id):
+        if kept or self.documents.is_ours_in("embedding" if chunks else "recognising", document.id):
             return "embed" if chunks else "recognise"
         return None
 
     def _is_over(self, document_id: int, state: DocumentState) -> bool:
         """Tell whether work on a document is to end: it was cancelled, deleted or taken over, or we close."""
-        return self._is_closing() or not self._documents.is_ours_in(state, document_id)
+        return self.is_closing() or not self.documents.is_ours_in(state, document_id)
 
     @property
     def _why_not_recognised(self) -> str | None:
         """A sentence about why scanned pages are not read here; ``None`` where they are."""
-        if self._settings().ocr == "off":
+        if self.settings().ocr == "off":
             return RECOGNITION_OFF
         return None if is_installed() else RECOGNITION_MISSING

@@ -24,21 +24,14 @@ class Unfamiliar(Struct, frozen=True):
     read: int
 
 
-class UnfamiliarDocuments:
-    """Looks at the newest documents of the library."""
-
-    def __init__(self, chunks: ChunkStore, embedders: Embedders) -> None:
-        self._chunks = chunks
-        self._embedders = embedders
-
-    def found(self) -> Unfamiliar | None:
-        """Return what was found, ``None`` where it is not worth a word or the model is not ready."""
-        if not self._embedders.loaded:
-            return None
-        texts = self._chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)
-        try:
-            embedder = self._embedders.configured().embedder
-            unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)
-        except EmbedderFailed:
-            return None
-        return Unfamiliar(unknown, len(texts)) if unknown >= max(MIN_DOCUMENTS, MIN_SHARE * len(texts)) else None
+def unfamiliar_documents(chunks: ChunkStore, embedders: Embedders) -> Unfamiliar | None:
+    """Look at the newest documents; ``None`` where it is not worth a word or the model is not ready."""
+    if not embedders.loaded:
+        return None
+    texts = chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)
+    try:
+        embedder = embedders.configured().embedder
+        unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)
+    except EmbedderFailed:
+        return None
+    return Unfamiliar(unknown, len(texts)) if unknown >= max(MIN_DOCUMENTS, MIN_SHARE * len(texts)) else None

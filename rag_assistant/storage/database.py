@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct, convert
+from msgspec import Struct, convert, to_builtins
 from sqlalchemy import (
     URL,
     Connection,
@@ -278,7 +278,7 @@ def as_json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):  # Half a character, such as a cut emoji, or a number past 64 bits.
-        return json.dumps(value, separators=(",", ":"))
+        return json.dumps(value, separators=(",", ":"), default=to_builtins)
 
 
 def from_json(stored: str | bytes) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from typing import Any
 
@@ -94,13 +94,8 @@ class WordIndex:
             Text,
         )
 
-    def drop_one(self, connection: Connection, row_id: int) -> None:
-        """Forget the words of a row."""
-        _, key = self.columns(connection)
-        connection.execute(text(f"DELETE FROM {self.name} WHERE {key.name} = :id"), {"id": row_id})
-
-    def drop(self, connection: Connection, ids: Select[Any]) -> None:
-        """Forget the words of the rows that the query names."""
+    def drop(self, connection: Connection, ids: Select[Any] | Sequence[int]) -> None:
+        """Forget the words of some rows."""
         words, key = self.columns(connection)
         connection.execute(words.delete().where(key.in_(ids)))
 
@@ -115,13 +110,13 @@ class WordIndex:
     ) -> list[Hit]:
         """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first, by BM25.
 
-        With ``only`` those for which that holds. ``words`` must not be empty. A score is higher for a better hit, and
-        comparable within one search only.
+        With ``only`` those for whose ``row_id`` that holds. ``words`` must not be empty. A score is higher for a better
+        hit, and comparable within one search only.
         """
         if connection.dialect.name == "sqlite":
             ranked = self.ranked if only is None else self.ranked.where(only)
-            found = connection.execute(ranked, {"any_word": _any_of(words), "limit": limit})
-            return [(row_id, score) for row_id, score in found]
+            hits = connection.execute(ranked, {"any_word": _any_of(words), "limit": limit})
+            return [(row_id, score) for row_id, score in hits]
         return self.ranked_words.best(connection, words, limit, only)
 
     def best_or_newest(
@@ -140,23 +135,22 @@ class WordIndex:
             ranked = rarest(rare, MAX_RANKED_WHILE_TYPING)
         return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
 
-    def among(self, connection: Connection, ids: Sequence[int] | Select[Any]) -> ColumnElement[bool]:
-        """Return the condition that a row is one of those with some ids."""
-        _, key = self.columns(connection)
-        # Without the plus, FTS5 would look for each row anew.
-        return (literal_column("+rowid") if connection.dialect.name == "sqlite" else key).in_(ids)
+    def row_id(self, connection: Connection) -> ColumnElement[Any]:
+        """Return the id of a row, for a condition on it."""
+        # With the plus, SQLite looks at the words first, whatever its statistics say; else for each row anew.
+        return literal_column(f"+{self.name}.rowid") if connection.dialect.name == "sqlite" else self.key
 
     def surest(
-        self, connection: Connection, words: Sequence[str], limit: int, some: SomeRows, given: Mapping[str, Any]
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of ``some`` of the rows, those with the best BM25.
+        """Return up to ``limit`` (id, certainty) of the rows for whose ``row_id`` something holds, by the best BM25.
 
         The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
         weighed by how rare they are, less where these are few or common.
         """
         counted = self.counted(connection, words, MAX_COUNTED)
-        found = [row_id for row_id, _ in some.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, given)]
-        return self._certainties(connection, counted, self._held(connection, words, found)) if found else []
+        ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
+        return self._certainties(connection, counted, self._held(connection, words, ids)) if ids else []
 
     def surest_among(
         self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int]
@@ -248,22 +242,6 @@ class WordIndex:
     def _rows_at_most(self, connection: Connection) -> int:
         _, key = self.columns(connection)
         return connection.execute(text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
-
-
-class SomeRows:
-    """Those rows of an index for whose id something holds: built once, with the names of what is given each time."""
-
-    def __init__(self, index: WordIndex, holds: Callable[[ColumnElement[Any]], ColumnElement[bool]]) -> None:
-        self._index = index
-        # With the plus, SQLite looks at the words first, whatever its statistics say; else for each row anew.
-        self._ranked = index.ranked.where(holds(literal_column(f"+{index.name}.rowid")))
-        self._condition = holds(index.key)
-
-    def best(self, connection: Connection, words: Sequence[str], limit: int, given: Mapping[str, Any]) -> Sequence[Hit]:
-        """Return up to ``limit`` (id, score) of those that hold any of ``words``, as ``WordIndex.best`` does."""
-        if connection.dialect.name == "sqlite":
-            return connection.execute(self._ranked, {"any_word": _any_of(words), "limit": limit, **given}).all()
-        return self._index.ranked_words.best(connection, words, limit, self._condition, given)
 
 
 def holds(connection: Connection, column: ColumnElement[str], word: str) -> ColumnElement[bool]:

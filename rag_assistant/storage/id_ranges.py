@@ -36,11 +36,6 @@ class IdRanges:
         begun, ended = (np.searchsorted(some, asked, side="right") for some in (self._starts, self._ends))
         return begun > ended
 
-    def places_in(self, ids: Ids) -> IdRanges:
-        """Return where those of some ids, the smallest first, stand that are among these."""
-        starts, ends = (np.searchsorted(ids, some) for some in (self._starts, self._ends))
-        return IdRanges(starts[starts < ends], ends[starts < ends])
-
     def joined(self, min_gap: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges, each from its start to its end; those with less than ``min_gap`` between them as one."""
         apart = np.flatnonzero(self._starts[1:] - self._ends[:-1] >= min_gap)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -65,16 +64,11 @@ class RankedWords:
         self._config = config
 
     def best(
-        self,
-        connection: Connection,
-        words: Sequence[str],
-        limit: int,
-        only: ColumnElement[bool] | None,
-        given: Mapping[str, Any] = {},
+        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
         """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first.
 
-        With ``only`` those for which that holds, with the values ``given`` for the names in it.
+        With ``only`` those for which that holds.
         """
         stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
         total = self._rows(connection)
@@ -88,7 +82,7 @@ class RankedWords:
         if only is not None:
             found = found.where(only)
         ranked = found.order_by(text("score DESC"), self._key).limit(limit)
-        return [(row[0], row[1]) for row in connection.execute(ranked, given)]
+        return [(row[0], row[1]) for row in connection.execute(ranked)]
 
     def _scored(self, weights: Mapping[str, float], usual_length: float) -> Select[int, float]:
         length = K1 * (1 - B + B * self._table.c.length / usual_length)

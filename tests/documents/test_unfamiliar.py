@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.documents.unfamiliar import Unfamiliar, UnfamiliarDocuments
+from rag_assistant.documents.unfamiliar import Unfamiliar, unfamiliar_documents
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.storage.database import Database
 from tests.testkit.embedders import WordHashEmbedder
@@ -19,13 +19,13 @@ class KnowsEnglish(WordHashEmbedder):
 def looked_at(shelf: Shelf, *texts: str) -> Any:
     for text in texts:
         shelf.shelve(text)
-    return UnfamiliarDocuments(shelf.chunks, shelf.embedders).found()
+    return unfamiliar_documents(shelf.chunks, shelf.embedders)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_documents_in_another_language_are_counted(database: Database) -> None:
     shelf = Shelf(database, lambda _: KnowsEnglish())
-    assert UnfamiliarDocuments(shelf.chunks, shelf.embedders).found() is None
+    assert unfamiliar_documents(shelf.chunks, shelf.embedders) is None
     shelf.embedders.configured()
     assert looked_at(shelf, "Geese fly.", "Gänse schlüpfen.") is None
     assert looked_at(shelf, "Füße waten.") == Unfamiliar(2, 3)

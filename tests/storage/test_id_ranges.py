@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,12 +23,6 @@ def test_they_are_as_many_and_the_same(ids: set[int]) -> None:
 @given(some_ids, st.lists(st.integers(0, 62)))
 def test_of_any_id_they_tell_whether_they_hold_it(ids: set[int], asked: list[int]) -> None:
     assert in_any_order(ids).hold(asked).tolist() == [one in ids for one in asked]
-
-
-@given(some_ids, some_ids)
-def test_they_are_found_among_others(ids: set[int], others: set[int]) -> None:
-    there = np.array(sorted(others), np.int64)
-    assert there[in_any_order(ids).places_in(there).all()].tolist() == sorted(ids & others)
 
 
 @given(some_ids, st.integers(1, 9))

@@ -24,7 +24,7 @@ SPEAKING = (
     *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
     *(
         "conversations/extract",
-        "conversations/scope",
+        "storage/documents/documents",
         "files/store",
         "files/s3",
         "history/overflow",

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from rag_assistant.records import MAX_INT32, Scope, Source
 from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
-from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
@@ -52,7 +51,7 @@ class ConversationImport:
             for one in export.conversations:
                 new = one.identity not in known
                 if new:
-                    known[one.identity] = self._store.insert(localised(one, ids, document_ids), turn_data)
+                    known[one.identity] = self._store.insert(localised(one, ids, document_ids))
                 ids[one.id] = known[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
             return outcomes

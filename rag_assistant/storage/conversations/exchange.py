@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from rag_assistant.records import Message, Rating, Scope, Turn
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.conversations import (
     MAX_PINNED,
     MAX_TITLE_CHARS,
@@ -28,7 +29,6 @@ from rag_assistant.storage.conversations.turn_rows import (
     keep_pictures,
     load_pictures,
     picture_key,
-    source_rows,
     sources_in,
 )
 from rag_assistant.storage.conversations.versions import answer_in
@@ -100,15 +100,15 @@ class ExchangeStore:
                 summary=_summary_of(connection, row["summary_id"]),
             )
 
-    def insert(self, whole: WholeConversation, shown: Callable[[Turn], Any]) -> int:
+    def insert(self, whole: WholeConversation) -> int:
         """Insert a whole conversation and return its id; its ids must be those of this database.
 
-        ``shown`` is how turns are shown: raises InvalidRequest, and keeps nothing, if one could not be.
+        Raises InvalidRequest, and keeps nothing, if a turn of it could not be shown.
         """
         try:
             with self._database.write() as connection:
                 made = self._insert(connection, whole)
-                _read_back(connection, made, shown)
+                _read_back(connection, made)
                 return made
         except IntegrityError as error:
             raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
@@ -166,12 +166,12 @@ class ExchangeStore:
             connection.execute(insert(ratings).values(turn_id=turn_id, **asdict(turn.rating)))
 
 
-def _read_back(connection: Connection, made: int, shown: Callable[[Turn], Any]) -> None:
+def _read_back(connection: Connection, made: int) -> None:
     """Read a conversation as it is read later: what fails now would fail whenever it is opened."""
     conversation_of(connection, load_conversation(connection, made))
     own = select(turns).where(turns.c.conversation_id == made)
     for turn in as_turns(connection, connection.execute(own).mappings()):
-        shown(turn)
+        turn_data(turn)
 
 
 def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
@@ -225,7 +225,7 @@ def _turn_values(turn: WholeTurn) -> dict[str, Any]:
 def _figures(answer: WholeAnswer) -> dict[str, Any]:
     """Return the columns of a turn that are about its answer."""
     values = {name: getattr(answer, name) for name in FIGURES}
-    return values | {"notes": list(answer.notes), "sources": source_rows(answer.sources)}
+    return values | {"notes": list(answer.notes), "sources": answer.sources}
 
 
 def _count_messages(connection: Connection, made: int) -> None:

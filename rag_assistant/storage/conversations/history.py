@@ -54,7 +54,7 @@ from rag_assistant.storage.conversations.turn_rows import (
     sources_in,
 )
 from rag_assistant.storage.database import Store, as_json, set_values
-from rag_assistant.storage.full_text import TURN_WORDS, SomeRows
+from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import HELD, conversations, history_changes, messages, now, summaries, turns
 
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
@@ -148,8 +148,8 @@ class HistoryStore(Store):
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
                 surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen))
             else:
-                some = SomeRows(TURN_WORDS, lambda turn_id: exists().where(turns.c.id == turn_id, *is_unseen))
-                surest = dict(TURN_WORDS.surest(connection, words, limit, some, {}))
+                only = exists().where(turns.c.id == TURN_WORDS.row_id(connection), *is_unseen)
+                surest = dict(TURN_WORDS.surest(connection, words, limit, only))
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []

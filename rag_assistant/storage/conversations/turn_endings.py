@@ -13,7 +13,7 @@ from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
-from rag_assistant.storage.conversations.turn_rows import load_turn, source_rows
+from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
@@ -81,7 +81,7 @@ def end_turn(
             notes=list(turn.notes),
             usage=usage,
             model=turn.model,
-            sources=source_rows(turn.sources),
+            sources=turn.sources,
             search=turn.search,
             error_type=error_type,
             error_message=error_message,

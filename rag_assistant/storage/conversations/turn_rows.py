@@ -58,11 +58,6 @@ def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
     return tuple(Source(**row) for row in rows or ())
 
 
-def source_rows(sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Return sources as a column holds them."""
-    return [one.as_dict() for one in sources]
-
-
 def _as_turn(connection: Connection, row: Row, said: Sequence[Message], rated: Row | None) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
     answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]

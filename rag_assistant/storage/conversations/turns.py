@@ -40,7 +40,6 @@ from rag_assistant.storage.conversations.turn_rows import (
     load_turn,
     picture_key,
     request_of,
-    source_rows,
 )
 from rag_assistant.storage.conversations.versions import (
     keep_version,
@@ -219,7 +218,7 @@ class TurnStore:
                 .where(*_RUNS_HERE)
                 .values(
                     history=turn.history,
-                    sources=source_rows(turn.sources),
+                    sources=turn.sources,
                     search=turn.search,
                     model=turn.model,
                     notes=list(turn.notes),

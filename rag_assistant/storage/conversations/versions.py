@@ -126,7 +126,7 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     set_values(connection, turns, turn_id, fresh)
     for forget in _FORGET:
         connection.execute(forget, {"turn": turn_id})
-    TURN_WORDS.drop_one(connection, turn_id)
+    TURN_WORDS.drop(connection, [turn_id])
 
 
 def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import Document, DocumentState, NewDocument
+from rag_assistant.records import Document, DocumentState, NewDocument, Scope
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.records.errors import LibraryNotFound, SameContent
+from rag_assistant.records.errors import DocumentNotFound, InvalidRequest, LibraryNotFound, SameContent
 from rag_assistant.storage.documents.progress import DocumentProgress
 from rag_assistant.storage.documents.rows import (
     add_tags,
@@ -158,6 +158,16 @@ class DocumentStore(DocumentProgress):
             there = documents.c.id.in_(named_ids), readable(connection, documents.c.id)
             found = set(connection.execute(select(documents.c.id).where(*there)).scalars())
         return [document_id for document_id in named_ids if document_id not in found]
+
+    def check_scope(self, scope: Scope) -> None:
+        """Refuse a scope that names what is not there. Raises DocumentNotFound, InvalidRequest."""
+        for document_id in self.missing(scope.document_ids):
+            raise DocumentNotFound(document_id)
+        tags = self.tags() if scope.tags else {}
+        for tag in scope.tags:
+            if tag not in tags:
+                there = f"There are: {', '.join(tags)}." if tags else "No document has any tags."
+                raise InvalidRequest(f'No document has the tag "{tag}". {there}')
 
     def with_file(self, document_id: int) -> tuple[Document, str]:
         """Return a document and the name of its uploaded file, both of one version. Raises DocumentNotFound."""

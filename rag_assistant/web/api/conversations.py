@@ -9,7 +9,6 @@ from flask import Blueprint, Response, jsonify, make_response, request
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
-from rag_assistant.conversations.scope import check_scope
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.views import (
@@ -113,7 +112,7 @@ def change_conversation(conversation_id: int) -> Response:
     """Rename or pin a conversation, or set what it decides for itself and which documents it is about."""
     body = read_json(ChangeConversationBody)
     scope = body.scope(services().conversations.get(conversation_id).scope)
-    check_scope(services().documents, scope or EVERYTHING)
+    services().documents.check_scope(scope or EVERYTHING)
     services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned, scope=scope)
     return shown(conversation_id)
 

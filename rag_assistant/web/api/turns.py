@@ -13,7 +13,6 @@ from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.live import end_position
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
-from rag_assistant.conversations.scope import check_scope
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
@@ -203,7 +202,7 @@ def search() -> Response:
     if not text.strip():
         raise InvalidRequest("q is empty; give the words to search for, such as /api/search?q=history+window.")
     limit, scope = page_limit(default=10, highest=100), scope_asked()
-    check_scope(services().documents, scope)
+    services().documents.check_scope(scope)
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges = _exchanges_seen(conversation_id) if conversation_id is not None else []
     asked = services().retriever.follow_up(text, exchanges, scope)

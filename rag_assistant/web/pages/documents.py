@@ -10,6 +10,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from msgspec.json import encode
 
 from rag_assistant.documents.page_images import DRAWN
+from rag_assistant.documents.unfamiliar import unfamiliar_documents
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
@@ -236,7 +237,7 @@ def _library() -> dict[str, Any]:
         "sought_documents": sought,
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
-        "unfamiliar": services().unfamiliar.found(),
+        "unfamiliar": unfamiliar_documents(services().chunks, services().embedders),
         "to_index": services().documents.waiting_to_be_indexed(),
         "sources": services().sources.states() if identity().may_manage else [],
         "libraries": services().libraries.all() if identity().person else [],

@@ -18,7 +18,6 @@ from rag_assistant.conversations.exchange.importing import NO_DOCUMENT, Conversa
 from rag_assistant.records import Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.database import Database, sqlite_url
@@ -143,7 +142,7 @@ def test_an_archive_is_read_back_identically(library: list[WholeConversation], t
     database, store, importer = opened(migrated, tmp_path / "there")
     try:
         for one in library:
-            store.insert(one, turn_data)
+            store.insert(one)
         assert lines(store) == [line_of(one) for one in library]
         (tmp_path / "one.zip").unlink(missing_ok=True)
         write_archive(tmp_path / "one.zip", [], (store.read(one) for one in store.ids()))
@@ -175,18 +174,18 @@ def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, chan
     _, store, _ = over(database)
     wrong = replace(conversation().turns[0], **change)
     with pytest.raises(InvalidRequest, match='"Why" has values that no export of ours has'):
-        store.insert(conversation(turns=(wrong,)), turn_data)
+        store.insert(conversation(turns=(wrong,)))
     assert store.ids() == []
-    store.insert(conversation(key="import:1"), turn_data)
+    store.insert(conversation(key="import:1"))
     with pytest.raises(InvalidRequest, match='"Why" was imported a moment ago'):
-        store.insert(conversation(key="import:1"), turn_data)
+        store.insert(conversation(key="import:1"))
     assert [store.read(one).title for one in store.ids()] == ["Why"]
 
 
 def test_of_an_erased_turn_the_model_sees_nothing_whatever_an_archive_says(tmp_path: Path, migrated: Path) -> None:
     database, store, _ = opened(migrated, tmp_path / "here")
     whole = conversation()
-    made = store.insert(replace(whole, turns=(replace(whole.turns[0], erased_at=whole.created_at),)), turn_data)
+    made = store.insert(replace(whole, turns=(replace(whole.turns[0], erased_at=whole.created_at),)))
     with closing(database), database.read() as connection:
         row = load_conversation(connection, made)
     assert (row["visible_turns"], row["visible_messages"]) == (0, 0)

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from fpdf import FPDF
 
 from rag_assistant.conversations.exchange.files import archived_documents
+from rag_assistant.documents.embedding import DocumentEmbedder
 from rag_assistant.extraction.extract import extract
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
@@ -182,7 +183,7 @@ def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Servi
 def test_a_document_is_found_by_words_before_it_is_embedded(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
+    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
     document = upload(client, FACT, wait=False)
     path = f"/api/documents/{document['document_id']}"
     until(lambda: client.get(path).json["state"] == "embedding")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from msgspec.structs import replace
 from sqlalchemy import insert, select
 
 from rag_assistant.records.errors import EmbedderFailed, ExtractionCancelled
@@ -115,7 +116,8 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rag_assistant.documents.reading.chunk_document", cut_without_end)
-    monkeypatch.setattr(services.library._reader, "_settings", lambda: Settings(extraction_timeout_seconds=0.05))
+    reader = replace(services.library._reader, settings=lambda: Settings(extraction_timeout_seconds=0.05))
+    monkeypatch.setattr(services.library, "_reader", reader)
     document = upload(client, LONG)
     assert (document["state"], document["reason"]) == (
         "failed",

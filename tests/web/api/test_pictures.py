@@ -100,7 +100,7 @@ def test_an_export_brings_them_along(client: FlaskClient, services: Services) ->
     first = ask(client, "What is this?", images=[PICTURE])
     whole = services.exchange.read(first["conversation_id"])
     assert whole.turns[0].images == (PICTURE,)
-    made = services.exchange.insert(whole, lambda turn: turn)
+    made = services.exchange.insert(whole)
     assert services.exchange.read(made).turns[0].images == (PICTURE,)
 
 

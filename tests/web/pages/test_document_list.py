@@ -9,6 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import Engine, event
 
+from rag_assistant.documents.embedding import DocumentEmbedder
 from rag_assistant.services import Services
 from rag_assistant.web.pages import documents
 from tests.web.conftest import PAGE, until, upload
@@ -75,7 +76,7 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
         few = taken()
         for n in range(2, 6):
             upload(client, f"Document {n}.", f"{n}.txt")
-        monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
+        monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
         newer = upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)["document_id"]
         until(lambda: client.get(f"/api/documents/{newer}").json["state"] == "embedding" and not services.library.busy)
         assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.

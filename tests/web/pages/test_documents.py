@@ -7,6 +7,7 @@ import re
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.documents.embedding import DocumentEmbedder
 from rag_assistant.services import Services
 from tests.web.conftest import PAGE, ask, post, until, upload
 from tests.web.pages.document_rows import FACT, names_on
@@ -64,7 +65,7 @@ def test_work_is_cancelled_and_taken_up_again(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
+        patched.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
         document_id = upload(client, FACT, wait=False)["document_id"]
         until(lambda: state(client, document_id) == "embedding")
         assert "searchable by keyword; indexing 0 of 1" in client.get("/documents").text
@@ -143,7 +144,7 @@ def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = upload(client, FACT, "geese.txt")["document_id"]
-    monkeypatch.setattr(services.library._embedder, "_embed_missing", lambda _document_id, _model: False)
+    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
     sent = files((b"The keeper feeds eighteen geese.", "new.txt"))
     assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
     until(lambda: "indexing 0 of 1" in client.get("/documents").text)
