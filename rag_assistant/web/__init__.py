@@ -28,8 +28,6 @@ from rag_assistant.web.api import conversations as conversations_api
 from rag_assistant.web.api import documents as documents_api
 from rag_assistant.web.api import libraries as libraries_api
 from rag_assistant.web.api import mcp as mcp_api
-from rag_assistant.web.api import model as model_api
-from rag_assistant.web.api import ratings as ratings_api
 from rag_assistant.web.api import sharing as sharing_api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.api.events import Readers
@@ -60,14 +58,12 @@ if TYPE_CHECKING:
 
 PARTS = (
     turns_api,
-    ratings_api,
     conversations_api,
     documents_api,
     libraries_api,
     account_api,
     sharing_api,
     archive_api,
-    model_api,
     openai_routes,
     openapi_routes,
     mcp_api,

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask, Response, jsonify, make_response, request
+from msgspec import to_builtins
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
@@ -15,7 +16,7 @@ from rag_assistant.storage.usage import documents_by_state
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
-from rag_assistant.web.schemas import HealthAnswer, ReadyAnswer, SettingsAnswer, SettingsVersion
+from rag_assistant.web.schemas import HealthAnswer, ModelTestAnswer, ReadyAnswer, SettingsAnswer, SettingsVersion
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
@@ -69,6 +70,12 @@ def init_app(app: Flask, services: Services) -> None:
     def settings() -> Response:
         told = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
         return jsonify(settings=settings_data(services), **told)
+
+    @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer, asks=True)
+    def model_test() -> Response:
+        """Test the endpoints of the settings, step by step; no other address can be asked."""
+        check = services.check_connection()
+        return jsonify({"ok": check.ok} | to_builtins(check))
 
     @app.get("/api/settings/version", policy=READ, answer=SettingsVersion)
     def settings_version() -> Response:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from rag_assistant.history import LeftOutReason
-from rag_assistant.records import Ability, Access, Role
+from rag_assistant.records import Ability, Role
 from rag_assistant.records.answers import ErrorData, Step, Strategy
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -248,32 +248,6 @@ class TagsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tags: dict[str, int]
 
 
-class ShareAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """With whom a library is shared, and what they may do."""
-
-    person: str
-    access: Access
-
-
-class LibraryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A set of documents, whose it is, and with whom it is shared."""
-
-    library_id: int
-    name: str
-    owner: str | None
-    documents: int
-    everyone: Access | None
-    shares: list[ShareAnswer]
-    mine: bool
-    writable: bool
-
-
-class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The libraries that may be read, the own ones first."""
-
-    libraries: list[LibraryAnswer]
-
-
 class TextAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The text of a document, and where its pages begin."""
 
@@ -314,53 +288,6 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     role: Role
     scopes: list[Ability]
     limits: LimitsAnswer
-
-
-class LinkAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A link to a conversation."""
-
-    link_id: int
-    with_sources: bool
-    created_at: str
-
-
-class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A link that was just made: its url is told this once."""
-
-    url: str
-
-
-class LinksAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The links to a conversation, the oldest first."""
-
-    links: list[LinkAnswer]
-
-
-class SharedSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A passage that an answer cites."""
-
-    n: int
-    document: str
-    page: int | None
-    text: str
-
-
-class SharedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A turn of a shared conversation."""
-
-    turn: int
-    question: str
-    answer: str
-    created_at: str
-    sources: list[SharedSource]
-
-
-class SharedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A conversation as whoever has its link reads it."""
-
-    title: str
-    owner: str
-    turns: list[SharedTurn]
 
 
 class CheckStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

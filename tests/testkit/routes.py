@@ -31,7 +31,7 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "conversations_api.edit_summary": {"text": "Seized."},
     "conversations_api.command": {"command": "/history"},
     "api.change_turn": {"pinned": True},
-    "ratings_api.rate": {"rating": "down"},
+    "api.rate": {"rating": "down"},
     "documents_api.change": {"name": "seized.txt"},
     "documents_api.add_web_page": {"url": "http://127.0.0.1/"},
     "libraries_api.add": {"name": "Seized"},

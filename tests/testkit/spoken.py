@@ -75,7 +75,7 @@ PHRASES = {
         *("instructions {n}", "tools {n}", "summary {n}", "earlier turns {n}", "passages {n}", "question {n}"),
         *("free {n}",),
     ),
-    "web/pages/receipt_parts.py": (
+    "web/pages/receipt.py": (
         *("Instructions", "Notice about left-out turns", "Summary of older turns", "Earlier turn", "Turn {n}"),
         *("Recalled from left-out turns", "Passages from your documents", "Question", "Tool calls for this answer"),
     ),

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from io import BytesIO
+from tempfile import TemporaryFile
+from typing import IO, Any
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response, jsonify, request, send_file
+from msgspec import Struct
 
 from rag_assistant.conversations.exchange.importing import Outcome
-from rag_assistant.web.archives import import_sent_file, send_archive
-from rag_assistant.web.request_parsing import flag_asked
+from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
+from rag_assistant.records.validation import shown as shown_value
+from rag_assistant.web.request_parsing import content_type_said, flag_asked
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.schemas import ImportAnswer
+from rag_assistant.web.services import services
 
 blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
+
+
+# The kinds of a body that is the file itself.
+FILE_TYPES = ("application/json", "application/x-ndjson", "application/zip")
+FORM_OVERHEAD_BYTES = 100_000
 
 
 @blueprint.get("/export", policy=READ, params=("files",), answer="application/zip")
@@ -53,3 +64,56 @@ def import_conversations() -> Response:
 
 def _outcome_data(one: Outcome) -> dict[str, Any]:
     return {"conversation_id": one.conversation_id, "title": one.title, "turns": one.turns}
+
+
+class Imported(Struct, frozen=True):
+    """What an import came to: the conversations that are new, those that were here, and what was none."""
+
+    new: Sequence[Outcome]
+    known: Sequence[Outcome]
+    unreadable: int
+
+
+def import_sent_file() -> Imported:
+    """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
+    from rag_assistant.conversations.exchange.files import read_export
+
+    max_bytes = services().settings.current.max_upload_mb * 1_000_000
+    request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
+    with _sent_file() as file:
+        found = read_export(file, max_bytes)
+    outcomes = services().conversation_import.run(found)
+    new, known = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
+    return Imported(new, known, found.unreadable)
+
+
+def send_archive(*, with_files: bool) -> Response:
+    """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
+    from rag_assistant.conversations.exchange.files import archived_conversations, archived_documents, pack_archive
+
+    own = services()
+    documents = archived_documents(own.documents, own.library.open_file if with_files else None)
+    packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent
+    try:
+        pack_archive(packed, documents, archived_conversations(own.exchange))
+        packed.seek(0)
+        return send_file(packed, "application/zip", as_attachment=True, download_name="rag-assistant.zip")
+    except BaseException:
+        packed.close()
+        raise
+
+
+def _sent_file() -> IO[bytes]:
+    """Return the file of a form, or the body that is one. Raises UnsupportedContentType, InvalidRequest."""
+    if request.mimetype in FILE_TYPES:
+        return BytesIO(request.get_data())
+    if request.mimetype != "multipart/form-data":
+        raise UnsupportedContentType(
+            f'{content_type_said()}; it must be {", ".join(FILE_TYPES)}, or multipart/form-data with the field "file".'
+        )
+    names = [*request.form, *(name for name, _ in request.files.items(multi=True))]
+    if names != ["file"] or "file" not in request.files:
+        raise InvalidRequest(
+            f'The form has the fields {shown_value(names)}; it must have one file, "file", and nothing else.'
+        )
+    return request.files["file"].stream

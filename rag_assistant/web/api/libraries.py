@@ -5,16 +5,42 @@ from __future__ import annotations
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response
+from msgspec import Struct
 
-from rag_assistant.records import LibraryRecord
+from rag_assistant.records import Access, LibraryRecord
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_json
 from rag_assistant.web.routing import READ, SHARING
-from rag_assistant.web.schemas import LibrariesAnswer, LibraryAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")
+
+
+class ShareAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With whom a library is shared, and what they may do."""
+
+    person: str
+    access: Access
+
+
+class LibraryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A set of documents, whose it is, and with whom it is shared."""
+
+    library_id: int
+    name: str
+    owner: str | None
+    documents: int
+    everyone: Access | None
+    shares: list[ShareAnswer]
+    mine: bool
+    writable: bool
+
+
+class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The libraries that may be read, the own ones first."""
+
+    libraries: list[LibraryAnswer]
 
 
 @blueprint.get("", policy=READ, answer=LibrariesAnswer)

@@ -22,18 +22,20 @@ from rag_assistant.records.views import (
     TurnAnswer,
     VersionAnswer,
     data_of,
+    rated_view,
     receipt_data,
     turn_data,
     turn_view,
     view_of,
 )
 from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
+from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RetryBody
+from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RatingBody, RetryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
     idempotency_key,
@@ -45,7 +47,7 @@ from rag_assistant.web.request_parsing import (
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.schemas import EVENTS, SearchAnswer, VersionsAnswer
+from rag_assistant.web.schemas import EVENTS, RatingsAnswer, SearchAnswer, VersionsAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -273,3 +275,31 @@ def answer(data: dict[str, Any]) -> Response:
     One that failed or broke off has the status of its error, so that nobody takes half an answer for a whole one.
     """
     return answer_with_error(data) if "error" in data else jsonify(data)
+
+
+@blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer=RatingsAnswer)
+def ratings() -> Response:
+    """Return the rated questions, the newest first, each with the answer that was rated."""
+    limit = page_limit()
+    page = services().ratings.page(limit + 1, number_before())
+    following = page[limit - 1].id if len(page) > limit else None
+    return page_response("ratings", [data_of(rated_view(turn)) for turn in page[:limit]], following)
+
+
+@blueprint.put(
+    "/turns/<int:turn_id>/rating",
+    policy=ASK,
+    answer=TurnAnswer,
+    body=RatingBody,
+    example={"rating": "up", "right_answer": "50 MB."},
+)
+def rate(turn_id: int) -> Response:
+    """Rate the answer that a turn shows."""
+    body = read_json(RatingBody)
+    return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)))
+
+
+@blueprint.delete("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer)
+def unrate(turn_id: int) -> Response:
+    """Take the rating of a turn back."""
+    return jsonify(turn_data(services().ratings.remove(turn_id)))

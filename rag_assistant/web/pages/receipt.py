@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, url_for
+from msgspec import Struct
+from msgspec.structs import replace
 
+from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens, length_of_system_block
 from rag_assistant.llm.client import OPENAI_BASE_URL
-from rag_assistant.records import Turn
+from rag_assistant.records import Message, Turn, pictures_in, text_in
 from rag_assistant.records.errors import ReceiptNotFound
+from rag_assistant.records.views import messages_sent
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.pages.receipt_parts import as_curl, parts_of
 from rag_assistant.web.routing import READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("receipt_pages", __name__)
+
+
+BESIDE = re.compile(
+    r"\A(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
+    re.DOTALL,
+)
+# Which parts a figure of the answer counts.
+FIGURES = {
+    "system": ("system", "notice"),
+    "summary": ("summary",),
+    "history": ("history",),
+    "passages": ("recalled", "passages"),
+    "question": ("question",),
+}
+CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 
 
 @blueprint.get("/turns/<int:turn_id>/receipt", policy=READ)
@@ -53,3 +74,126 @@ def _place_of(turn: Turn, number: int) -> str:
     newest = services().conversations.get(turn.conversation_id).turns
     before = number + 1 if number <= newest - TURNS_SHOWN else None
     return url_for("pages.conversation", conversation_id=turn.conversation_id, before=before, _anchor=f"turn-{number}")
+
+
+class Part(Struct, frozen=True):
+    """A part of what was sent: what it is, our estimate of its tokens, and its messages as role and text.
+
+    ``turn`` is the number of the turn that it is, where it is one.
+    """
+
+    kind: str
+    title: str
+    tokens: int
+    texts: tuple[tuple[str, str], ...]
+    turn: int | None = None
+
+
+def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
+    """Return the parts of a turn's last request in the order in which they were sent."""
+    messages = messages_sent(dict(body))
+    first = length_of_system_block(messages)
+    running = max(first, _start_of_running(messages, body))
+    before = messages[first:running]
+    summarised = 2 if turn.history and turn.history.get("summary_sent") else 0
+    parts = [
+        *(_system_part(message, n) for n, message in enumerate(messages[:first])),
+        *([_part("summary", "Summary of older turns", before[:summarised])] if before[:summarised] else []),
+        *_past_turns(before[summarised:], body.get("kept_turns") or ()),
+        *_running_turn(messages[running:]),
+    ]
+    # The figures count what was erased from it since, too.
+    return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
+
+
+def as_curl(request: Mapping[str, Any], base_url: str) -> str:
+    """Return a shell command that sends a request again; the key is read from the environment.
+
+    The body stands in a here-document that nothing in it can end: it is one line of plain ASCII.
+    """
+    url = CREDENTIALS.sub("", base_url.rstrip("/")) + "/chat/completions"
+    quoted = "'" + url.replace("'", "'\\''") + "'"
+    return (
+        f"curl {quoted} \\\n"
+        '  -H "Authorization: Bearer $OPENAI_API_KEY" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  --data-binary @- <<'JSON'\n{json.dumps(request)}\nJSON\n"
+    )
+
+
+def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
+    """Return the parts with their tokens adding up to the figures of the answer, which know how the model counts."""
+    corrected = list(parts)
+    for figure, kinds in FIGURES.items():
+        counted = sum(part.tokens for part in parts if part.kind in kinds)
+        ratio = tokens[figure] / counted if tokens.get(figure) and counted else 1
+        for n, part in enumerate(parts):
+            if part.kind in kinds:
+                corrected[n] = replace(part, tokens=round(part.tokens * ratio))
+    return corrected
+
+
+def _start_of_running(messages: Sequence[Message], body: Mapping[str, Any]) -> int:
+    """Return where the question stands; older receipts do not say it."""
+    last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
+    known = body.get("prefix_messages")
+    return known if isinstance(known, int) and known <= len(messages) else last
+
+
+def _system_part(message: Message, index: int) -> Part:
+    if index == 0:
+        return _part("system", "Instructions", [message])
+    return _part("notice", "Notice about left-out turns", [message])
+
+
+def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
+    """Return the earlier turns, with their numbers where they are known for sure."""
+    groups: list[list[Message]] = []
+    for message in messages:
+        begins = message["role"] == "user" and not (groups and groups[-1][-1]["role"] == "user")
+        if begins or not groups:
+            groups.append([])
+        groups[-1].append(message)
+    numbers: Sequence[int | None] = kept if len(kept) == len(groups) else [None] * len(groups)
+    return [
+        _part("history", f"Turn {number}" if number else "Earlier turn", group, number)
+        for number, group in zip(numbers, groups, strict=True)
+    ]
+
+
+def _running_turn(messages: Sequence[Message]) -> list[Part]:
+    """Return the question, apart from what stands beside it, and the tool calls of its answer."""
+    if not messages:
+        return []
+    asked, steps = messages[0], messages[1:]
+    text = text_in(asked)
+    beside = BESIDE.match(text)
+    found = beside.groupdict() if beside else {}
+    parts = []
+    if found.get("recalled"):
+        parts.append(_text_part("recalled", "Recalled from left-out turns", asked["role"], found["recalled"]))
+    if found.get("passages"):
+        parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
+    rest = text[beside.end() :] if beside else text
+    question = _text_part("question", "Question", asked["role"], rest)
+    if pictures := len(pictures_in(asked)):
+        said = (*question.texts, (asked["role"], f"{pictures} {'picture' if pictures == 1 else 'pictures'}"))
+        question = replace(question, tokens=question.tokens + pictures * TOKENS_PER_ATTACHMENT, texts=said)
+    parts.append(question)
+    if steps:
+        parts.append(_part("steps", "Tool calls for this answer", steps))
+    return parts
+
+
+def _part(kind: str, title: str, messages: Sequence[Message], turn: int | None = None) -> Part:
+    tokens = sum(count_message(message, estimate_tokens) for message in messages)
+    return Part(kind, title, tokens, tuple((message["role"], _text_of(message)) for message in messages), turn)
+
+
+def _text_part(kind: str, title: str, role: str, text: str) -> Part:
+    return Part(kind, title, estimate_tokens(text), ((role, text),))
+
+
+def _text_of(message: Message) -> str:
+    calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in message.get("tool_calls") or ()]
+    return "\n".join(filter(None, [text_in(message), *calls]))

@@ -20,7 +20,7 @@ from rag_assistant.settings.package_files import home
 from rag_assistant.settings.people import PeopleSettings
 from rag_assistant.settings.schema import SECRET, Settings, is_advanced, is_live
 from rag_assistant.settings.server import ServerSettings
-from rag_assistant.web.archives import Imported, import_sent_file
+from rag_assistant.web.api.archive import Imported, import_sent_file
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import drawer, frame

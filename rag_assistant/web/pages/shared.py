@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from flask import Blueprint, Response, make_response, render_template, request
 
+from rag_assistant.web.api.sharing import make_link, read_shared, revoke_link
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_page
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
 from rag_assistant.web.services import services
-from rag_assistant.web.sharing import make_link, read_shared, revoke_link
 
 blueprint = Blueprint("shared_pages", __name__)
 

@@ -1,4 +1,4 @@
-"""The answers of OpenAI's protocol: what a client there relies on, and what we add."""
+"""The answers of OpenAI's protocol: what we add in full, the rest as OpenAI describes it."""
 
 from __future__ import annotations
 
@@ -42,72 +42,6 @@ class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: list[Model]
 
 
-class UrlCitation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an answer cites a source, and where that is shown."""
-
-    start_index: int
-    end_index: int
-    url: str
-    title: str
-
-
-class Annotation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A citation in a chat."""
-
-    type: Literal["url_citation"]
-    url_citation: UrlCitation
-
-
-class AssistantMessage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The answer in a chat."""
-
-    role: Literal["assistant"]
-    content: str
-    refusal: None
-    annotations: list[Annotation]
-
-
-class Choice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The one answer."""
-
-    index: Literal[0]
-    message: AssistantMessage
-    logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"]
-
-
-class Delta(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A piece of an answer in a chat."""
-
-    role: Literal["assistant"] | UnsetType = UNSET
-    content: str | UnsetType = UNSET
-    annotations: list[Annotation] | UnsetType = UNSET
-
-
-class ChunkChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A piece of the one answer."""
-
-    index: Literal[0]
-    delta: Delta
-    logprobs: None
-    finish_reason: Literal["stop", "length", "content_filter"] | None
-
-
-class CachedTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tokens that came from a cache."""
-
-    cached_tokens: int
-
-
-class ChatUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an answer cost."""
-
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    prompt_tokens_details: CachedTokens
-
-
 class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An answer in a chat."""
 
@@ -115,8 +49,8 @@ class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     object: Literal["chat.completion"]
     created: int
     model: str
-    choices: list[Choice]
-    usage: ChatUsage
+    choices: list[dict[str, Any]]
+    usage: dict[str, Any]
     history_trimmed: bool
     rag_assistant: Told
 
@@ -128,75 +62,31 @@ class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     object: Literal["chat.completion.chunk"]
     created: int
     model: str
-    choices: list[ChunkChoice]
-    usage: ChatUsage | UnsetType | None = UNSET
+    choices: list[dict[str, Any]]
+    usage: dict[str, Any] | UnsetType | None = UNSET
     history_trimmed: bool | UnsetType = UNSET
     rag_assistant: Told | UnsetType = UNSET
-
-
-class Embedding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The vector of a text, as numbers or as base64 of little-endian float32."""
-
-    object: Literal["embedding"]
-    index: int
-    embedding: list[float] | str
-
-
-class EmbeddingUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What embedding cost; estimates."""
-
-    prompt_tokens: int
-    total_tokens: int
 
 
 class Embeddings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The vectors of texts."""
 
     object: Literal["list"]
-    data: list[Embedding]
+    data: list[dict[str, Any]]
     model: str
-    usage: EmbeddingUsage
+    usage: dict[str, int]
 
 
-class ReasoningTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tokens of thoughts."""
-
-    reasoning_tokens: int
-
-
-class ResponseUsage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a response cost."""
-
-    input_tokens: int
-    input_tokens_details: CachedTokens
-    output_tokens: int
-    output_tokens_details: ReasoningTokens
-    total_tokens: int
-
-
-class ResponseError(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a response failed."""
-
-    code: str
-    message: str
-
-
-class IncompleteDetails(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why a response is incomplete."""
-
-    reason: str
-
-
-class ResponseAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A response (Open Responses, ResponseResource)."""
+class ResponseAnswer(Struct, frozen=True, kw_only=True):
+    """A response (Open Responses, ResponseResource), which has more fields that are always the same here."""
 
     id: str
     object: Literal["response"]
     created_at: int
     completed_at: int | None
     status: Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
-    incomplete_details: IncompleteDetails | None
-    error: ResponseError | None
+    incomplete_details: dict[str, Any] | None
+    error: dict[str, Any] | None
     model: str
     instructions: str | None
     previous_response_id: str | None
@@ -206,22 +96,7 @@ class ResponseAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     temperature: float
     metadata: dict[str, str]
     store: bool
-    usage: ResponseUsage | None
-    background: bool
-    frequency_penalty: float
-    max_tool_calls: None
-    parallel_tool_calls: bool
-    presence_penalty: float
-    prompt_cache_key: None
-    reasoning: None
-    safety_identifier: None
-    service_tier: str
-    text: dict[str, Any]
-    tool_choice: str
-    tools: list[dict[str, Any]]
-    top_logprobs: int
-    top_p: float
-    user: None
+    usage: dict[str, Any] | None
     history_trimmed: bool
     rag_assistant: Told
 
@@ -260,7 +135,7 @@ class CompactedHistory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     object: Literal["response.compaction"]
     created_at: int
     output: list[dict[str, Any]]
-    usage: ResponseUsage
+    usage: dict[str, Any]
     rag_assistant: CompactionTold
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.prompts import number_sources, question_message
 from rag_assistant.records import Message, Passage, RelatedTurn, Turn
-from rag_assistant.web.pages.receipt_parts import as_curl, parts_of
+from rag_assistant.web.pages.receipt import as_curl, parts_of
 
 TURN = Turn(1, 1, 9, "completed", "How many?", "Seventeen [1].", datetime.now(UTC))
 HOSTILE = ["it's", "$(touch x) `id` $HOME", "JSON\nJSON\n", "\\'\"; rm -rf /", "\u202e\u009bgeese"]
