@@ -100,7 +100,6 @@ HOMES = {
     "flask": ("web",),
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
-    "flask_compress": ("web",),
     "waitress": ("server",),
     "obstore": ("files",),
     "argon2": ("accounts",),

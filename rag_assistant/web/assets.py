@@ -1,8 +1,8 @@
 """Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
 
-The sheets go out as one, and so do the scripts, without their comments, for each language with its texts. They are read
-once, at the start: what goes out under a version is what the version was made of. The scripts of a language are made
-when somebody asks for them, from the catalog of that moment.
+The sheets go out as one, and so do the scripts, for each language with its texts. They are read once, at the start:
+what goes out under a version is what the version was made of. The scripts of a language are made when somebody asks for
+them, from the catalog of that moment.
 
 Pages and the API are never compressed: where secrets and what a stranger chose stand in one answer, its length would
 tell of them (BREACH).
@@ -10,6 +10,7 @@ tell of them (BREACH).
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Mapping
@@ -18,9 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
-import rjsmin
 from flask import Flask, Response, abort, request, url_for
-from flask_compress import Compress
 
 from rag_assistant.web.i18n.catalogs import catalog_path, script_texts
 from rag_assistant.web.i18n.languages import ENGLISH, TRANSLATED
@@ -87,41 +86,31 @@ MEDIA_TYPES = {
 }
 
 
-class Compressed(dict[str, bytes]):
-    """What was compressed once, as Flask-Compress asks for it."""
-
-    def set(self, key: str, content: bytes) -> None:
-        """Keep a file's compressed content."""
-        self[key] = content
-
-
 def init_app(app: Flask) -> None:
     """Serve the static files under their version, and let templates address them so."""
     folder = Path(app.static_folder or "")
     files, modules = read_files(folder), read_modules(folder)
     translated = {scripts_for(language.code): language for language in TRANSLATED}
     current = version_of(files | {name: catalog_path(spoken).read_bytes() for name, spoken in translated.items()})
-    app.config.update(
-        COMPRESS_REGISTER=False,
-        COMPRESS_MIMETYPES=["text/javascript", "text/css"],
-        COMPRESS_ALGORITHM=["br", "gzip"],
-        COMPRESS_BR_LEVEL=10,
-        COMPRESS_CACHE_BACKEND=Compressed,
-        COMPRESS_CACHE_KEY=lambda asked: asked.view_args["filename"],
-    )
-    compress = Compress(app)
 
     @cache
     def content_of(filename: str) -> bytes:
         return files[filename] if filename in files else scripts_in(translated[filename].code, modules)
 
+    @cache
+    def compressed(filename: str) -> bytes:
+        return gzip.compress(content_of(filename), mtime=0)
+
     @app.get("/static/v-<version>/<path:filename>", policy=PUBLIC)
-    @compress.compressed()
     def versioned_static(version: str, filename: str) -> Response:
         if filename not in files and filename not in translated:
             abort(404)
-        # Whole: the files are small, and a response that is streamed is compressed less well.
-        response = Response(content_of(filename), content_type=MEDIA_TYPES[Path(filename).suffix])
+        takes_gzip = request.accept_encodings.quality("gzip") > 0
+        content = compressed(filename) if takes_gzip else content_of(filename)
+        response = Response(content, content_type=MEDIA_TYPES[Path(filename).suffix])
+        response.vary.add("Accept-Encoding")
+        if takes_gzip:
+            response.content_encoding = "gzip"
         response.headers["Cache-Control"] = KEPT_FOR_GOOD if version == current else NOT_KEPT
         if version != current:
             response.add_etag()
@@ -157,8 +146,7 @@ def scripts_for(code: str) -> str:
 def scripts_in(code: str, modules: Mapping[str, str]) -> bytes:
     """Return all scripts as one, with what they say in a language."""
     texts = f"export const texts = {json.dumps(script_texts(code))};"
-    scripts: str = rjsmin.jsmin(bundle({**modules, TEXTS: texts}, ENTRY))
-    return scripts.encode()
+    return bundle({**modules, TEXTS: texts}, ENTRY).encode()
 
 
 def version_of(files: Mapping[str, bytes]) -> str:

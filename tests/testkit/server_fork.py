@@ -38,7 +38,7 @@ from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.services import Services
 from rag_assistant.storage import leases
-from rag_assistant.web import assets, create_app
+from rag_assistant.web import create_app
 from tests.testkit.compiled_once import compile_once
 from tests.testkit.embedders import WordHashEmbedder
 from tests.testkit.kill_at import kill_at
@@ -156,8 +156,6 @@ def main(folder: Path, listener: socket.socket) -> None:
         import_module(name)
     gc.disable()
     minilm.MiniLM = WordHashEmbedder  # type: ignore[assignment, misc]
-    compressed = assets.Compressed()
-    assets.Compressed = lambda: compressed  # type: ignore[assignment, misc]
     loopback_only()
     own = Path(tempfile.mkdtemp(dir=folder))
     compile_once(own)
