@@ -94,7 +94,8 @@ def answer(
         except ModelError as error:
             deps.writer.flush(live)
             begun = live.length or live.turn.iterations
-            if quotes or begun or settings.when_model_fails != "quote":
+            # What a caller's own tools or schema are for, no quote can be.
+            if quotes or begun or live.turn.options.fields or settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
             _answer(live, conversation, deps, settings, sent, quotes=True)
@@ -163,6 +164,9 @@ def _exchange(
             draft = searched
             continue
         show(live, deps, held, is_continued=bool(text))
+        if calls and "tools" in draft.profile.fields:
+            live.turn = replace(live.turn, tool_calls=calls)
+            return None
         if not calls or not may_call:
             return refuse_empty(live, text + held, rounds if calls else 0)
         rounds += 1
@@ -203,7 +207,8 @@ def prepare(
     rules = rules_for(conversation, settings, live.turn)
     window = load_window(deps.history, conversation, live.turn.number, rules, settings)
     live.turn = replace(live.turn, model=endpoint.model)
-    draft = Draft(live.turn.question, window, profile, pictures=deps.history.pictures(live.turn))
+    pictures = deps.history.pictures(live.turn)
+    draft = Draft(live.turn.question, window, profile, iterations=live.turn.iterations, pictures=pictures)
     if profile.tools:
         return draft
     if settings.retrieval_mode == "agent" and not endpoint.quotes:
@@ -217,7 +222,7 @@ def profile_of(
     """Return how requests of a turn are put to an endpoint."""
     endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
     ratio, tools = deps.models.calibration.ratio(endpoint), deps.tools.schemas
-    return profile_for(endpoint, settings, ratio, tools, live.turn.options.instructions)
+    return profile_for(endpoint, settings, ratio, tools, live.turn.options)
 
 
 def _endpoint(live: LiveTurn, deps: Dependencies, is_trial: bool) -> Endpoint:

@@ -104,7 +104,7 @@ class Assistant:
         self._check(question)
         deps, conversation = self._deps, sent.conversation
         deps = replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
-        turn = stateless_turn(next(self._stateless_ids), question, conversation)
+        turn = replace(stateless_turn(next(self._stateless_ids), question, conversation), iterations=sent.iterations)
         self._reserve()
         try:
             live, found = LiveTurn(turn, deps.models.new_call()), None

@@ -133,6 +133,7 @@ class BuiltRequest(Struct, frozen=True):
             temperature=profile.temperature,
             tools=profile.tools,
             call_tools=call_tools,
+            fields=profile.fields,
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, PLAIN_INSTRUCTIONS, QUOTE_INSTRUCTIONS
 from rag_assistant.history import CountTokens, estimate_tokens
+from rag_assistant.records import AS_SET, AnswerOptions
 
 if TYPE_CHECKING:
     from rag_assistant.llm.endpoint import Endpoint
-    from rag_assistant.records import AnswerOptions
     from rag_assistant.settings.schema import Settings
 
 PASSAGES = 6
@@ -30,8 +30,8 @@ class ModelProfile(Struct, frozen=True):
 
     ``request_tokens`` is what a request may have, ``max_request_tokens`` what the model takes of it whatever is set;
     ``None`` is no limit. ``token_ratio`` is how the model counts tokens, against our estimate. ``tools`` are schemas
-    in the OpenAI format, empty where the model does not search by itself. ``note`` tells of a setting that cannot hold
-    for this model.
+    in the OpenAI format, empty where the model does not search by itself. ``fields`` go along as a caller sent them.
+    ``note`` tells of a setting that cannot hold for this model.
     """
 
     endpoint: Endpoint
@@ -43,6 +43,7 @@ class ModelProfile(Struct, frozen=True):
     temperature: float | None
     token_ratio: float = 1.0
     tools: tuple[dict[str, Any], ...] = ()
+    fields: Mapping[str, Any] = {}
     note: str | None = None
 
     @property
@@ -53,15 +54,20 @@ class ModelProfile(Struct, frozen=True):
 
     @property
     def tool_tokens(self) -> int:
-        """How many tokens the schemas of the tools take."""
-        return self.count_tokens(json.dumps(self.tools)) if self.tools else 0
+        """How many tokens the schemas of the tools take, and what a caller sent along."""
+        more = [*self.tools, *self.fields.values()]
+        return self.count_tokens(json.dumps(more)) if more else 0
 
 
 def settings_for(settings: Settings, options: AnswerOptions) -> Settings:
     """Return the settings as they are for one answer: a caller's word beats them."""
     wanted: dict[str, Any] = {
-        name: value for name in ("max_answer_tokens", "temperature") if (value := getattr(options, name)) is not None
+        name: value
+        for name in ("max_answer_tokens", "temperature", "tool_iterations_keep")
+        if (value := getattr(options, name)) is not None
     }
+    if options.history_token_budget is not None:
+        wanted["history_token_budget"] = min_limit(options.history_token_budget, settings.history_token_budget)
     if options.mode is not None:
         wanted["retrieval_mode"] = "agent" if options.mode == "tools" else "always"
     if options.mode == "plain":
@@ -74,18 +80,18 @@ def profile_for(
     settings: Settings,
     token_ratio: float = 1.0,
     tools: Sequence[dict[str, Any]] = (),
-    instructions: str | None = None,
+    options: AnswerOptions = AS_SET,
 ) -> ModelProfile:
     """Return what goes with a request to this model.
 
-    ``tools`` are those that it may be offered, ``instructions`` what a caller wants it to be told behind ours.
+    ``tools`` are those that it may be offered, ``options`` what a caller wants it to be told behind ours, and sent.
     """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     answer_tokens, note = _answer_tokens(settings, endpoint)
     max_request_tokens = _max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
-        instructions=_instructions(endpoint, settings, bool(offered), instructions),
+        instructions=_instructions(endpoint, settings, bool(offered), options.instructions),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, max_request_tokens),
         max_request_tokens=max_request_tokens,
@@ -93,6 +99,7 @@ def profile_for(
         temperature=settings.temperature,
         token_ratio=token_ratio,
         tools=offered,
+        fields=options.fields or {},
         note=note,
     )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -42,15 +43,21 @@ class SentSummary(Struct, frozen=True):
 class SentHistory:
     """The turns that a caller sent along with a question, the oldest first; nothing of them is stored or searched.
 
-    ``question`` is what stands behind the last answer: all that the user said there.
+    ``question`` is what the user said behind the last answer, ``iterations`` what stands behind that: calls of tools
+    with their results, and what else was said meanwhile. ``lost`` is where results without a call stood,
+    which no model takes.
     """
 
     def __init__(self, messages: Sequence[Message], summary: SentSummary | None = None) -> None:
-        split = split_turns(repair_messages(messages))
+        mended = repair_messages(messages)
+        still_there = set(map(id, mended))
+        self.lost = [n for n, message in enumerate(messages) if id(message) not in still_there]
+        split = split_turns(mended)
         # A system message in front belongs to no turn; who calls takes it out before.
         first = summary.turns + 1 if summary else 1
         self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
-        asked = [message for message in split.current if message["role"] == "user"]
+        asked = list(takewhile(lambda message: message["role"] == "user", split.current))
+        self.iterations = split.current[len(asked) :]
         self.question = "\n\n".join(filter(None, map(text_in, asked)))
         self.images = tuple(url for message in asked for url in pictures_in(message))
         self._covered = (summary.turns, summary.messages) if summary else (0, 0)
@@ -58,6 +65,16 @@ class SentHistory:
         kept = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
         empty = Conversation(0, UNTITLED, moment, moment, first - 1 + len(self._turns), 0, 0)
         self.conversation = self._seen_from(empty, first, kept)
+
+    @property
+    def calls_without_result(self) -> list[str]:
+        """The ids of the calls at the end whose results are still to come."""
+        waiting: list[str | None] = []
+        for message in self.iterations:
+            waiting += [call["id"] or None for call in message.get("tool_calls") or ()]
+            if message["role"] == "tool":
+                waiting.remove(message["tool_call_id"] or None)
+        return [str(call_id) for call_id in waiting]
 
     def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
         """Return the ``newest`` turns in view before number ``before``, oldest first; ``None`` for all."""

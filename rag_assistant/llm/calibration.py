@@ -95,5 +95,6 @@ class Calibration:
 
 def estimated_tokens(request: ModelRequest) -> int:
     """Return our own estimate of a request, before any correction."""
-    schemas = estimate_tokens(json.dumps(request.tools)) if request.tools else 0
+    more = [*request.tools, *request.fields.values()]
+    schemas = estimate_tokens(json.dumps(more)) if more else 0
     return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)

@@ -54,6 +54,7 @@ class Source(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True):
     """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
 
+    ``fields`` stand in it as they are, a caller's own tools among them.
     ``timeout_seconds`` is how long it may take in all, where that is less than the settings say.
     """
 
@@ -62,6 +63,7 @@ class ModelRequest(Struct, frozen=True):
     temperature: float | None = None
     tools: tuple[dict[str, Any], ...] = ()
     call_tools: bool = True
+    fields: Mapping[str, Any] = {}
     timeout_seconds: float | None = None
 
     @classmethod
@@ -71,8 +73,7 @@ class ModelRequest(Struct, frozen=True):
             messages=tuple(body["messages"]),
             max_tokens=body.get("max_tokens"),
             temperature=body.get("temperature"),
-            tools=tuple(body.get("tools", ())),
-            call_tools=body.get("tool_choice") != "none",
+            fields={name: body[name] for name in body.keys() - {"model", "messages", "max_tokens", "temperature"}},
         )
 
     def as_body(self, model: str | None) -> dict[str, Any]:
@@ -85,7 +86,7 @@ class ModelRequest(Struct, frozen=True):
             body["max_tokens"] = self.max_tokens
         if self.temperature is not None:
             body["temperature"] = self.temperature
-        return body
+        return body | dict(self.fields)
 
 
 class ModelReply(Struct, frozen=True):

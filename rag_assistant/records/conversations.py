@@ -149,6 +149,8 @@ class Turn(Struct, frozen=True):
     options: AnswerOptions = AS_SET
     # The keys of the pictures beside the question.
     images: tuple[str, ...] = ()
+    # What the caller is to carry out, of its own tools.
+    tool_calls: tuple[dict[str, Any], ...] = ()
 
     @property
     def history_trimmed(self) -> bool:

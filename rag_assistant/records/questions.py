@@ -45,13 +45,17 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller wants of one answer; ``None`` leaves it to the settings.
 
     ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
-    ``instructions`` are told the model behind ours.
+    ``instructions`` are told the model behind ours. ``fields`` go to its endpoint as they are: ``tools`` whose calls
+    the caller carries out, ``response_format``, ``stop`` and the like.
     """
 
     mode: AnswerMode | None = None
     instructions: str | None = None
     max_answer_tokens: int | None = None
     temperature: float | None = None
+    history_token_budget: int | None = None
+    tool_iterations_keep: int | None = None
+    fields: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return what is wanted, as it is kept; what is left to the settings is not there."""

@@ -21,6 +21,7 @@ from rag_assistant.web.services import whole_services
 
 Body = TypeVar("Body", bound=BaseModel)
 MAX_KEY_CHARS = 200
+NESTED = "The body is nested too deeply; one object with plain values is enough."
 
 
 def read_json(model: type[Body]) -> Body:
@@ -42,7 +43,9 @@ def json_object() -> dict[str, Any]:
         content = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise MalformedBody("The body is not UTF-8 text.") from error
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise MalformedBody(NESTED) from None
+    except ValueError as error:
         reason = f"{error.msg}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise MalformedBody(f"The body is not JSON ({reason}).") from error
     if not isinstance(content, dict):
@@ -73,7 +76,7 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
             raise InvalidRequest(f"The request {INVALID_CHARACTER}")
         return model.model_validate(content)
     except RecursionError:
-        raise InvalidRequest("The body is nested too deeply; one object with plain values is enough.") from None
+        raise InvalidRequest(NESTED) from None
     except ValidationError as error:
         name, sentence = first_problem(error, model, content)
         raise InvalidRequest(sentence, param=name or None) from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from flask import Response, jsonify, url_for
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, collect
@@ -30,6 +31,7 @@ class Asked(Struct, frozen=True):
     model: str
     ignored: list[str]
     stored: bool
+    manages_context: bool = False
 
 
 class _Answering(Struct, frozen=True):
@@ -92,6 +94,7 @@ def _begin(asked: Asked) -> _Answering:
             live = assistant.ask_stateless(asked.question, asked.sent.history)
             events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.stop
         known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
+        known = replace(known, manages_context=asked.manages_context)
 
     def leave() -> None:
         places.leave()

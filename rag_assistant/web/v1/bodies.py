@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -24,38 +25,30 @@ from rag_assistant.web.request_parsing import checked, json_object
 
 Body = TypeVar("Body", bound=Strict)
 
+# OpenAI's, for the least that is worth a summary.
+MIN_THRESHOLD = 1000
 # Values that ask for nothing, so that no field is refused for them.
 NOTHING: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"})
 # Hints that change no more than how an answer is found: taken, not followed, and named under "ignored".
 HINTS = (
-    "frequency_penalty", "include", "logit_bias", "min_p", "modalities", "parallel_tool_calls", "prediction",
-    "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning",
-    "reasoning_effort", "repeat_penalty", "repetition_penalty", "safety_identifier", "seed", "service_tier", "thinking",
-    "top_k", "top_p", "user", "verbosity",
+    "chat_template_kwargs", "enable_thinking", "frequency_penalty", "include", "keep_alive", "logit_bias",
+    "max_tool_calls", "min_p", "modalities", "models", "options", "parallel_tool_calls", "plugins", "prediction",
+    "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "provider", "reasoning",
+    "reasoning_effort", "repeat_penalty", "repetition_penalty", "route", "safety_identifier", "seed", "service_tier",
+    "think", "thinking", "top_k", "top_p", "transforms", "user", "verbosity", "web_search_options",
 )  # fmt: skip
-OWN_TOOLS = (
-    "this server's models call this server's own tools; use the model rag-assistant-tools for them, and leave tools of "
-    "your own out"
-)
 # What an answer would be wrong without.
 REFUSED = {
     "audio": "answers are text",
     "background": "answers are given while you wait; a stored one goes on when you leave",
     "conversation": "name a stored conversation in metadata.conversation_id",
-    "function_call": OWN_TOOLS,
-    "functions": OWN_TOOLS,
+    "function_call": "send tool_choice",
+    "functions": "send tools",
     "logprobs": "this server does not have them",
-    "max_tool_calls": "a model may call tools eight times for one answer",
     "moderation": "this server does not moderate",
     "n": "there is one answer to a question",
     "prompt": "stored prompts are not supported; send instructions",
-    "response_format": "answers are text; no schema is enforced",
-    "stop": "answers are not cut at words",
-    "text": "answers are text; no schema is enforced",
-    "tool_choice": OWN_TOOLS,
-    "tools": OWN_TOOLS,
     "top_logprobs": "this server does not have them",
-    "web_search_options": "the documents of this server are searched, and nothing else",
 }
 
 
@@ -104,6 +97,88 @@ class ChatMessage(Lenient):
     tool_call_id: str | None = None
 
 
+class Passed(BaseModel):
+    """A part of a body that goes to the model's endpoint as it came, with whatever else is in it."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+    def as_sent(self) -> dict[str, Any]:
+        """Return it as it was sent."""
+        sent = ((name, value) for name, value in self if name in self.model_fields_set)
+        return {name: value.as_sent() if isinstance(value, Passed) else value for name, value in sent}
+
+
+class Function(Passed):
+    """A function of the client's; the endpoint says what is wrong with its schema."""
+
+    name: str = Field(min_length=1)
+    parameters: dict[str, Any] | None = None
+
+
+class ChatTool(Passed):
+    """A tool in a chat."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class ResponseTool(Function):
+    """A tool in a response."""
+
+    type: Literal["function"]
+
+
+class ChatChoice(Passed):
+    """The one tool that is to be called, in a chat."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class AnswerFormat(Passed):
+    """The form of an answer."""
+
+    type: Literal["text", "json_object", "json_schema"]
+
+
+class TextOptions(Lenient):
+    """The form of a response; what else is said of its text counts for nothing."""
+
+    format: AnswerFormat | None = None
+
+
+class Kept(Lenient):
+    """How many uses of tools stay."""
+
+    type: Literal["tool_uses"]
+    value: int = Field(ge=0)
+
+
+class ContextEdit(Passed):
+    """One way of making room: to summarise above so many tokens, or to leave out older uses of tools."""
+
+    type: Literal["compaction", "clear_tool_uses_20250919"]
+    compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
+    keep: Kept | None = None
+
+    @property
+    def kept_uses(self) -> int:
+        """How many uses of tools stay; as many as Anthropic's default, where nothing is said."""
+        return self.keep.value if self.keep else 3
+
+
+class ContextEdits(Lenient):
+    """Ways of making room."""
+
+    edits: list[ContextEdit]
+
+
+class OwnFields(Strict):
+    """What we take besides the fields of OpenAI."""
+
+    retrieval: Literal["auto", "off"] = field("auto", "auto or off")
+
+
 class StreamOptions(Lenient):
     """What a stream has besides the answer."""
 
@@ -111,6 +186,12 @@ class StreamOptions(Lenient):
 
 
 MAX_METADATA = 16
+MAX_TOOLS = 128
+MAX_STOPS = 4
+TOOLS = f"a list of up to {MAX_TOOLS} functions; tools that a server carries out are not taken"
+TOOL_CHOICE = "none, auto, required, or the function to call"
+FORMAT = "an object with a type: text, json_object or json_schema"
+Choice = Literal["none", "auto", "required"]
 Metadata = Annotated[dict[str, str], Field(max_length=MAX_METADATA)]
 METADATA = f"an object of up to {MAX_METADATA} texts; conversation_id in it names a stored conversation, or is new"
 
@@ -128,6 +209,17 @@ class OpenAIBody(Strict):
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+    parallel_tool_calls: bool | None = field(None, "true or false")
+    context_management: list[ContextEdit] | ContextEdits | None = field(
+        None, "a list of what makes room: compaction, clear_tool_uses_20250919; or an object with it as edits"
+    )
+    rag_assistant: OwnFields | None = field(None, 'an object: {"retrieval": "auto"}, or "off"')
+
+    @property
+    def edits(self) -> dict[str, ContextEdit]:
+        """What is to make room, by its type."""
+        given = self.context_management or []
+        return {edit.type: edit for edit in (given.edits if isinstance(given, ContextEdits) else given)}
 
 
 class ChatBody(OpenAIBody):
@@ -139,6 +231,17 @@ class ChatBody(OpenAIBody):
     )
     max_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
     max_completion_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
+    tools: list[ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    tool_choice: Choice | ChatChoice | None = field(None, TOOL_CHOICE)
+    response_format: AnswerFormat | None = field(None, FORMAT)
+    stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = field(
+        None, f"text, or a list of up to {MAX_STOPS} texts"
+    )
+
+    def endpoint_fields(self) -> dict[str, Any]:
+        """Return what goes to the model's endpoint as it came."""
+        form = self.response_format if self.response_format and self.response_format.type != "text" else None
+        return _sent(self, self.tools, self.tool_choice, response_format=form, stop=self.stop or None)
 
 
 class Item(Lenient):
@@ -168,6 +271,40 @@ class ResponseBody(OpenAIBody):
     store: bool | None = field(None, "true or false")
     truncation: Literal["auto", "disabled"] | None = field(None, "auto, disabled, or null for what is set")
     max_output_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
+    tools: list[ResponseTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    tool_choice: Choice | ResponseTool | None = field(None, TOOL_CHOICE)
+    text: TextOptions | None = field(None, f"an object with a format, {FORMAT}")
+
+    def endpoint_fields(self) -> dict[str, Any]:
+        """Return what goes to the model's endpoint, as a chat has it: what is named is in an object of its own."""
+        tools = [_as_in_chat(one, "function") for one in self.tools or ()]
+        choice = self.tool_choice
+        form = self.text.format if self.text and self.text.format and self.text.format.type != "text" else None
+        return _sent(
+            self,
+            tools,
+            _as_in_chat(choice, "function") if isinstance(choice, ResponseTool) else choice,
+            response_format=form and _as_in_chat(form, "json_schema"),
+        )
+
+
+def _sent(body: OpenAIBody, tools: Sequence[Any] | None, choice: Any, **more: Any) -> dict[str, Any]:
+    if tools:
+        more |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": body.parallel_tool_calls}
+    return {name: as_sent(value) for name, value in more.items() if value is not None}
+
+
+def as_sent(value: Any) -> Any:
+    """Return what came in a body as it came."""
+    if isinstance(value, Passed):
+        return value.as_sent()
+    return [as_sent(one) for one in value] if isinstance(value, list) else value
+
+
+def _as_in_chat(part: Passed, name: str) -> dict[str, Any]:
+    inner = part.as_sent()
+    kind = inner.pop("type")
+    return {"type": kind} | ({name: inner} if inner else {})
 
 
 class CompactBody(Strict):
@@ -214,6 +351,4 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
 def _asks_for_nothing(name: str, value: Any) -> bool:
     if name == "n":
         return value in (None, 1)
-    if name == "text" and isinstance(value, dict):
-        return value.get("format") in NOTHING
     return value in NOTHING

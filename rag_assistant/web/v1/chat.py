@@ -19,6 +19,8 @@ def completion(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     """Return an answer that has ended as a chat completion."""
     cited = _annotations(data, about)
     message = {"role": "assistant", "content": data["answer"], "refusal": None, "annotations": cited}
+    if calls := data.get("tool_calls"):
+        message |= {"content": data["answer"] or None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason_of(data)}
     return _object("chat.completion", about) | {"choices": [choice], "usage": usage(data)} | extension(data, about)
 
@@ -46,6 +48,8 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
         elif event.name == "end":
             cited = _annotations(event.data, about)
             told = extension(event.data, about)
+            if calls := event.data.get("tool_calls"):
+                yield _chunk(about, {"tool_calls": [{"index": n} | call for n, call in enumerate(calls)]}, None, more)
             yield _chunk(about, {"annotations": cited} if cited else {}, finish_reason_of(event.data), more | told)
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})

@@ -8,17 +8,20 @@ from typing import Any
 from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
+from rag_assistant.records import QUOTES
 from rag_assistant.retrieval.claims import CITATION
 
 TOLD = ("notice", "history", "search", "support", "sources", "notes", "waiting")
 FINISHED = {"length": "length", "content_filter": "content_filter"}
+CLEARED, SUMMARISED = "clear_tool_uses_20250919", "compaction"
 
 
 class About(Struct, frozen=True):
     """What a view knows of an answer besides its events.
 
     ``id`` is its own, without a prefix; ``link`` gives the address of a source; ``ignored`` are the fields of the
-    request without effect; ``stored``: its turn and conversation can be asked for.
+    request without effect; ``stored``: its turn and conversation can be asked for. ``manages_context``: the request
+    said what is to make room.
     """
 
     id: str
@@ -27,16 +30,27 @@ class About(Struct, frozen=True):
     link: Callable[[Mapping[str, Any]], str]
     ignored: tuple[str, ...] = ()
     stored: bool = False
+    manages_context: bool = False
 
 
 def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     """Return the fields of our own, from what an event of the answer says."""
     told = {name: data[name] for name in TOLD if name in data}
+    if "model" in data:
+        told["answered_by"] = data["model"]
+    if about.manages_context and data.get("history"):
+        told["context_management"] = {"applied_edits": _edits(data["history"])}
     ids = {name: data.get(name) if about.stored else None for name in ("conversation_id", "turn_id")}
     return {
         "history_trimmed": data.get("history_trimmed", False),
         "rag_assistant": told | ids | {"ignored": list(about.ignored)},
     }
+
+
+def _edits(history: Mapping[str, Any]) -> list[dict[str, Any]]:
+    summarised, cleared = history["left_out"].get("summarised"), history["iterations_dropped"]
+    edits = [{"type": SUMMARISED, "summarised_turns": summarised}] if summarised else []
+    return edits + ([{"type": CLEARED, "cleared_iterations": cleared}] if cleared else [])
 
 
 def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:
@@ -67,12 +81,19 @@ def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
 
 
 def tokens_of(data: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return the tokens of prompt and answer, and those from a cache: as the model counted, else as we estimate."""
+    """Return the tokens of prompt and answer, and those from a cache: as the model counted, else as we estimate.
+
+    What no model read is no prompt.
+    """
     usage, history = data.get("usage") or {}, data.get("history") or {}
+    if data.get("model") in (None, QUOTES):
+        history = {}
     prompt = usage.get("prompt_tokens", history.get("tokens", {}).get("total", 0))
     return prompt, usage.get("completion_tokens", estimate_tokens(data["answer"])), usage.get("cached_tokens", 0)
 
 
 def finish_reason_of(data: Mapping[str, Any]) -> str:
     """Return why an answer ended, in OpenAI's words."""
+    if data.get("tool_calls"):
+        return "tool_calls"
     return FINISHED.get((data.get("usage") or {}).get("finish_reason", ""), "stop")

@@ -29,18 +29,24 @@ MODES: dict[str, AnswerMode] = {
 NEW = "new"
 SYSTEM = ("system", "developer")
 PICTURES = ("image_url", "input_image")
+STORED_TOOLS = (
+    "Calls of your own tools and their results are not stored. Send the earlier messages along, and no id of a stored "
+    "conversation or response."
+)
 STORED_ID = re.compile(r"(?:resp|msg)_([1-9][0-9]{0,9})")
 
 
 class Sent(Struct, frozen=True):
     """What came in the messages: what to tell the model, what to ask it, and the turns before that.
 
-    ``behind`` is the id of the stored turn behind which it is asked, where an item names one.
+    ``behind`` is the id of the stored turn behind which it is asked, where an item names one; ``ignored`` is where
+    there stood what no model takes: results of calls that did not come along, and what another model thought.
     """
 
     instructions: str | None
     history: SentHistory
     behind: int | None = None
+    ignored: tuple[str, ...] = ()
 
 
 def mode_of(model: str) -> AnswerMode:
@@ -51,22 +57,60 @@ def mode_of(model: str) -> AnswerMode:
 
 
 def question_of(
-    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, conversation_id: int | None = None
+    body: ChatBody | ResponseBody,
+    sent: Sent,
+    max_answer_tokens: int | None,
+    key: str | None,
+    conversation_id: int | None = None,
 ) -> Question:
     """Return the question that a request asks. Raises ModelNotFound, InvalidRequest."""
     about = body.model_fields_set & {"document_ids", "tags"}
     if not sent.history.question.strip():
-        raise InvalidRequest("The last message must be the user's, with at least one visible character.")
+        raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
+    if waiting := sent.history.calls_without_result:
+        raise InvalidRequest(f"The call {waiting[0]} has no result. Send one for each call, behind the calls.")
+    mode, fields, edits = mode_of(body.model), body.endpoint_fields(), body.edits
+    if body.rag_assistant is not None and body.rag_assistant.retrieval == "off":
+        mode = "plain"
+    elif "tools" in fields and mode == "tools":
+        mode = "documents"  # Two kinds of tools at once, some carried out here and some there, no client can follow.
+    compaction, cleared = edits.get("compaction"), edits.get("clear_tool_uses_20250919")
     return Question(
         text=sent.history.question,
         conversation_id=conversation_id,
         max_history_turns=body.max_history_turns if "max_history_turns" in body.model_fields_set else UNSET,
         scope=Scope(tuple(body.document_ids or ()), tuple(body.tags or ())) if about else UNSET,
         idempotency_key=key,
-        on_overflow=body.on_overflow or _on_overflow(body),
-        options=AnswerOptions(mode_of(body.model), sent.instructions, max_answer_tokens, body.temperature),
+        on_overflow=body.on_overflow or ("compact" if compaction else _on_overflow(body)),
+        options=AnswerOptions(
+            mode,
+            sent.instructions,
+            max_answer_tokens,
+            body.temperature,
+            history_token_budget=compaction.compact_threshold if compaction else None,
+            tool_iterations_keep=cleared.kept_uses if cleared else None,
+            fields=fields or None,
+        ),
         images=sent.history.images,
     )
+
+
+def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None:
+    """Raise InvalidRequest for a stored question with tools of the client's: what they gave is kept with no turn."""
+    if stored and (sent.history.iterations or "tools" in (question.options.fields or {})):
+        raise InvalidRequest(STORED_TOOLS, param="tools")
+
+
+def ignored_without_model(body: ChatBody | ResponseBody) -> list[str]:
+    """Return the fields that count for nothing in quotes. Raises InvalidRequest for what needs a model."""
+    if services().models.connected:
+        return []
+    for name in ("tools", "response_format"):
+        if name in body.endpoint_fields():
+            named = "text" if name not in type(body).model_fields else name
+            raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
+    without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature")
+    return [name for name in without_effect if getattr(body, name, None) is not None]
 
 
 def _on_overflow(body: OpenAIBody) -> str | None:
@@ -93,22 +137,27 @@ def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None
 
 def read_chat(body: ChatBody) -> Sent:
     """Return what came in the messages of a chat. Raises InvalidRequest for what is no text, and names it."""
-    return _sent([_message_of(message, f"messages[{n}]") for n, message in enumerate(body.messages)], ())
+    places = [f"messages[{n}]" for n in range(len(body.messages))]
+    return _sent([_message_of(*one) for one in zip(body.messages, places, strict=True)], (), places)
 
 
 def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) -> Sent:
     """Return what came in the input of a response. Raises InvalidRequest, ResponseNotFound."""
     if isinstance(given, str):
-        return _sent([{"role": "user", "content": given}], instructions)
+        return _sent([{"role": "user", "content": given}], instructions, ["input"])
     messages: list[Message] = []
+    places: list[str] = []
+    ignored: list[str] = []
     summary: SentSummary | None = None
     behind: int | None = None
     for n, item in enumerate(given):
         where = f"input[{n}]"
+        if item.type in ("item_reference", "compaction"):
+            messages, places = [], []
         if item.type == "item_reference":
-            behind, messages = stored_turn(item.id or ""), []
+            behind = stored_turn(item.id or "")
         elif item.type == "compaction":
-            summary, messages = summary_from(item.encrypted_content or "", where), []
+            summary = summary_from(item.encrypted_content or "", where)
         elif item.type == "function_call":
             call = {"id": item.call_id, "type": "function", "function": _function(item, where)}
             if messages and messages[-1].get("tool_calls"):
@@ -120,13 +169,16 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
             messages.append({"role": "tool", "tool_call_id": item.call_id, "content": output})
         elif item.type == "message" and item.role:
             messages.append(_said(item.role, item.content, f"{where}.content"))
-        elif item.type != "reasoning":
+        elif item.type == "reasoning":
+            ignored.append(where)
+        else:
             raise InvalidRequest(
                 f"{where} is of the type {item.type}{'' if item.role else ' without a role'}; this server takes "
                 "message, function_call, function_call_output, compaction, item_reference and reasoning.",
                 param=where,
             )
-    return _sent(messages, instructions, summary, behind)
+        places += [where] * (len(messages) - len(places))
+    return _sent(messages, instructions, places, summary, behind, ignored)
 
 
 def stored_turn(name: str) -> int:
@@ -208,15 +260,17 @@ def _function(item: Item, where: str) -> dict[str, Any]:
 def _sent(
     messages: Sequence[Message],
     instructions: Iterable[str | None],
+    places: Sequence[str],
     summary: SentSummary | None = None,
     behind: int | None = None,
+    ignored: Iterable[str] = (),
 ) -> Sent:
     """Return what came in some messages. System messages in front, and beside the question, are instructions."""
     last = max((n for n, message in enumerate(messages) if message["role"] in ("assistant", "tool")), default=-1)
     first = next((n for n, message in enumerate(messages) if message["role"] not in SYSTEM), len(messages))
     told = [m["content"] for n, m in enumerate(messages) if m["role"] in SYSTEM and (n < first or n > last)]
-    said = [m for n, m in enumerate(messages) if m["role"] not in SYSTEM or first <= n <= last]
-    if said and said[-1]["role"] != "user":
-        said = [*said, {"role": "user", "content": ""}]  # What waits for no answer is refused as an empty question.
+    said = [(m, places[n]) for n, m in enumerate(messages) if m["role"] not in SYSTEM or first <= n <= last]
+    history = SentHistory([m for m, _ in said], summary)
+    lost = [said[n][1] for n in history.lost]
     joined = "\n\n".join(text for text in (*instructions, *told) if text and text.strip())
-    return Sent(joined or None, SentHistory(said, summary), behind)
+    return Sent(joined or None, history, behind, (*ignored, *lost))

@@ -18,14 +18,16 @@ from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
-from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, read_openai
+from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, as_sent, read_openai
 from rag_assistant.web.v1.reading import (
     MODES,
     Sent,
     conversation_named,
+    ignored_without_model,
     mode_of,
     question_of,
     read_input,
+    refuse_stored_calls,
     stored_turn,
     summary_text,
 )
@@ -51,7 +53,11 @@ def create_response() -> Response:
     take_pictures()
     body, ignored = read_openai(ResponseBody)
     sent = read_input(body.input, [body.instructions])
+    ignored += [*sent.ignored, *ignored_without_model(body)]
     question, stored = _question_of(body, sent)
+    echoed = {name: as_sent(getattr(body, name)) for name in ("tools", "tool_choice", "parallel_tool_calls")}
+    if body.text is not None and body.text.format is not None:
+        echoed["text"] = {"format": body.text.format.as_sent()}
     wanted = Wanted(
         body.instructions,
         body.previous_response_id,
@@ -59,8 +65,9 @@ def create_response() -> Response:
         body.max_output_tokens,
         body.temperature,
         body.metadata,
+        {name: value for name, value in echoed.items() if value is not None},
     )
-    asked = Asked(question, sent, body.model, ignored, stored=stored)
+    asked = Asked(question, sent, body.model, ignored, stored, bool(body.edits))
     if body.stream:
         return streamed(asked, lambda events, about: frames(events, about, wanted))
     return whole(asked, lambda data, about: resource(data, about, wanted))
@@ -77,9 +84,11 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
         raise InvalidRequest("Send previous_response_id or a conversation id, not both.", param="previous_response_id")
     conversation_id = named if isinstance(named, int) else None
     question = question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
+    refuse_stored_calls(question, sent, stored=continues is not None)
     if behind is not None:
         return _behind(question, _turn_of(f"resp_{behind}")), True
-    alone = sent.history.conversation.turns == 0
+    uses_tools = sent.history.iterations or "tools" in (question.options.fields or {})
+    alone = sent.history.conversation.turns == 0 and not uses_tools
     return question, named is not None or (alone and body.store is not False)
 
 
@@ -145,15 +154,15 @@ def compact() -> Response:
     if body.input is None:
         turn = _turn_of(body.previous_response_id or "")
         history: ViewedHistory = services().history
-        question, before = "", services().conversations.get(turn.conversation_id)
+        running, before = [], services().conversations.get(turn.conversation_id)
         after, note = services().history_actions.compact(before.id)
     else:
         sent = read_input(body.input, [body.instructions]).history
-        history, question, before = sent, sent.question, sent.conversation
+        history, before = sent, sent.conversation
+        running = [{"role": "user", "content": sent.question}, *sent.iterations] if sent.question else []
         after, note = services().history_actions.compact_sent(sent)
     summarised = history.between(before, before.view_start, after.view_start - 1)
-    kept = items_of(_messages(history.past(after, after.turns + 1, None)))
-    kept += [input_item("msg_in", question)] if question else []
+    kept = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
     summary = _summary_of(after)
     tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
     told = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}

@@ -44,6 +44,7 @@ class Wanted(Struct, frozen=True):
     max_output_tokens: int | None = None
     temperature: float | None = None
     metadata: Mapping[str, str] | None = None
+    echo: Mapping[str, Any] = {}
 
 
 def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str, Any]:
@@ -54,6 +55,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
     finished = status != "in_progress"
     return (
         CONSTANT
+        | dict(wanted.echo)
         | {
             "id": f"resp_{about.id}",
             "object": "response",
@@ -65,7 +67,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
             "model": about.model,
             "instructions": wanted.instructions,
             "previous_response_id": wanted.previous_response_id,
-            "output": [_message(data, about)] if finished and data.get("answer") else [],
+            "output": _output(data, about) if finished else [],
             "truncation": wanted.truncation,
             "max_output_tokens": wanted.max_output_tokens,
             "temperature": 1 if wanted.temperature is None else wanted.temperature,
@@ -92,21 +94,24 @@ def frames(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iter
 
 
 def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Iterator[dict[str, Any] | None]:
-    began = False
+    began = speaks = False
     for event in events:
         if event is None:
             yield None
-        elif event.name in ("start", "token") and not began:
+        elif event.name in ("start", "token", "end") and not began:
             began = True
             start = event.data if event.name == "start" else {"status": "running"}
             yield {"type": "response.created", "response": resource(start, about, wanted)}
             yield {"type": "response.in_progress", "response": resource(start, about, wanted)}
-            yield from _opening(about)
         if event is not None and event.name == "token":
+            yield from _opening(about) if not speaks else ()
+            speaks = True
             yield _part_of(about, "response.output_text.delta", delta=event.data["text"], logprobs=[])
         elif event is not None and event.name in ("end", "error"):
             whole = resource(event.data, about, wanted)
-            yield from _closing(event.data, about) if began and "answer" in event.data else ()
+            yield from _closing(event.data, about) if speaks and "answer" in event.data else ()
+            for n, item in enumerate(_output(event.data, about)):
+                yield from _called(n, item) if item["type"] == "function_call" else ()
             yield {"type": f"response.{LAST.get(whole['status'], 'completed')}", "response": whole}
 
 
@@ -128,6 +133,24 @@ def _closing(data: Mapping[str, Any], about: About) -> Iterator[dict[str, Any]]:
     yield _part_of(about, "response.output_text.done", text=part["text"], logprobs=[])
     yield _part_of(about, "response.content_part.done", part=part)
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
+
+
+def _output(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
+    calls = data.get("tool_calls", ())
+    return ([_message(data, about)] if data.get("answer") else []) + [
+        {"type": "function_call", "id": f"fc_{about.id}_{n}", "call_id": call["id"], "status": "completed"}
+        | call["function"]
+        for n, call in enumerate(calls)
+    ]
+
+
+def _called(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    arguments, place = item["arguments"], {"item_id": item["id"], "output_index": n}
+    begun = item | {"arguments": "", "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": n, "item": begun}
+    yield {"type": "response.function_call_arguments.delta", "delta": arguments} | place
+    yield {"type": "response.function_call_arguments.done", "arguments": arguments, "name": item["name"]} | place
+    yield {"type": "response.output_item.done", "output_index": n, "item": item}
 
 
 def _part_of(about: About, kind: str, **fields: Any) -> dict[str, Any]:

@@ -15,7 +15,15 @@ from rag_assistant.web.services import services
 from rag_assistant.web.v1.answers import Asked, streamed, whole
 from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
-from rag_assistant.web.v1.reading import MODES, conversation_named, mode_of, question_of, read_chat
+from rag_assistant.web.v1.reading import (
+    MODES,
+    conversation_named,
+    ignored_without_model,
+    mode_of,
+    question_of,
+    read_chat,
+    refuse_stored_calls,
+)
 from rag_assistant.web.v1.response_routes import blueprint
 from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, Embeddings, Model, Models
 
@@ -55,6 +63,7 @@ def chat_completions() -> Response:
     take_pictures()
     body, ignored = read_openai(ChatBody)
     sent = read_chat(body)
+    ignored += [*sent.ignored, *ignored_without_model(body)]
     named = conversation_named(request.headers.get("X-Conversation-Id"), body)
     question = question_of(
         body,
@@ -63,7 +72,8 @@ def chat_completions() -> Response:
         idempotency_key(),
         named if isinstance(named, int) else None,
     )
-    asked = Asked(question, sent, body.model, ignored, stored=named is not None)
+    refuse_stored_calls(question, sent, stored=named is not None)
+    asked = Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
     if not body.stream:
         return whole(asked, completion)
     include_usage = bool(body.stream_options and body.stream_options.include_usage)

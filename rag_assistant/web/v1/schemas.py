@@ -23,6 +23,8 @@ class Told(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: list[SourceAnswer] | UnsetType = UNSET
     notes: list[str] | UnsetType = UNSET
     waiting: bool | UnsetType = UNSET
+    answered_by: str | UnsetType | None = UNSET
+    context_management: dict[str, list[dict[str, Any]]] | UnsetType = UNSET
 
 
 class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

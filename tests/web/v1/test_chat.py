@@ -147,11 +147,8 @@ def test_the_model_with_tools_is_not_offered_what_asks_a_person(client: FlaskCli
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools", "tools is not supported"),
-    ({"response_format": {"type": "json_object"}}, "response_format", "no schema is enforced"),
     ({"n": 2}, "n", "one answer"),
     ({"logprobs": True}, "logprobs", "not supported"),
-    ({"stop": ["END"]}, "stop", "not supported"),
     ({"max_history_turn": 3}, "max_history_turn", 'Did you mean "max_history_turns"?'),
     ({"temperature": 7}, "temperature", "a number from 0 to 2"),
     ({"messages": talk(1)[:2]}, "None", "The last message must be the user's"),
@@ -172,18 +169,6 @@ def test_what_cannot_be_done_is_refused_by_name(
     assert response.status_code == 400
     assert (error["type"], str(error["param"])) == ("invalid_request_error", param)
     assert said in error["message"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-def test_the_sdk_is_told_that_tools_of_its_own_are_refused_and_what_to_do(
-    sdk: openai.OpenAI, stub: StubModel, stream: bool
-) -> None:
-    asked: dict[str, Any] = {"model": MODEL, "messages": talk(0), "stream": stream}
-    own: Any = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-    with pytest.raises(openai.BadRequestError, match=r"rag-assistant-tools .* leave tools of your own out") as raised:
-        sdk.chat.completions.create(**asked, tools=own)
-    assert (raised.value.param, raised.value.code) == ("tools", "invalid_request")
-    assert stub.requests == []
 
 
 def test_hints_are_taken_and_named_as_ignored(client: FlaskClient) -> None:

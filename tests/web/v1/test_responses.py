@@ -238,8 +238,7 @@ def test_a_stored_history_is_compacted_where_it_is(client: FlaskClient, stub: St
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    ({"tools": [{"type": "web_search"}]}, "tools", "tools is not supported"),
-    ({"text": {"format": {"type": "json_schema"}}}, "text", "no schema"),
+    ({"text": {"format": {"type": "grammar"}}}, "text", "json_schema"),
     ({"background": True}, "background", "not supported"),
     ({"input": [{"type": "computer_call_output"}]}, "input[0]", "computer_call_output"),
     ({"input": [{"type": "compaction", "encrypted_content": "e30="}]}, "input[0]", "not made by this server"),
