@@ -11,17 +11,7 @@ from msgspec import Struct
 
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
-from rag_assistant.records import (
-    ABILITIES,
-    Ability,
-    ApiToken,
-    AuditEntry,
-    ExternalIdentity,
-    Identity,
-    Person,
-    Role,
-    Session,
-)
+from rag_assistant.records import ABILITIES, Ability, ApiToken, ExternalIdentity, Identity, Person, Role
 from rag_assistant.records.errors import InvalidRequest, LinkOver, NotAllowed, SignInFailed
 from rag_assistant.records.validation import storable
 from rag_assistant.storage.accounts.credentials import CredentialStore
@@ -55,9 +45,9 @@ class Accounts:
         audit: AuditLog,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._people = people
-        self._credentials = credentials
-        self._audit = audit
+        self.people = people
+        self.credentials = credentials
+        self.log = audit
         self._throttle = Throttle(clock)
         self._clock = clock
         self._any = False
@@ -67,16 +57,16 @@ class Accounts:
         """Tell whether there are accounts; one made by another process is seen within a second."""
         moment = self._clock()
         if not self._any and (self._looked_at is None or moment - self._looked_at >= LOOK_INTERVAL_SECONDS):
-            self._any, self._looked_at = self._people.any(), moment
+            self._any, self._looked_at = self.people.any(), moment
         return self._any
 
     # --- coming in
 
     def sign_in(self, name: str, password: str, address: str, browser: str) -> tuple[str, Person]:
         """Return the secret of a new session, and whose it is. Raises SignInFailed, TooManyAttempts."""
-        found = self._people.password_of(name)
+        found = self.people.password_of(name)
         person, password_hash = found or (None, None)
-        known = person is not None and self._credentials.knows_address(person.id, address)
+        known = person is not None and self.credentials.knows_address(person.id, address)
         self._throttle.attempt(name_key(name), address, known=known)
         if not is_password(password_hash, password) or person is None:
             raise SignInFailed
@@ -86,7 +76,7 @@ class Accounts:
     def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
         """Return the secret of a new session of somebody who has shown who they are."""
         secret = secrets.token_urlsafe(32)
-        self._credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser, identity_id)
+        self.credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser, identity_id)
         return secret
 
     def count_attempt(self, what: str, address: str) -> None:
@@ -95,12 +85,12 @@ class Accounts:
 
     def by_session(self, secret: str) -> Identity | None:
         """Return who has a session, ``None`` if it is over."""
-        found = self._credentials.session(secret)
+        found = self.credentials.session(secret)
         return None if found is None else Identity(found[0], found[0].abilities, session=found[1])
 
     def by_token(self, secret: str) -> Identity | None:
         """Return who has a token, ``None`` if it is over. It may do what it was made for and its person still may."""
-        found = self._credentials.token(secret) if secret.startswith(TOKEN_START) else None
+        found = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
         if found is None:
             return None
         person, token = found
@@ -111,30 +101,26 @@ class Accounts:
         if identity.person is None:
             return True
         if identity.by_proxy:
-            return self._people.is_welcome(identity.person.id)
+            return self.people.is_welcome(identity.person.id)
         session_id = identity.session.id if identity.session else None
-        return self._credentials.is_open(session_id, identity.token.id if identity.token else None)
+        return self.credentials.is_open(session_id, identity.token.id if identity.token else None)
 
     # --- what people do about themselves
 
     def sign_out(self, identity: Identity) -> None:
         """End the session of a request."""
         if identity.person is not None and identity.session is not None:
-            self._credentials.end_session(identity.person.id, identity.session.id)
-
-    def sessions_of(self, person: Person) -> list[Session]:
-        """Return where a person is signed in."""
-        return self._credentials.sessions_of(person.id)
+            self.credentials.end_session(identity.person.id, identity.session.id)
 
     def end_session(self, person: Person, session_id: int, actor: Actor) -> None:
         """End a session of a person. Raises CredentialNotFound."""
-        self._credentials.end_session(person.id, session_id)
+        self.credentials.end_session(person.id, session_id)
         self.note(actor, "ended a session", person.name)
 
     def end_other_sessions(self, identity: Identity, actor: Actor) -> None:
         """End every session of whoever asks but the one that asks."""
         if identity.person is not None and identity.session is not None:
-            self._credentials.end_sessions(identity.person.id, but=identity.session.id)
+            self.credentials.end_sessions(identity.person.id, but=identity.session.id)
             self.note(actor, "ended all other sessions", identity.person.name)
 
     def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
@@ -143,17 +129,13 @@ class Accounts:
         if person is None or session is None:
             raise NotAllowed("Only somebody who is signed in can change a password.")
         self._throttle.attempt(name_key(person.name), actor.address or "", known=True)
-        found = self._people.password_of(person.name)
+        found = self.people.password_of(person.name)
         if found is None or not is_password(found[1], old):
             raise SignInFailed("The present password is wrong.")
         self._throttle.succeeded(name_key(person.name), actor.address or "", known=True)
         check_password(new, person.name)
-        self._people.set_password(person.id, hash_password(new), keep_session=session.id)
+        self.people.set_password(person.id, hash_password(new), keep_session=session.id)
         self.note(actor, "changed the password", person.name)
-
-    def tokens_of(self, person: Person) -> list[ApiToken]:
-        """Return the API tokens of a person."""
-        return self._credentials.tokens_of(person.id)
 
     def make_token(
         self, person: Person, name: str, scopes: Sequence[str], days: int | None, actor: Actor
@@ -166,7 +148,7 @@ class Accounts:
             raise InvalidRequest(f"The token is to last {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
         secret = TOKEN_START + secrets.token_urlsafe(32)
         until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-        made = self._credentials.add_token(
+        made = self.credentials.add_token(
             person.id, secret, secret[:PREFIX_CHARS], checked_name(name, "token"), chosen, until
         )
         self.note(actor, f"made a token ({', '.join(chosen)})", f"{person.name}: {made.name}")
@@ -174,22 +156,10 @@ class Accounts:
 
     def revoke_token(self, person: Person, token_id: int, actor: Actor) -> None:
         """Take an API token back. Raises CredentialNotFound."""
-        gone = self._credentials.revoke_token(person.id, token_id)
+        gone = self.credentials.revoke_token(person.id, token_id)
         self.note(actor, "revoked a token", f"{person.name}: {gone.name}")
 
     # --- what an administrator does
-
-    def all(self) -> list[Person]:
-        """Return every account, by name."""
-        return self._people.all()
-
-    def named(self, name: str) -> Person:
-        """Return an account. Raises AccountNotFound."""
-        return self._people.named(name)
-
-    def get(self, person_id: int) -> Person:
-        """Return an account. Raises AccountNotFound."""
-        return self._people.get(person_id)
 
     def add(
         self,
@@ -210,7 +180,7 @@ class Accounts:
         if password is not None:
             check_password(password, name)
         password_hash = None if password is None else hash_password(password)
-        made = self._people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
+        made = self.people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
         self._any = True
         self.note(actor, f"made an account ({made.role})", made.name)
         return made
@@ -218,13 +188,13 @@ class Accounts:
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link with which a person chooses a password, once, within two days."""
         secret = secrets.token_urlsafe(32)
-        self._credentials.make_link(person.id, secret, LINK_LIFETIME)
+        self.credentials.make_link(person.id, secret, LINK_LIFETIME)
         self.note(actor, "made a password link", person.name)
         return secret
 
     def link_of(self, secret: str) -> Person:
         """Return whose link this is. Raises LinkOver."""
-        person = self._credentials.link(secret)
+        person = self.credentials.link(secret)
         if person is None:
             raise LinkOver
         return person
@@ -233,24 +203,24 @@ class Accounts:
         """Keep the password that was chosen with a link; return the secret of a new session. Raises LinkOver."""
         person = self.link_of(secret)
         check_password(password, person.name)
-        if self._credentials.use_link(secret, hash_password(password)) is None:
+        if self.credentials.use_link(secret, hash_password(password)) is None:
             raise LinkOver
-        self._audit.note(person.name, "chose a password by a link", person.name, address)
+        self.log.note(person.name, "chose a password by a link", person.name, address)
         return self.start_session(person, address, browser)
 
     def spend_link(self, secret: str) -> None:
         """Let a link be good for nothing any more. Raises LinkOver if it was so already."""
-        if not self._credentials.spend_link(secret):
+        if not self.credentials.spend_link(secret):
             raise LinkOver
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Give a person another role. Raises LastAdmin."""
-        self._people.set_role(person.id, role)
+        self.people.set_role(person.id, role)
         self.note(actor, f"changed the role to {role}", person.name)
 
     def set_disabled(self, person: Person, disabled: bool, actor: Actor) -> None:
         """Let a person in no more, or again. What is theirs stays. Raises LastAdmin."""
-        self._people.set_disabled(person.id, disabled)
+        self.people.set_disabled(person.id, disabled)
         self.note(actor, "disabled" if disabled else "enabled", person.name)
 
     def delete(
@@ -261,22 +231,18 @@ class Accounts:
         erase: Callable[[Sequence[int], Sequence[int]], None],
     ) -> None:
         """Delete an account; what is theirs goes to somebody else, or is erased with ``erase``. Raises LastAdmin."""
-        self._people.set_disabled(person.id, True)
+        self.people.set_disabled(person.id, True)
         if give_to is not None:
-            self._people.hand_over(person.id, give_to.id)
+            self.people.hand_over(person.id, give_to.id)
         else:
-            erase(*self._people.owned(person.id))
-        self._people.delete(person.id)
+            erase(*self.people.owned(person.id))
+        self.people.delete(person.id)
         done = f"deleted, everything went to {give_to.name}" if give_to else "deleted with everything"
         self.note(actor, done, person.name)
 
     def note(self, actor: Actor, action: str, subject: str) -> None:
         """Write into the audit log what somebody did, and to whom or what."""
-        self._audit.note(actor.name, action, subject, actor.address)
-
-    def audit(self, limit: int) -> list[AuditEntry]:
-        """Return the last entries of the audit log, the newest first."""
-        return self._audit.newest(limit)
+        self.log.note(actor.name, action, subject, actor.address)
 
 
 def checked_name(name: str, of_what: str) -> str:

@@ -154,7 +154,7 @@ class SingleSignOn(Struct, frozen=True):
     def _named(self, name: str) -> Person | None:
         """Return whose name this is; not whose it looks like, which whoever chooses names elsewhere could pretend."""
         try:
-            person = self.accounts.named(name)
+            person = self.accounts.people.named(name)
         except AccountNotFound:
             return None
         return person if person.name.casefold() == name.casefold() else None
@@ -167,4 +167,4 @@ class SingleSignOn(Struct, frozen=True):
         except LastAdmin:
             log.warning("%s stays an administrator, although no group says so: there is no other.", person.name)
             return person
-        return self.accounts.get(person.id)
+        return self.accounts.people.get(person.id)

@@ -251,8 +251,7 @@ def _current(api: Api, document: DocumentData) -> DocumentData | None:
 
 def count_unread(services: Services) -> int:
     """Return how many documents no question finds yet: nobody has read them."""
-    pages = (services.documents.page(1000, None, None, "", state) for state in ("queued", "reading"))
-    return sum(map(len, pages))
+    return len(services.documents.page(2000, states=("queued", "reading")))
 
 
 def process_pending(services: Services, max_documents: float, max_embedding_seconds: float) -> None:

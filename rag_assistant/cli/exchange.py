@@ -73,7 +73,7 @@ def _services_of(services: Services, person: str | None) -> Services:
     """Return the services of an account, or of everybody. Raises AccountNotFound."""
     if person is None:
         return services
-    return services.for_person(services.accounts.named(person).id, changes_documents=True)
+    return services.for_person(services.accounts.people.named(person).id, changes_documents=True)
 
 
 def _add_documents(

@@ -46,10 +46,6 @@ class Source(Struct, frozen=True):
         """The former name of ``document``."""
         return self.document
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the source as it is kept and shown."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
-
 
 class ModelRequest(Struct, frozen=True):
     """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.

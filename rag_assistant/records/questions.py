@@ -41,7 +41,7 @@ EVERYTHING = Scope()
 AnswerMode = Literal["documents", "tools", "plain"]
 
 
-class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a caller wants of one answer; ``None`` leaves it to the settings.
 
     ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
@@ -56,11 +56,6 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True):
     history_token_budget: int | None = None
     tool_iterations_keep: int | None = None
     fields: dict[str, Any] | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what is wanted, as it is kept; what is left to the settings is not there."""
-        values = {name: getattr(self, name) for name in self.__struct_fields__}
-        return {name: value for name, value in values.items() if value is not None}
 
 
 AS_SET = AnswerOptions()

@@ -11,6 +11,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from msgspec.structs import asdict
 from sqlalchemy import text
 
 from rag_assistant.records.errors import StorageFailed
@@ -189,7 +190,7 @@ def test_receipts_and_sources_that_were_kept_whole_are_read_as_they_were(empty: 
     migrate(empty)
     turns = TurnStore(empty, "here", str)
     assert turns.receipt(1) == receipt
-    assert [one.as_dict() for one in turns.get(1).sources] == [source]
+    assert [asdict(one) for one in turns.get(1).sources] == [source]
 
 
 @both_engines

@@ -86,14 +86,14 @@ def test_a_stream_ends_soon_after_its_token(
 ) -> None:
     monkeypatch.setattr(turns, "WATCH_INTERVAL_SECONDS", 0.05)
     assert assistant.WATCH_INTERVAL_SECONDS <= 4, "it is looked at so often where it is served"
-    ben = services.accounts.named("Ben")
+    ben = services.accounts.people.named("Ben")
     program = token_client(app, services, ben, "ask", "read")
     stub.default = Reply("word " * 400, seconds_between=0.02)
     response = program.post("/api/query/stream", json={"question": "Slow?"})
     body = b""
     for piece in response.response:
         if not body:
-            services.accounts.revoke_token(ben, services.accounts.tokens_of(ben)[0].id, ACTOR)
+            services.accounts.revoke_token(ben, services.accounts.credentials.tokens_of(ben.id)[0].id, ACTOR)
         body += piece if isinstance(piece, bytes) else piece.encode()
     response.close()
     name, _, data = events_of(body)[-1]

@@ -121,7 +121,7 @@ def test_there_is_no_form_and_no_password_lets_in(make: Make) -> None:
     assert "<form" not in page.text
     assert client.post("/login", data={"name": "Ann", "password": PASSWORD}, headers=PAGE).status_code == 403
     services = services_of(app)
-    ann = services.accounts.named("Ann")
+    ann = services.accounts.people.named("Ann")
     link = services.accounts.make_link(ann, ACTOR)
     assert client.get(f"/choose-password?link={link}", headers=PAGE).status_code == 403
     assert client.post("/choose-password", data={"link": link, "password": PASSWORD}).status_code == 403
@@ -139,12 +139,12 @@ def test_who_has_no_account_gets_one_only_where_that_is_allowed(make: Make) -> N
     client = from_proxy(app, "zoë")
     assert client.get("/api/conversations").status_code == 200
     assert client.get("/api/conversations").status_code == 200
-    people = services_of(app).accounts.all()
+    people = services_of(app).accounts.people.all()
     assert [(one.name, one.role, one.has_password) for one in people] == [
         ("Ann", "admin", True),
         ("zoë", "member", False),
     ]
-    made = services_of(app).accounts.audit(1)[0]
+    made = services_of(app).accounts.log.newest(1)[0]
     assert (made.actor, made.action, made.subject, made.address) == ("proxy", "made an account (member)", "zoë", PROXY)
 
 
@@ -153,7 +153,7 @@ def test_a_name_that_only_looks_like_another_is_not_that_ones(make: Make, create
     app = make(PROXY_CREATE_ACCOUNTS=create)
     for name in ("\uff21nn", "\u24d0nn", "Ann,Ben", "a\u00adnn", "x" * 65, "a\x07b"):
         assert from_proxy(app, name).get("/api/conversations").status_code in (403, 422), name
-    assert [one.name for one in services_of(app).accounts.all()] == ["Ann"]
+    assert [one.name for one in services_of(app).accounts.people.all()] == ["Ann"]
 
 
 def test_a_header_that_is_no_text_is_refused(make: Make) -> None:
@@ -181,7 +181,7 @@ def test_groups_of_the_header_decide_who_is_an_administrator(make: Make) -> None
 
     def role(groups: str, address: str = PROXY) -> str:
         from_proxy(app, "ben", address, remote_groups=groups).get("/api/conversations")
-        return services_of(app).accounts.named("ben").role
+        return services_of(app).accounts.people.named("ben").role
 
     assert role("staff") == "member"
     assert role("staff, boss") == "admin"
@@ -196,7 +196,7 @@ def test_groups_of_the_header_decide_who_is_an_administrator(make: Make) -> None
 def test_a_token_goes_on_without_a_name_and_is_refused_beside_one(make: Make) -> None:
     app = make()
     services = services_of(app)
-    secret, _ = services.accounts.make_token(services.accounts.named("Ann"), "x", ["read"], None, ACTOR)
+    secret, _ = services.accounts.make_token(services.accounts.people.named("Ann"), "x", ["read"], None, ACTOR)
     bearer = {"Authorization": f"Bearer {secret}"}
     program = app.test_client()
     assert program.get("/api/conversations", headers=bearer).status_code == 200

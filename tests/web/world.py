@@ -50,7 +50,7 @@ def fill(world: World) -> World:
     owner, other, admin, disabled = (client_of(app, name) for name in ("Ben", "Cat", "Ann", "Dan"))
     services.accounts.set_disabled(dan, True, ACTOR)
     revoked = token_client(app, services, ben, "read", "ask", "documents")
-    services.accounts.revoke_token(ben, services.accounts.tokens_of(ben)[0].id, ACTOR)
+    services.accounts.revoke_token(ben, services.accounts.credentials.tokens_of(ben.id)[0].id, ACTOR)
     document = upload(owner, f"The {CANARY} hisses at dawn.", f"{CANARY}.txt", tags=TAG)["document_id"]
     first = ask(owner, f"Why does the {CANARY} hiss?")
     picture = "data:image/jpeg;base64,/9j/4AAQ"
@@ -67,8 +67,8 @@ def fill(world: World) -> World:
         "conversation_id": first["conversation_id"],
         "turn_id": second["turn_id"],
         "document_id": document,
-        "session_id": services.accounts.sessions_of(ben)[0].id,
-        "token_id": services.accounts.tokens_of(ben)[0].id,
+        "session_id": services.accounts.credentials.sessions_of(ben.id)[0].id,
+        "token_id": services.accounts.credentials.tokens_of(ben.id)[0].id,
         "person_id": ben.id,
         "identity_id": identities.add(ben.id, ExternalIdentity("https://login.example", CANARY, CANARY)).id,
         "deleted": gone,
@@ -85,7 +85,7 @@ def fill(world: World) -> World:
     for ability in ABILITIES:
         rest = [one for one in ABILITIES if one not in (ability, "admin")]
         world.narrow[ability] = token_client(app, services, ben, *rest)
-    world.narrow["session"] = token_client(app, services, services.accounts.named("Ann"), *ABILITIES)
+    world.narrow["session"] = token_client(app, services, services.accounts.people.named("Ann"), *ABILITIES)
     assert cat.id != ann.id
     return world
 

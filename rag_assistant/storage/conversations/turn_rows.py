@@ -11,6 +11,7 @@ from hashlib import sha256
 from math import ceil
 from typing import Any
 
+from msgspec import to_builtins
 from sqlalchemy import Connection, bindparam, exists, insert, select
 
 from rag_assistant.records import DataUrl, Message, Question, Rating, Source, Turn, Unset, with_pictures
@@ -98,8 +99,8 @@ def request_of(question: Question) -> dict[str, Any]:
         request["on_overflow"] = question.on_overflow
     if question.confirms_turn is not None:
         request["confirms_turn"] = question.confirms_turn
-    if wanted := question.options.as_dict():
-        request["options"] = wanted
+    if options := to_builtins(question.options):
+        request["options"] = options
     return request
 
 

@@ -182,36 +182,25 @@ class DocumentLists(Store):
         self,
         limit: int,
         before_id: int | None = None,
-        tag: str | None = None,
-        sought: str = "",
-        state: DocumentState | None = None,
-    ) -> list[Document]:
-        """Return up to ``limit`` documents with an id below ``before_id``, the newest first.
-
-        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
-        with ``state``, those that have come as far as that.
-        """
-        with self._database.read() as connection:
-            conditions = _chosen(connection, tag, sought, () if state is None else (state,))
-            if before_id is not None:
-                conditions.append(documents.c.id < before_id)
-            query = select(documents).where(*conditions).order_by(documents.c.id.desc()).limit(limit)
-            return as_documents(connection, query)
-
-    def sorted_page(
-        self,
-        sort: DocumentSort,
-        limit: int,
-        offset: int,
+        *,
+        sort: DocumentSort = "-added",
+        offset: int = 0,
         tag: str | None = None,
         sought: str = "",
         states: Collection[DocumentState] = (),
     ) -> list[Document]:
-        """Return up to ``limit`` documents in an order, without the first ``offset``; for the rest see ``page``."""
+        """Return up to ``limit`` documents in an order, with an id below ``before_id`` or without the first ``offset``.
+
+        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
+        with ``states``, those that have come as far as that.
+        """
         column = SORT_COLUMNS[sort.removeprefix("-")]
         order = [one.desc() if sort.startswith("-") else one.asc() for one in dict.fromkeys((column, documents.c.id))]
         with self._database.read() as connection:
-            query = select(documents).where(*_chosen(connection, tag, sought, states)).order_by(*order)
+            conditions = _chosen(connection, tag, sought, states)
+            if before_id is not None:
+                conditions.append(documents.c.id < before_id)
+            query = select(documents).where(*conditions).order_by(*order)
             return as_documents(connection, query.limit(limit).offset(offset))
 
     def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import delete, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import bindparam, delete, select, text, update
 
 from rag_assistant.records import SourceState
 from rag_assistant.storage.database import Store
-from rag_assistant.storage.tables import document_sources, now
+from rag_assistant.storage.tables import UtcTime, document_sources, now
+
+_CLAIM = text(
+    "INSERT INTO document_sources (address, claimed_at) VALUES (:address, :moment) ON CONFLICT (address) DO UPDATE "
+    "SET claimed_at = :moment "
+    "WHERE document_sources.claimed_at IS NULL OR document_sources.claimed_at <= :before"
+).bindparams(bindparam("moment", type_=UtcTime), bindparam("before", type_=UtcTime))
 
 
 class SourceStore(Store):
@@ -23,23 +28,10 @@ class SourceStore(Store):
 
     def claim(self, address: str, interval_seconds: float) -> bool:
         """Tell whether a source is due; then nobody else looks through it before the interval is over again."""
-        own = document_sources.c.address == address
-        try:
-            with self._database.write() as connection:
-                moment = now()
-                due = document_sources.c.claimed_at <= moment - timedelta(seconds=interval_seconds)
-                never = document_sources.c.claimed_at.is_(None)
-                claimed = connection.execute(
-                    update(document_sources).where(own, or_(never, due)).values(claimed_at=moment)
-                )
-                if claimed.rowcount:
-                    return True
-                if connection.execute(select(document_sources.c.address).where(own)).first() is not None:
-                    return False
-                connection.execute(insert(document_sources).values(address=address, claimed_at=moment))
-                return True
-        except IntegrityError:  # Somebody else was first.
-            return False
+        moment = now()
+        due = {"address": address, "moment": moment, "before": moment - timedelta(seconds=interval_seconds)}
+        with self._database.write() as connection:
+            return bool(connection.execute(_CLAIM, due).rowcount)
 
     def release(self, address: str) -> None:
         """Let a source be due again at once, since looking through it was cut short."""

@@ -86,7 +86,8 @@ def documents() -> Response:
     """
     limit = page_limit()
     tag = request.args.get("tag")
-    found = services().documents.page(limit + 1, number_before(), tag, sought_documents(), state_asked())
+    states = (state,) if (state := state_asked()) else ()
+    found = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
     following = found[limit - 1].id if len(found) > limit else None
     return page_response("documents", [visible_data(document) for document in found[:limit]], following)
 

@@ -152,7 +152,7 @@ def read_shared(secret: str) -> SharedConversation:
     conversation = theirs.conversations.get(link.conversation_id)
     turns = [turn for turn in theirs.turns.every(conversation.id) if turn.status not in ("running", "erased")]
     shown = tuple((turn, _readable(turn) if link.with_sources else ()) for turn in turns)
-    return SharedConversation(conversation.title, whole_services().accounts.get(owner_id).name, shown)
+    return SharedConversation(conversation.title, whole_services().accounts.people.get(owner_id).name, shown)
 
 
 def _readable(turn: Turn) -> tuple[Source, ...]:

@@ -219,9 +219,8 @@ def _library() -> dict[str, Any]:
     count, size = figures[state]
     pages = max(1, -(-count // DOCUMENTS_SHOWN))
     page = min(whole_number("page", 1, 1, MAX_INT32) or 1, pages)
-    shown = services().documents.sorted_page(
-        sort, DOCUMENTS_SHOWN, (page - 1) * DOCUMENTS_SHOWN, tag, sought, STATE_FILTERS[state]
-    )
+    offset, states = (page - 1) * DOCUMENTS_SHOWN, STATE_FILTERS[state]
+    shown = services().documents.page(DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states)
     library = {
         "documents": shown,
         "older_names": services().documents.names({one.replaces for one in shown if one.replaces}),

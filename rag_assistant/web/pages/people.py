@@ -39,14 +39,14 @@ def add() -> Response:
 @blueprint.post("/people/<int:person_id>/link", policy=PEOPLE)
 def make_link(person_id: int) -> Response:
     """Show a new link with which a person chooses a password."""
-    return _with_link(whole_services().accounts.get(person_id))
+    return _with_link(whole_services().accounts.people.get(person_id))
 
 
 @blueprint.post("/people/<int:person_id>/role", policy=PEOPLE)
 def change_role(person_id: int) -> Response:
     """Give a person another role."""
     accounts = whole_services().accounts
-    accounts.set_role(accounts.get(person_id), _role(), actor())
+    accounts.set_role(accounts.people.get(person_id), _role(), actor())
     return to_page("people_pages.people")
 
 
@@ -54,7 +54,7 @@ def change_role(person_id: int) -> Response:
 def disable(person_id: int) -> Response:
     """Let a person in no more, or again."""
     accounts = whole_services().accounts
-    accounts.set_disabled(accounts.get(person_id), request.form.get("disabled") == "true", actor())
+    accounts.set_disabled(accounts.people.get(person_id), request.form.get("disabled") == "true", actor())
     return to_page("people_pages.people")
 
 
@@ -62,12 +62,12 @@ def disable(person_id: int) -> Response:
 def delete(person_id: int) -> Response:
     """Delete an account; what is theirs goes to somebody else or is erased, and the name is typed for that."""
     accounts = whole_services().accounts
-    person = accounts.get(person_id)
+    person = accounts.people.get(person_id)
     if request.form.get("name", "").strip() != person.name:
         error = InvalidRequest(f'Type the name "{person.name}" to delete the account.')
         return page_with_error(error, _people_page(error=error))
     to = request.form.get("give_to", "")
-    give_to = accounts.named(to) if to else None
+    give_to = accounts.people.named(to) if to else None
     whole_services().delete_account(person, actor(), give_to)
     return to_page("people_pages.people")
 
@@ -82,11 +82,11 @@ def _people_page(**more: Any) -> str:
     accounts = whole_services().accounts
     return render_template(
         "people.html",
-        people=accounts.all(),
+        people=accounts.people.all(),
         linked_people=whole_services().single_sign_on.identities.people(),
         proxied=proxied(whole_services()),
         roles=ROLES,
-        audit=accounts.audit(AUDIT_SHOWN),
+        audit=accounts.log.newest(AUDIT_SHOWN),
         **more,
         **frame(None),
     )

@@ -28,14 +28,14 @@ def shelf(database: Database) -> Shelf:
     ],
 )
 def test_documents_are_listed_in_an_order_page_by_page(shelf: Shelf, sort: DocumentSort, names: list[str]) -> None:
-    listed = [shelf.documents.sorted_page(sort, 2, offset) for offset in (0, 2)]
+    listed = [shelf.documents.page(2, sort=sort, offset=offset) for offset in (0, 2)]
     assert [document.name for page in listed for document in page] == names
 
 
 @both_engines
 def test_names_are_sorted_as_people_count_and_a_renamed_one_moves(shelf: Shelf) -> None:
     def names() -> list[str]:
-        return [one.name for one in shelf.documents.sorted_page("name", 9, 0) if one.name.endswith("pdf")]
+        return [one.name for one in shelf.documents.page(9, sort="name") if one.name.endswith("pdf")]
 
     assert names() == ["page 2.pdf", "Page 10.pdf"]
     shelf.documents.change(2, name="page 11.pdf")
@@ -49,7 +49,7 @@ def test_totals_are_told_by_state_for_what_is_listed(shelf: Shelf) -> None:
     assert shelf.documents.totals() == {"failed": (1, 300), "queued": (2, 200)}
     assert shelf.documents.totals(sought="page") == {"failed": (1, 300), "queued": (1, 100)}
     assert shelf.documents.totals(tag="none") == {}
-    (found,) = shelf.documents.sorted_page("name", 9, 0, tag="300", sought="page", states=("failed", "cancelled"))
+    (found,) = shelf.documents.page(9, sort="name", tag="300", sought="page", states=("failed", "cancelled"))
     assert found.name == "Page 10.pdf"
 
 

@@ -78,7 +78,7 @@ def test_a_session_is_no_token_and_a_token_no_session(app: Flask, services: Serv
 
 def test_a_token_of_a_former_administrator_manages_nothing(app: Flask, services: Services, ben: Person) -> None:
     services.accounts.set_role(ben, "admin", ACTOR)
-    program = token_client(app, services, services.accounts.get(ben.id), "admin")
+    program = token_client(app, services, services.accounts.people.get(ben.id), "admin")
     assert program.get("/api/settings").status_code == 200
     services.accounts.set_role(ben, "member", ACTOR)
     assert program.get("/api/settings").status_code == 403

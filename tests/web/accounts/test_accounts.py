@@ -63,7 +63,7 @@ def test_an_administrator_makes_disables_and_deletes_accounts(app: Flask, servic
     admin = client_of(app, "Ann")
     status, page = post(admin, "/people", name="Ben", role="member")
     assert (status, "/choose-password?link=" in page) == (200, True)
-    ben = services.accounts.named("ben")
+    ben = services.accounts.people.named("ben")
     assert post(admin, "/people", name="BEN", role="member")[0] == 409
     services.accounts.use_link(services.accounts.make_link(ben, ACTOR), PASSWORD, "", "")
     theirs = client_of(app, "Ben")
@@ -76,7 +76,7 @@ def test_an_administrator_makes_disables_and_deletes_accounts(app: Flask, servic
     assert ask(client_of(app, "Ben"), "More?")["status"] == "completed"
     assert post(admin, f"/people/{ben.id}/delete", name="wrong")[0] == 422
     assert post(admin, f"/people/{ben.id}/delete", name="Ben")[0] == 303
-    assert [one.name for one in services.accounts.all()] == ["Ann"]
+    assert [one.name for one in services.accounts.people.all()] == ["Ann"]
     assert services.conversations.page(9) == []
     assert services.documents.page(9) == []
     audit = admin.get("/people", headers=PAGE).text
@@ -103,7 +103,7 @@ def test_there_is_always_an_administrator(services: Services, ann: Person, ben: 
         services.accounts.set_disabled(ann, True, ACTOR)
     with pytest.raises(LastAdmin):
         services.delete_account(ann, ACTOR, ben)
-    assert services.accounts.get(ann.id) == ann
+    assert services.accounts.people.get(ann.id) == ann
     services.accounts.set_role(ben, "admin", ACTOR)
     services.accounts.set_role(ann, "member", ACTOR)
 

@@ -17,14 +17,14 @@ def test_alone_nothing_is_asked_and_the_database_is_asked_once_a_second(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = 0
-    before = services.accounts._people.any
+    before = services.accounts.people.any
 
     def counted() -> bool:
         nonlocal asked
         asked += 1
         return before()
 
-    monkeypatch.setattr(services.accounts._people, "any", counted)
+    monkeypatch.setattr(services.accounts.people, "any", counted)
     monkeypatch.setattr(services.accounts, "_clock", lambda: 0.0)  # All of it within one second, however slow.
     page = client.get("/", headers=PAGE)
     for _ in range(20):
@@ -47,7 +47,7 @@ def test_a_server_that_runs_sees_the_first_account_within_a_second(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert client.get("/api/conversations").status_code == 200
-    services.accounts._people.add("Ann", "admin", None)
+    services.accounts.people.add("Ann", "admin", None)
     monkeypatch.setattr(services.accounts, "_clock", lambda: time.monotonic() + 1.0)
     assert client.get("/api/conversations").status_code == 401
 
@@ -86,5 +86,5 @@ def test_in_a_container_a_code_of_the_log_makes_the_first_account(
     assert post(client, "/setup", code=code[1], **fields) == (303, "/")
     assert client.get("/api/conversations").status_code == 200
     assert post(app.test_client(), "/setup", code=code[1], name="Eve", password=PASSWORD) == (303, "/")
-    assert [one.name for one in services.accounts.all()] == ["Ann"]
+    assert [one.name for one in services.accounts.people.all()] == ["Ann"]
     services.close()

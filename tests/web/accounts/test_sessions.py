@@ -91,7 +91,7 @@ def test_signing_out_ends_the_session_and_not_only_the_cookie(app: Flask, ann: P
 
 def test_sessions_are_listed_and_ended_by_their_owner_alone(app: Flask, services: Services, ben: Person) -> None:
     here, there, other = client_of(app, "Ben"), client_of(app, "Ben"), client_of(app, "Ann")
-    sessions = services.accounts.sessions_of(ben)
+    sessions = services.accounts.credentials.sessions_of(ben.id)
     assert len(sessions) == 2
     page = here.get("/account", headers=PAGE).text
     assert page.count("this browser") == 1
@@ -140,7 +140,7 @@ def test_a_stream_ends_within_five_seconds_of_what_let_it_in(
     here, admin = client_of(app, "Ben"), client_of(app, "Ann")
     response = client_of(app, "Ben").post("/api/query/stream", json={"question": "Why?"})
     if how == "session ended":
-        services.accounts._credentials.end_sessions(ben.id)
+        services.accounts.credentials.end_sessions(ben.id)
     elif how == "password changed":
         assert post(here, "/account/password", old=PASSWORD, new="another few words")[0] == 303
     else:
@@ -157,4 +157,4 @@ def test_of_many_sessions_the_oldest_ends(
     monkeypatch.setattr("rag_assistant.storage.accounts.credentials.MAX_SESSIONS", 3)
     clients = [client_of(app, "Ann") for _ in range(4)]
     assert [one.get("/api/conversations").status_code for one in clients] == [401, 200, 200, 200]
-    assert len(services.accounts.sessions_of(ann)) == 3
+    assert len(services.accounts.credentials.sessions_of(ann.id)) == 3

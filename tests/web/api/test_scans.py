@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from rag_assistant.documents.scans import RECOGNITION_MISSING
+from rag_assistant.documents.reading import RECOGNITION_MISSING
 from rag_assistant.extraction.page_render import QUOTE_TINT, TINT
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.services import Services

@@ -78,7 +78,7 @@ def test_sources_come_along_as_far_as_the_reader_may_read_them(
 def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
     app: Flask, services: Services, ann: FlaskClient, conversation: int
 ) -> None:
-    person = services.accounts.named("Ann")
+    person = services.accounts.people.named("Ann")
     reader, asker = (token_client(app, services, person, *scopes) for scopes in (("read",), ("read", "ask")))
     links = f"/api/conversations/{conversation}/links"
     assert reader.post(links).status_code == 403
@@ -86,7 +86,7 @@ def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
     assert reader.get(path_of(made["url"])).status_code == 200
     assert reader.delete(f"{links}/{made['link_id']}").status_code == 403
     assert app.test_client().get(path_of(made["url"])).status_code == 401
-    done = [entry.action for entry in services.accounts.audit(9)]
+    done = [entry.action for entry in services.accounts.log.newest(9)]
     assert f"made link {made['link_id']}" in done
 
 

@@ -38,12 +38,12 @@ def sign_in(client: FlaskClient, provider: StubProvider, asked: str = "") -> Tes
 
 def names(app: Flask) -> list[str]:
     services: Services = app.extensions["assistant"]
-    return [one.name for one in services.accounts.all()]
+    return [one.name for one in services.accounts.people.all()]
 
 
 def audit(app: Flask) -> str:
     services: Services = app.extensions["assistant"]
-    return "\n".join(f"{one.actor}: {one.action}: {one.subject}" for one in services.accounts.audit(100))
+    return "\n".join(f"{one.actor}: {one.action}: {one.subject}" for one in services.accounts.log.newest(100))
 
 
 def link(client: FlaskClient, provider: StubProvider) -> TestResponse:
