@@ -64,8 +64,8 @@ class Accounts:
 
     def sign_in(self, name: str, password: str, address: str, browser: str) -> tuple[str, Person]:
         """Return the secret of a new session, and whose it is. Raises SignInFailed, TooManyAttempts."""
-        found = self.people.password_of(name)
-        person, password_hash = found or (None, None)
+        account = self.people.password_of(name)
+        person, password_hash = account or (None, None)
         known = person is not None and self.credentials.knows_address(person.id, address)
         self._throttle.attempt(name_key(name), address, known=known)
         if not is_password(password_hash, password) or person is None:
@@ -85,15 +85,15 @@ class Accounts:
 
     def by_session(self, secret: str) -> Identity | None:
         """Return who has a session, ``None`` if it is over."""
-        found = self.credentials.session(secret)
-        return None if found is None else Identity(found[0], found[0].abilities, session=found[1])
+        session = self.credentials.session(secret)
+        return None if session is None else Identity(session[0], session[0].abilities, session=session[1])
 
     def by_token(self, secret: str) -> Identity | None:
         """Return who has a token, ``None`` if it is over. It may do what it was made for and its person still may."""
-        found = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
-        if found is None:
+        used = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
+        if used is None:
             return None
-        person, token = found
+        person, token = used
         return Identity(person, person.abilities & frozenset(token.scopes), token=token)
 
     def is_open(self, identity: Identity) -> bool:
@@ -129,8 +129,8 @@ class Accounts:
         if person is None or session is None:
             raise NotAllowed("Only somebody who is signed in can change a password.")
         self._throttle.attempt(name_key(person.name), actor.address or "", known=True)
-        found = self.people.password_of(person.name)
-        if found is None or not is_password(found[1], old):
+        account = self.people.password_of(person.name)
+        if account is None or not is_password(account[1], old):
             raise SignInFailed("The present password is wrong.")
         self._throttle.succeeded(name_key(person.name), actor.address or "", known=True)
         check_password(new, person.name)
@@ -148,11 +148,11 @@ class Accounts:
             raise InvalidRequest(f"The token is to last {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
         secret = TOKEN_START + secrets.token_urlsafe(32)
         until = None if days is None else datetime.now(UTC) + timedelta(days=days)
-        made = self.credentials.add_token(
+        token = self.credentials.add_token(
             person.id, secret, secret[:PREFIX_CHARS], checked_name(name, "token"), chosen, until
         )
-        self.note(actor, f"made a token ({', '.join(chosen)})", f"{person.name}: {made.name}")
-        return secret, made
+        self.note(actor, f"made a token ({', '.join(chosen)})", f"{person.name}: {token.name}")
+        return secret, token
 
     def revoke_token(self, person: Person, token_id: int, actor: Actor) -> None:
         """Take an API token back. Raises CredentialNotFound."""
@@ -180,10 +180,10 @@ class Accounts:
         if password is not None:
             check_password(password, name)
         password_hash = None if password is None else hash_password(password)
-        made = self.people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
+        person = self.people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
         self._any = True
-        self.note(actor, f"made an account ({made.role})", made.name)
-        return made
+        self.note(actor, f"made an account ({person.role})", person.name)
+        return person
 
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link with which a person chooses a password, once, within two days."""

@@ -18,9 +18,9 @@ def is_loopback(host: str) -> bool:
 def is_within(address: str, networks: tuple[str, ...]) -> bool:
     """Tell whether an address is one of those that are named, alone or as a network such as ``10.0.0.0/24``."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return False
-    if found.version == 6 and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped  # So a server that listens on :: sees its IPv4 clients.
-    return any(found in ip_network(network, strict=False) for network in networks)
+    if parsed.version == 6 and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped  # So a server that listens on :: sees its IPv4 clients.
+    return any(parsed in ip_network(network, strict=False) for network in networks)

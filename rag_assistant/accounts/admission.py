@@ -48,15 +48,15 @@ def claims_of(told: Mapping[str, Any], groups_claim: str) -> Claims:
 
 def _groups(told: Mapping[str, Any], claim: str) -> frozenset[str]:
     """Return the groups of a claim, which may lie within another, as ``realm_access.roles`` does."""
-    found: Any = told
+    groups: Any = told
     if claim in told:
-        found = told[claim]
+        groups = told[claim]
     else:
         for part in claim.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
-    if isinstance(found, str):
-        found = [found]
-    return frozenset(one for one in found if isinstance(one, str)) if isinstance(found, list) else frozenset()
+            groups = groups.get(part) if isinstance(groups, Mapping) else None
+    if isinstance(groups, str):
+        groups = [groups]
+    return frozenset(one for one in groups if isinstance(one, str)) if isinstance(groups, list) else frozenset()
 
 
 def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:

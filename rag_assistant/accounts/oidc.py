@@ -143,21 +143,21 @@ class OpenIdProvider:
         """Return where one signs out of the provider, too, ``None`` if it has no such place or is away."""
         try:
             with self._connected() as client:
-                place = self._discover(client).get("end_session_endpoint")
+                url = self._discover(client).get("end_session_endpoint")
         except ProviderUnreachable:
             return None
-        if not isinstance(place, str) or not is_safe_url(place):
+        if not isinstance(url, str) or not is_safe_url(url):
             return None
-        return str(add_params_to_uri(place, {"client_id": self._client_id, "post_logout_redirect_uri": return_to}))
+        return str(add_params_to_uri(url, {"client_id": self._client_id, "post_logout_redirect_uri": return_to}))
 
     # --- what the provider answered
 
     def _refuse_other_issuer(self, answer: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
         """Refuse an answer of another provider (RFC 9207)."""
-        told = answer.get("iss")
-        if told is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
+        issuer = answer.get("iss")
+        if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
             return
-        if told != self.issuer:
+        if issuer != self.issuer:
             raise SignInFailed(f"The answer is not from {self.label}. Begin the sign-in again.")
 
     def _refuse_error(self, answer: Mapping[str, str]) -> None:
@@ -205,10 +205,10 @@ class OpenIdProvider:
         self, client: OAuth2Client, metadata: Mapping[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any]:
         """Return the claims with those that the provider tells on request only."""
-        place = metadata.get("userinfo_endpoint")
-        if not isinstance(place, str) or not is_safe_url(place):
+        url = metadata.get("userinfo_endpoint")
+        if not isinstance(url, str) or not is_safe_url(url):
             return claims
-        more = _object_of(client.request("GET", place))
+        more = _object_of(client.request("GET", url))
         if more.get("sub") != claims["sub"]:
             raise ValueError("The user info is about somebody else.")
         return more | claims
@@ -219,8 +219,8 @@ class OpenIdProvider:
         """Return the metadata (OpenID Connect Discovery 1.0)."""
         if self._metadata is not None and self._clock() - self._metadata[0] < METADATA_LIFETIME_SECONDS:
             return self._metadata[1]
-        place = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
-        metadata = _object_of(client.request("GET", place, withhold_token=True))
+        url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
+        metadata = _object_of(client.request("GET", url, withhold_token=True))
         if metadata.get("issuer") != self.issuer:
             raise ValueError(f"The provider calls itself {metadata.get('issuer')!r}; oidc_issuer is {self.issuer!r}.")
         for name in NEEDED:
@@ -232,14 +232,14 @@ class OpenIdProvider:
     def _key_set(self, client: OAuth2Client, metadata: Mapping[str, Any]) -> KeySet:
         if self._keys is not None and self._clock() - self._keys[0] < METADATA_LIFETIME_SECONDS:
             return self._keys[1]
-        found = []
+        keys = []
         for key in _object_of(client.request("GET", metadata["jwks_uri"], withhold_token=True))["keys"]:
             try:
                 if key.get("use", "sig") == "sig" and key.get("kty") != "oct":
-                    found.append(JWKRegistry.import_key(key))
+                    keys.append(JWKRegistry.import_key(key))
             except (JoseError, ValueError, KeyError):
                 continue  # Of a kind that came later than our library.
-        self._keys = self._clock(), KeySet(found)
+        self._keys = self._clock(), KeySet(keys)
         return self._keys[1]
 
     @contextmanager
@@ -292,7 +292,7 @@ def is_safe_url(url: str) -> bool:
 
 def _object_of(response: httpx2.Response) -> dict[str, Any]:
     response.raise_for_status()
-    found = response.json()
-    if not isinstance(found, dict):
+    content = response.json()
+    if not isinstance(content, dict):
         raise TypeError(f"{response.url} answered with no JSON object.")
-    return found
+    return content

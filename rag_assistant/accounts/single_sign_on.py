@@ -46,8 +46,8 @@ class SingleSignOn(Struct, frozen=True):
         """Return the secret of a new session for whom a provider vouches, and whose it is. Raises NotAllowed."""
         claims = self._admitted(told)
         actor = Actor(self._label, address)
-        found = self.identities.find(claims.external) or self._make(claims, actor)
-        person, identity = found
+        linked = self.identities.find(claims.external) or self._make(claims, actor)
+        person, identity = linked
         if person.disabled_at is not None:
             raise NotAllowed(DISABLED)
         self._give_role(person, role_by_group(claims.groups, self.settings.oidc_admin_group), actor)
@@ -61,14 +61,14 @@ class SingleSignOn(Struct, frozen=True):
         Raises NotAllowed, IdentityTaken, LinkOver.
         """
         external = self._admitted(told).external
-        found = self.identities.find(external)
-        if found is not None and found[0].id == person.id:
+        linked = self.identities.find(external)
+        if linked is not None and linked[0].id == person.id:
             if invitation is not None:
                 self.accounts.spend_link(invitation)
-            return found[1]
-        made = self.identities.add(person.id, external, invitation)
-        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
-        return made
+            return linked[1]
+        identity = self.identities.add(person.id, external, invitation)
+        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {identity.label}")
+        return identity
 
     def link_invited(self, invitation: str, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
         """Link an account elsewhere in the place of choosing a password by a one-time link, and sign in.
@@ -96,9 +96,9 @@ class SingleSignOn(Struct, frozen=True):
             raise InvalidRequest(f"The subject must have 1 to {MAX_SUBJECT_CHARS} characters.")
         if self.settings.oidc_issuer is None:
             raise InvalidRequest("oidc_issuer is not set, so there is no provider whose account could be linked.")
-        made = self.identities.add(person.id, ExternalIdentity(self.settings.oidc_issuer, subject, subject))
-        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {made.label}")
-        return made
+        identity = self.identities.add(person.id, ExternalIdentity(self.settings.oidc_issuer, subject, subject))
+        self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {identity.label}")
+        return identity
 
     @property
     def _label(self) -> str:
@@ -122,9 +122,9 @@ class SingleSignOn(Struct, frozen=True):
             with suppress(NameTaken):
                 self.accounts.add(name, role, actor, known_by=claims.external)
             # Also if another request was quicker.
-            found = self.identities.find(claims.external)
-            if found is not None:
-                return found
+            linked = self.identities.find(claims.external)
+            if linked is not None:
+                return linked
         raise NotAllowed(f"Every name for an account of {claims.external.label} is taken. Ask an administrator.")
 
     # --- a proxy

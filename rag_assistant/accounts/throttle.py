@@ -61,8 +61,8 @@ class Throttle:
             self._count(self._right(account, address), self._clock())
 
     def _count(self, key: Key, moment: float) -> None:
-        found = self._failures.setdefault(key, _Failures(0, moment))
-        found.count, found.last = found.count + 1, moment
+        failures = self._failures.setdefault(key, _Failures(0, moment))
+        failures.count, failures.last = failures.count + 1, moment
         self._failures.move_to_end(key)
         while len(self._failures) > MAX_KNOWN:
             self._failures.popitem(last=False)
@@ -80,20 +80,20 @@ class Throttle:
         return keys
 
     def _wait(self, key: Key, free: int, moment: float) -> float:
-        found = self._failures.get(key)
-        if found is None or moment - found.last > FORGOTTEN_AFTER_SECONDS:
+        failures = self._failures.get(key)
+        if failures is None or moment - failures.last > FORGOTTEN_AFTER_SECONDS:
             self._failures.pop(key, None)
             return 0.0
-        if found.count < free:
+        if failures.count < free:
             return 0.0
-        pause: float = min(MAX_WAIT_SECONDS, 2.0 ** min(found.count - free, 10))
-        return found.last + pause - moment
+        pause: float = min(MAX_WAIT_SECONDS, 2.0 ** min(failures.count - free, 10))
+        return failures.last + pause - moment
 
 
 def network_of(address: str) -> str:
     """Return what one subscriber has: an IPv4 address, or the /64 of an IPv6 address."""
     try:
-        found = ip_address(address)
+        parsed = ip_address(address)
     except ValueError:
         return address
-    return address if found.version == 4 else str(ip_network(f"{address.partition('%')[0]}/64", strict=False))
+    return address if parsed.version == 4 else str(ip_network(f"{address.partition('%')[0]}/64", strict=False))

@@ -81,8 +81,8 @@ def _history(actions: HistoryActions, conversation_id: int) -> str:
         f"Next question: {view.sentence}{with_summary}, about {tokens['total']:,} tokens{takes} without the question.",
     ]
     runs = [asdict(run) for run in view.left_out]
-    kept = view.fitted.receipt.kept_turns
-    lines += [f"- {turns_in_words(run, kept, runs)}: {REASONS[run['reason']]}" for run in runs]
+    kept_turns = view.fitted.receipt.kept_turns
+    lines += [f"- {turns_in_words(run, kept_turns, runs)}: {REASONS[run['reason']]}" for run in runs]
     summary = view.conversation.summary
     if summary is not None:
         lines.append(f"Summarised: {span_in_words(summary.first_turn, summary.last_turn)}.")

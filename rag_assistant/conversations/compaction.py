@@ -96,8 +96,8 @@ class Compaction(Struct, frozen=True):
     ) -> str:
         """Return the summary that a model writes. Raises SummaryRejected, AnswerStopped, a ModelError."""
         texts = [turn_text(turn.number, turn.messages) for turn in turns]
-        known = conversation.summary
-        parts = _parts(texts, _room(profile, known.text if known else ""), profile.token_ratio)
+        summary = conversation.summary
+        parts = _parts(texts, _room(profile, summary.text if summary else ""), profile.token_ratio)
         try:
             return self._record_of(conversation, turns, parts, profile, call, on_progress)
         finally:
@@ -125,7 +125,7 @@ class Compaction(Struct, frozen=True):
             "last_turn": turns[-1].number,
             "parts": len(parts),
         }
-        told = [SummaryLine((turn.number,), _spoken(turn)) for turn in turns]
+        lines = [SummaryLine((turn.number,), _spoken(turn)) for turn in turns]
 
         def tell(operation: dict[str, Any]) -> None:
             self.conversations.show_operation(conversation.id, operation)
@@ -133,7 +133,7 @@ class Compaction(Struct, frozen=True):
 
         for number, part in enumerate(parts, 1):
             tell(about | {"part": number})
-            written = with_turns(self._summary_of(part, record or None, profile, call), told)
+            written = with_turns(self._summary_of(part, record or None, profile, call), lines)
             record = "\n".join(filter(None, (record, written)))
         if estimate_tokens(record) * profile.token_ratio > _max_summary_tokens(profile):
             tell(about | {"what": "shorten", "part": len(parts)})
@@ -154,8 +154,8 @@ class Compaction(Struct, frozen=True):
 def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> str:
     """Return the summary so far with an extract of some turns behind it, shortened where it gets too long."""
     max_tokens = _max_summary_tokens(profile) / profile.token_ratio
-    known = conversation.summary.text if conversation.summary else ""
-    record = "\n".join(filter(None, (known, extract(turns, max_tokens))))
+    summary = conversation.summary.text if conversation.summary else ""
+    record = "\n".join(filter(None, (summary, extract(turns, max_tokens))))
     return record if estimate_tokens(record) <= max_tokens else shortened_record(record, max_tokens)
 
 

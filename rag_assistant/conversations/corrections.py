@@ -32,11 +32,11 @@ class Corrections(Struct, frozen=True):
 
     def of(self, turns: Sequence[Turn]) -> dict[int, list[Correction]]:
         """Return by id, for some turns of one conversation, what their answers rest on and was changed since."""
-        found = self.changed.of(turns)
+        corrections = self.changed.of(turns)
         gone = self._gone(source for turn in turns for source in turn.sources)
         for turn in turns:
-            found.setdefault(turn.id, []).extend(_those_of(turn.sources, gone))
-        return found
+            corrections.setdefault(turn.id, []).extend(_those_of(turn.sources, gone))
+        return corrections
 
     def of_summary(self, conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
         """Return the lines of a conversation's summary, each with what its turns cite and was changed since.

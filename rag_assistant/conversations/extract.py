@@ -97,19 +97,19 @@ def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:
 def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
     """Return the indices of the sentences that say most together, the best first."""
     weights = word_weights([one.words for one in sentences])
-    known: set[str] = set()
-    waiting = [(-_worth(one, known, weights), index) for index, one in enumerate(sentences)]
+    words_chosen: set[str] = set()
+    waiting = [(-_worth(one, words_chosen, weights), index) for index, one in enumerate(sentences)]
     heapify(waiting)
     chosen: list[int] = []
     while waiting:
         _, index = heappop(waiting)
         one = sentences[index]
-        worth = -_worth(one, known, weights)
+        worth = -_worth(one, words_chosen, weights)
         if waiting and worth > waiting[0][0]:  # Others have said a part of it meanwhile.
             heappush(waiting, (worth, index))
         elif (worth < 0 and one.tokens <= max_tokens) or not chosen:
             chosen.append(index)
-            known |= one.words
+            words_chosen |= one.words
             max_tokens -= one.tokens
     return chosen
 

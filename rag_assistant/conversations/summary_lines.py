@@ -75,7 +75,7 @@ def _named(
     """Return the turns that a sentence was made of: those with most of its words, then those with most of the rest."""
     rest = {word: weights[word] for word in content_stems(sentence) if word in weights}
     enough = MIN_SHARE * sum(rest.values())
-    found: list[tuple[int, ...]] = []
+    named: list[tuple[int, ...]] = []
     for _ in range(MAX_ROUNDS):
         held = [sum(rest[word] for word in words & rest.keys()) for _, words in sources]
         most = max(held)
@@ -83,9 +83,9 @@ def _named(
             break
         for share, (turns, words) in zip(held, sources, strict=True):
             if share == most:
-                found.append(turns)
+                named.append(turns)
                 rest = {word: weight for word, weight in rest.items() if word not in words}
-    return tuple(sorted({number for turns in found or (turns for turns, _ in sources) for number in turns}))
+    return tuple(sorted({number for turns in named or (turns for turns, _ in sources) for number in turns}))
 
 
 def _lead(turns: Sequence[int]) -> str:

@@ -56,15 +56,15 @@ class SentHistory:
         # A system message in front belongs to no turn; who calls takes it out before.
         first = summary.turns + 1 if summary else 1
         self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
-        asked = list(takewhile(lambda message: message["role"] == "user", split.current))
-        self.iterations = split.current[len(asked) :]
-        self.question = "\n\n".join(filter(None, map(text_in, asked)))
-        self.images = tuple(url for message in asked for url in pictures_in(message))
+        questions = list(takewhile(lambda message: message["role"] == "user", split.current))
+        self.iterations = split.current[len(questions) :]
+        self.question = "\n\n".join(filter(None, map(text_in, questions)))
+        self.images = tuple(url for message in questions for url in pictures_in(message))
         self._covered = (summary.turns, summary.messages) if summary else (0, 0)
         moment = datetime.now(UTC)
-        kept = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
+        stored_summary = Summary(0, 1, summary.turns, summary.text, "a model", moment) if summary else None
         empty = Conversation(0, UNTITLED, moment, moment, first - 1 + len(self._turns), 0, 0)
-        self.conversation = self._seen_from(empty, first, kept)
+        self.conversation = self._seen_from(empty, first, stored_summary)
 
     @property
     def calls_without_result(self) -> list[str]:

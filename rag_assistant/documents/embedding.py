@@ -107,9 +107,9 @@ class DocumentEmbedder(Struct, frozen=True):
                     self.queue.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
                 return
             log.info("Search uses the vectors of %s from now on.", model.key)
-        for known in self.embeddings.known():
-            if known.key != model.key:
-                self.embeddings.forget(known.key)
+        for embedder in self.embeddings.known():
+            if embedder.key != model.key:
+                self.embeddings.forget(embedder.key)
 
 
 def _answers(model: RecognisedEmbedder) -> bool:

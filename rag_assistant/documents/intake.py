@@ -49,23 +49,23 @@ class Intake:
         ``known``: another document has the same content. With ``retry`` an unchanged one that failed or was cancelled
         is read again. Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
         """
-        known = self.known.get(file.origin)
-        if known is not None and self._documents.missing([known.id]):
-            known = None
-        if known is None:
+        document_here = self.known.get(file.origin)
+        if document_here is not None and self._documents.missing([document_here.id]):
+            document_here = None
+        if document_here is None:
             return self._take_in_new(file, is_there, tags)
-        known = self._documents.get(known.id)
-        if known.sha256 == _sha256_of(file):
-            return self._leave(known, tags, retry), "unchanged"
+        document_here = self._documents.get(document_here.id)
+        if document_here.sha256 == _sha256_of(file):
+            return self._leave(document_here, tags, retry), "unchanged"
         try:
             with file.open() as content:
-                document, _ = self._library.accept(content, file.name, replaces=known.id, tags=tags)
+                document, _ = self._library.accept(content, file.name, replaces=document_here.id, tags=tags)
         except SameContent as error:
             document = self._documents.get(error.document_id)
             if document.state == "ready" and document.replaces is None:
-                self._library.remove(known.id)  # It became what another document is already.
+                self._library.remove(document_here.id)  # It became what another document is already.
             return document, "known"
-        return document, "unchanged" if document.id == known.id else "changed"
+        return document, "unchanged" if document.id == document_here.id else "changed"
 
     def _take_in_new(
         self, file: SourceFile, is_there: Callable[[str], bool], tags: Sequence[str]
@@ -91,8 +91,8 @@ class Intake:
 
     def gone(self, belongs: Callable[[str], bool], is_there: Callable[[str], bool]) -> list[Document]:
         """Return the documents whose origin belongs to what was looked through, and is not there any more."""
-        found = self._documents.by_origin()
-        return [document for origin, document in found.items() if belongs(origin) and not is_there(origin)]
+        by_origin = self._documents.by_origin()
+        return [document for origin, document in by_origin.items() if belongs(origin) and not is_there(origin)]
 
 
 def _sha256_of(file: SourceFile) -> str:

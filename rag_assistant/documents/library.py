@@ -94,9 +94,9 @@ class Library:
 
         ``refuse_bytes`` may refuse a file of a size.
         """
-        theirs = shallow_copy(self)
-        theirs._documents, theirs._refuse_bytes = documents, refuse_bytes
-        return theirs
+        own = shallow_copy(self)
+        own._documents, own._refuse_bytes = documents, refuse_bytes
+        return own
 
     # --- for those who wait
 

@@ -64,9 +64,9 @@ class PagePictures:
 
     def over(self, documents: DocumentStore, library: Library) -> PagePictures:
         """Return the same pictures for those who may see other documents."""
-        theirs = shallow_copy(self)
-        theirs._documents, theirs._library = documents, library
-        return theirs
+        own = shallow_copy(self)
+        own._documents, own._library = documents, library
+        return own
 
     def picture(self, document_id: int, view: PageView) -> bytes:
         """Return a PNG of what is to be seen of a document.
@@ -74,9 +74,9 @@ class PagePictures:
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
         key = _key(self._documents.get(document_id), view)
-        known = self._known(key)
-        if known is not None:
-            return known
+        cached = self._known(key)
+        if cached is not None:
+            return cached
         if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
         try:

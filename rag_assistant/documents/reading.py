@@ -114,9 +114,9 @@ class DocumentReader(Struct, frozen=True):
             raise ExtractionFailed(extracted.warning)
         cut = chunk_document(extracted, settings.chunk_chars, refuse)
         chunks, terms = index_terms(document.name, cut)
-        kept = self.chunks.keep_text(document.id, extracted, chunks, terms)
+        is_current = self.chunks.keep_text(document.id, extracted, chunks, terms)
         # Or another process kept the same, before this one took the document over.
-        if kept or self.documents.is_ours_in("embedding" if chunks else "recognising", document.id):
+        if is_current or self.documents.is_ours_in("embedding" if chunks else "recognising", document.id):
             return "embed" if chunks else "recognise"
         return None
 
@@ -148,8 +148,8 @@ def with_scans(
     unread = [page for page in extracted.scans if page not in recognised] if why_not else []
     count = len(merged.page_starts)
     blank = [page.page for page in recognised.values() if not page.lines and not page.problem]
-    said = [extracted.warning, _unread(unread, count, why_not), *_problems(recognised), _blank(blank, count)]
-    return replace(merged, warning=" ".join(filter(None, said)) or None)
+    sentences = [extracted.warning, _unread(unread, count, why_not), *_problems(recognised), _blank(blank, count)]
+    return replace(merged, warning=" ".join(filter(None, sentences)) or None)
 
 
 def _unread(pages: Collection[int], count: int, why_not: str | None) -> str | None:

@@ -42,9 +42,9 @@ class WebPages:
 
     def over(self, library: Library, documents: DocumentStore) -> WebPages:
         """Return the same for those who have another library; how many pages are fetched at once is counted as one."""
-        theirs = shallow_copy(self)
-        theirs._library, theirs._documents = library, documents
-        return theirs
+        own = shallow_copy(self)
+        own._library, own._documents = library, documents
+        return own
 
     def add(self, url: str, tags: Sequence[str] = (), library_id: int | None = None) -> tuple[Document, bool]:
         """Fetch a page and queue it; return its document, and False if its content was there before.
@@ -53,10 +53,10 @@ class WebPages:
         ``Library.accept`` raises.
         """
         url = self._address_of(url.strip())
-        known = self._documents.of_origin(url)
+        earlier = self._documents.of_origin(url)
         with self._fetched(url) as (content, name):
-            if known is not None and library_id in (None, known.library_id):
-                return self._library.accept(content, name, replaces=known.id, tags=tags)
+            if earlier is not None and library_id in (None, earlier.library_id):
+                return self._library.accept(content, name, replaces=earlier.id, tags=tags)
             return self._library.accept(content, name, origin=url, tags=tags, library_id=library_id)
 
     def fetch_again(self, document_id: int) -> tuple[Document, bool]:

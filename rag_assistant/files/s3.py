@@ -127,8 +127,8 @@ class S3Files:
                     file.write(piece)
                     file.flush()
                 except OSError as error:
-                    told = f"{self.incoming} does not take a copy of a file ({error.strerror})."
-                    raise StorageFailed(told) from error
+                    sentence = f"{self.incoming} does not take a copy of a file ({error.strerror})."
+                    raise StorageFailed(sentence) from error
             if sha256 and digest.hexdigest() != sha256:
                 raise FileDamaged(name, self.address)
             yield Path(file.name)
@@ -202,8 +202,8 @@ class S3Files:
 
 
 def _failure(address: str, told: str) -> StorageFailed:
-    found = CODE.search(told)
-    code = found[1] if found else ""
+    named = CODE.search(told)
+    code = named[1] if named else ""
     if code in FULL:
         return StorageFailed(f"{address} is full. Nothing that was stored is lost.")
     if code in REFUSALS:

@@ -61,8 +61,8 @@ class FolderFiles:
 
     def check(self) -> None:
         """Raise FilesUnavailable if files can be neither read nor written there."""
-        found = self.incoming if self.incoming.exists() else self.incoming.parent
-        if not os.access(found, os.R_OK | os.W_OK | os.X_OK):
+        folder = self.incoming if self.incoming.exists() else self.incoming.parent
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise FilesUnavailable(f"The folder of the uploaded files, {self.address}, cannot be read and written.")
 
 

@@ -161,8 +161,8 @@ def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, in
     passage = passage.removeprefix(lead_of(passage, start, end))
     if text[start:end] == passage:
         return start, end
-    found = text.find(passage) if passage else -1
-    return (found, found + len(passage)) if found >= 0 else None
+    start_now = text.find(passage) if passage else -1
+    return (start_now, start_now + len(passage)) if start_now >= 0 else None
 
 
 class Passage(Struct, frozen=True):

@@ -72,7 +72,7 @@ def write_backup(kept: Kept, target: Path, told: Progress) -> Backup:
         with tempfile.TemporaryDirectory(prefix="backup-", dir=kept.data_dir) as folder:
             _copy_of(kept, Path(folder))
             with _private(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                found = _fill(archive, Path(folder), kept, told)
+                are_there = _fill(archive, Path(folder), kept, told)
         part.replace(target)
     except StorageFailed as error:
         raise BackupFailed(f"{error} No backup was written.") from error
@@ -80,7 +80,7 @@ def write_backup(kept: Kept, target: Path, told: Progress) -> Backup:
         raise BackupFailed(f"{target} cannot be written ({error.strerror}).") from error
     finally:
         part.unlink(missing_ok=True)
-    return Backup(len(found), found.count(False), target.stat().st_size)
+    return Backup(len(are_there), are_there.count(False), target.stat().st_size)
 
 
 def _copy_of(kept: Kept, folder: Path) -> None:
@@ -111,8 +111,8 @@ def _fill(archive: zipfile.ZipFile, copied: Path, kept: Kept, told: Progress) ->
         with database.read() as connection:
             rows = connection.execute(select(documents.c.file, documents.c.size_bytes))
             files = {row.file: row.size_bytes for row in rows}
-    made = {"version": __version__, "schema": revision, "created_at": datetime.now(UTC).isoformat()}
-    archive.writestr(MANIFEST, json.dumps(made))
+    manifest = {"version": __version__, "schema": revision, "created_at": datetime.now(UTC).isoformat()}
+    archive.writestr(MANIFEST, json.dumps(manifest))
     if (shared := _without_keys(kept.settings)) is not None:
         archive.writestr(SETTINGS, shared)
     archive.write(copied / DATABASE, DATABASE)
@@ -157,11 +157,13 @@ def restore_backup(source: Path, kept: Kept, told: Progress) -> dict[str, str]:
     try:
         unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=kept.data_dir)
         with unpacked as name, zipfile.ZipFile(source) as archive:
-            made: dict[str, str] = json.loads(archive.read(MANIFEST))
-            if made["schema"] > SCHEMA_REVISION:
-                raise BackupFailed(f"{source} was made by version {made['version']}, which is newer. Install that one.")
+            about: dict[str, str] = json.loads(archive.read(MANIFEST))
+            if about["schema"] > SCHEMA_REVISION:
+                raise BackupFailed(
+                    f"{source} was made by version {about['version']}, which is newer. Install that one."
+                )
             _unpack(archive, Path(name), told)
-            return made | {"settings": str(_put_in_place(Path(name), kept))}
+            return about | {"settings": str(_put_in_place(Path(name), kept))}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except StorageFailed as error:

@@ -72,8 +72,8 @@ def _copy_rows(table: Table, source: Connection, target: Connection) -> None:
 
 
 def _batches(connection: Connection, query: Any, rows_at_once: int) -> Iterator[Any]:
-    with connection.execution_options(yield_per=rows_at_once).execute(query) as found:
-        yield from found.partitions()
+    with connection.execution_options(yield_per=rows_at_once).execute(query) as result:
+        yield from result.partitions()
 
 
 def _as_stored(column: ColumnElement[Any], source: Connection) -> ColumnElement[Any]:
@@ -101,9 +101,9 @@ def _copy_words(index: WordIndex, table: Table, source: Connection, target: Conn
 def _index_turns(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
     """Index what was said anew: PostgreSQL keeps stems of it, which no other index could be made of."""
     words, key = TURN_WORDS.columns(source)
-    said = func.min(messages.c.position).filter(messages.c.role == "user")
+    asked = func.min(messages.c.position).filter(messages.c.role == "user")
     answered = func.max(messages.c.position).filter(messages.c.role == "assistant")
-    ends = select(messages.c.turn_id, said.label("said"), answered.label("answered")).group_by(messages.c.turn_id)
+    ends = select(messages.c.turn_id, asked.label("said"), answered.label("answered")).group_by(messages.c.turn_id)
     of_turn = ends.subquery()
     question, answer = messages.alias(), messages.alias()
     query = (
@@ -114,8 +114,8 @@ def _index_turns(source: Connection, target: Connection, words_of: Callable[[str
         .join(answer, (answer.c.turn_id == key) & (answer.c.position == of_turn.c.answered))
     )
     for rows in _batches(source, query, ROWS_AT_ONCE):
-        found = [(row.id, words_found_by(row.question or "", row.answer or "", words_of)) for row in rows]
-        TURN_WORDS.insert(target, found)
+        words_of_turns = [(row.id, words_found_by(row.question or "", row.answer or "", words_of)) for row in rows]
+        TURN_WORDS.insert(target, words_of_turns)
 
 
 def _copy_last_id(table: Table, source: Connection, target: Connection) -> None:

@@ -84,9 +84,9 @@ class Database:
 
         Without ``changes_documents`` no document can be changed, whoever it belongs to.
         """
-        theirs = shallow_copy(self)
-        theirs._person, theirs._changes_documents = person_id, changes_documents
-        return theirs
+        own = shallow_copy(self)
+        own._person, own._changes_documents = person_id, changes_documents
+        return own
 
     @property
     def is_whole(self) -> bool:
@@ -151,10 +151,10 @@ class Database:
     def file_is_ours(self) -> bool:
         """Tell whether SQLite's file is there, and the one that was opened first."""
         try:
-            found = self.file.stat()
+            status = self.file.stat()
         except FileNotFoundError:
             return False
-        return self._opened in (None, (found.st_dev, found.st_ino))
+        return self._opened in (None, (status.st_dev, status.st_ino))
 
     @property
     def copies(self) -> list[Path]:
@@ -226,8 +226,8 @@ class Database:
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
-            found = self.file.stat()
-            self._opened = self._opened or (found.st_dev, found.st_ino)
+            status = self.file.stat()
+            self._opened = self._opened or (status.st_dev, status.st_ino)
             for pragma in (
                 "journal_mode=WAL",
                 f"synchronous={synchronous}",
@@ -303,14 +303,14 @@ def changes_documents(connection: Connection) -> bool:
 def _checked_url(url: str) -> URL:
     """Return a database URL. Raises SettingsError, without the URL: it may hold a password."""
     try:
-        found = make_url(url)
-        found.get_dialect().import_dbapi()
+        checked = make_url(url)
+        checked.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError, ImportError):
         raise SettingsError(
             "database_url is not the URL of a database that can be used here; it must look like "
             "postgresql+psycopg://user:password@host/name."
         ) from None
-    return found
+    return checked
 
 
 def sqlite_url(data_dir: Path) -> str:

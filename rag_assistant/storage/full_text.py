@@ -162,8 +162,8 @@ class WordIndex:
         held = [one for one in self._held_between(connection, words, min(ids), max(ids)) if one[1] in ids]
         if not held:
             return []
-        found = self._certainties(connection, self.counted(connection, words, MAX_COUNTED), held)
-        return sorted(found, key=lambda one: -one[1])[:limit]
+        certainties = self._certainties(connection, self.counted(connection, words, MAX_COUNTED), held)
+        return sorted(certainties, key=lambda one: -one[1])[:limit]
 
     def _certainties(
         self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]

@@ -32,8 +32,8 @@ class IdRanges:
 
     def hold(self, ids: Sequence[int]) -> NDArray[np.bool_]:
         """Tell of each of some ids whether it is one of these."""
-        asked = np.array(ids, np.int64)
-        begun, ended = (np.searchsorted(some, asked, side="right") for some in (self._starts, self._ends))
+        numbers = np.array(ids, np.int64)
+        begun, ended = (np.searchsorted(some, numbers, side="right") for some in (self._starts, self._ends))
         return begun > ended
 
     def joined(self, min_gap: int) -> Iterator[tuple[int, int]]:

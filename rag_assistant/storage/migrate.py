@@ -77,8 +77,8 @@ def current_revision(database: Database) -> str | None:
     """Return the schema's revision, ``None`` for an empty database."""
     try:
         with database.engine.connect() as connection:
-            found: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-            return found
+            revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+            return revision
     except DBAPIError as error:
         if "alembic_version" in str(error.orig):
             return None

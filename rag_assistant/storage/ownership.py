@@ -77,8 +77,8 @@ def library_for_new(connection: Connection, asked: int | None) -> int | None:
     elif person is not None:
         chosen = chosen.where(libraries.c.person_id == person)
     # Nobody deletes it until the document is in it.
-    found: int | None = connection.execute(chosen.with_for_update(read=True, key_share=True)).scalar()
-    return found
+    library_id: int | None = connection.execute(chosen.with_for_update(read=True, key_share=True)).scalar()
+    return library_id
 
 
 def libraries_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:

@@ -73,15 +73,15 @@ class RankedWords:
         stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
         total = self._rows(connection)
         rows_with = self._rows_with(connection, list(connection.execute(select(stems)).scalars()), total)
-        asked = {stem: rows for stem, rows in rows_with.items() if rows}
-        if not asked:
+        counts = {stem: rows for stem, rows in rows_with.items() if rows}
+        if not counts:
             return []
-        weights = {stem: _weight(rows, total) for stem, rows in asked.items()}
-        found = self._scored(weights, self._usual_length(connection, total))
-        found = found.where(holds_any(self._held, rarest(asked, MAX_CANDIDATES)))
+        weights = {stem: _weight(rows, total) for stem, rows in counts.items()}
+        ranked_rows = self._scored(weights, self._usual_length(connection, total))
+        ranked_rows = ranked_rows.where(holds_any(self._held, rarest(counts, MAX_CANDIDATES)))
         if only is not None:
-            found = found.where(only)
-        ranked = found.order_by(text("score DESC"), self._key).limit(limit)
+            ranked_rows = ranked_rows.where(only)
+        ranked = ranked_rows.order_by(text("score DESC"), self._key).limit(limit)
         return [(row[0], row[1]) for row in connection.execute(ranked)]
 
     def _scored(self, weights: Mapping[str, float], usual_length: float) -> Select[int, float]:
@@ -125,14 +125,14 @@ class RankedWords:
 
 def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
     """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
-    kept: list[str] = []
+    chosen: list[str] = []
     left = max_rows
     for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
         left -= rows
-        if kept and left < 0:
+        if chosen and left < 0:
             break
-        kept.append(word)
-    return kept
+        chosen.append(word)
+    return chosen
 
 
 def _weight(rows: int, total: int) -> float:

@@ -29,8 +29,8 @@ def pieces_of(content: bytes) -> Iterator[bytes]:
     text = content.strip()
     is_list = text[:1] == b"["
     depth = values = entries = begin = 0
-    for found in TOKEN.finditer(text):
-        at = found.start()
+    for token in TOKEN.finditer(text):
+        at = token.start()
         sign = text[at]
         if sign == QUOTE:
             continue

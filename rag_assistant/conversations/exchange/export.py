@@ -45,10 +45,10 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     yield from _sources_as_markdown(turn.sources)
     if turn.rating is not None:
         yield from _rating_as_markdown(turn.rating, turn.versions)
-    told = [turn.error_message] if turn.error_message else []
+    sentences = [turn.error_message] if turn.error_message else []
     if (seen := view_in_words(turn)) is not None:
-        told.append(seen)
-    for sentence in (*told, *turn.notes):
+        sentences.append(seen)
+    for sentence in (*sentences, *turn.notes):
         yield f"\n*{sentence}*\n"
 
 

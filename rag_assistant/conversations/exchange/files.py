@@ -59,8 +59,8 @@ def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[by
     try:
         with zipfile.ZipFile(file) as packed:
             try:
-                with packed.open(f"{DOCUMENTS}/{document.sha256}") as found:
-                    yield found
+                with packed.open(f"{DOCUMENTS}/{document.sha256}") as content:
+                    yield content
             except KeyError:
                 yield None
     except BROKEN as error:

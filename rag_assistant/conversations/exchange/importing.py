@@ -44,15 +44,15 @@ class ConversationImport:
         Raises InvalidRequest for one that cannot be kept; those before it stay, and are skipped the next time.
         """
         with self._lock:
-            known = self._store.known()
+            ids_here = self._store.known()
             document_ids = self._ids_here(export.documents)
             ids: dict[int, int] = {}
             outcomes = []
             for one in export.conversations:
-                new = one.identity not in known
+                new = one.identity not in ids_here
                 if new:
-                    known[one.identity] = self._store.insert(localised(one, ids, document_ids))
-                ids[one.id] = known[one.identity]
+                    ids_here[one.identity] = self._store.insert(localised(one, ids, document_ids))
+                ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
             return outcomes
 

@@ -60,9 +60,9 @@ def _message(node: dict[str, Any], above: str | None, before: str | None, number
 
 def _parts(content: Any) -> list[str]:
     """Return the texts among the parts of a message; thoughts and tool calls are other parts."""
-    found = []
+    texts = []
     for part in content if isinstance(content, list) else []:
         if isinstance(part, dict) and part.get("type") == "text":
             text = part["text"].get("value") if isinstance(part.get("text"), dict) else part.get("text")
-            found.append(text_in(text).strip())
-    return [text for text in found if text]
+            texts.append(text_in(text).strip())
+    return [text for text in texts if text]

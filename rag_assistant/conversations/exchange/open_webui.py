@@ -23,12 +23,12 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
     """Return a chat; thoughts and tool calls, which are part of its answers there, are left out."""
     inner = _inner(one)
     current = inner["history"].get("currentId")
-    found = {name: node for name, node in _messages(one).items() if isinstance(node, dict)}
+    nodes = {name: node for name, node in _messages(one).items() if isinstance(node, dict)}
     return MessageTree(
         product=PRODUCT,
         id=text_in(one.get("id")) or f"{one.get('title')}, {one.get('created_at')}",
         title=text_in(one.get("title")) or text_in(inner.get("title")),
-        messages={name: _message(name, node) for name, node in found.items()},
+        messages={name: _message(name, node) for name, node in nodes.items()},
         current=current if isinstance(current, str) else None,
         created_at=moment(one.get("created_at")) or moment(inner.get("timestamp")),
         updated_at=moment(one.get("updated_at")),

@@ -47,7 +47,7 @@ def read_texts(texts: Sequence[bytes]) -> Export:
             tuple(one for one in records if isinstance(one, WholeConversation)),
             tuple(one for one in records if isinstance(one, ArchivedDocument)),
         )
-    made: list[WholeConversation] = []
+    conversations: list[WholeConversation] = []
     first_unread, unreadable, entries = "an empty list", 0, 0
     for entry in map(parsed, chain.from_iterable(map(pieces_of, texts))):
         entries += 1
@@ -56,13 +56,13 @@ def read_texts(texts: Sequence[bytes]) -> Export:
             first_unread = first_unread if unreadable else _in_words(entry)
             unreadable += 1
         else:
-            made += conversations_of(read(entry), len(made) + 1)
-        if len(made) > MAX_CONVERSATIONS:
+            conversations += conversations_of(read(entry), len(conversations) + 1)
+        if len(conversations) > MAX_CONVERSATIONS:
             raise InvalidRequest(f"The file has more than {MAX_CONVERSATIONS:,} conversations, the most allowed.")
     if unreadable == entries:
         in_list = "a list that begins with " if entries and texts[0].lstrip().startswith(b"[") else ""
         raise InvalidRequest(f"The file holds {in_list}{first_unread}. {ALLOWED}")
-    return Export(tuple(made), unreadable=unreadable)
+    return Export(tuple(conversations), unreadable=unreadable)
 
 
 def _in_words(content: Any) -> str:

@@ -51,15 +51,15 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
 
     They have ids from ``first_id`` on; what has no answer is left out. Raises InvalidRequest if it is too much.
     """
-    made: list[WholeConversation] = []
+    conversations: list[WholeConversation] = []
     # In which conversation a turn that ends with a message was first: what was said before it is the same.
     first_in: dict[str, WholeConversation] = {}
     turns_left, chars_left = MAX_TURNS, MAX_CHARS
     for path in _paths(tree):
-        said = [tree.messages[one] for one in path if tree.messages[one].role != "hidden"]
-        turns, ends = _turns(said, tree)
+        messages = [tree.messages[one] for one in path if tree.messages[one].role != "hidden"]
+        turns, ends = _turns(messages, tree)
         turns_left -= len(turns)
-        chars_left -= sum(len(one.text) for one in said)
+        chars_left -= sum(len(one.text) for one in messages)
         if turns_left < 0 or chars_left < 0:
             raise InvalidRequest(
                 f'The conversation "{tree.title}" has more than {MAX_TURNS} turns or {MAX_CHARS} characters in all its '
@@ -67,10 +67,10 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
             )
         shared = next((count for count in range(len(ends), 0, -1) if ends[count - 1] in first_in), 0)
         if turns and shared < len(turns):
-            origin = first_in[ends[shared - 1]] if shared else made[0] if made else None
-            made.append(_conversation(tree, turns, ends[-1], first_id + len(made), origin, shared))
-            first_in |= dict.fromkeys(ends[shared:], made[-1])
-    return made
+            origin = first_in[ends[shared - 1]] if shared else conversations[0] if conversations else None
+            conversations.append(_conversation(tree, turns, ends[-1], first_id + len(conversations), origin, shared))
+            first_in |= dict.fromkeys(ends[shared:], conversations[-1])
+    return conversations
 
 
 def moment(value: Any) -> datetime | None:
@@ -176,5 +176,5 @@ def _conversation(
 
 
 def _key(tree: MessageTree, end: str) -> str:
-    told = "\0".join((tree.product, tree.id, end))
-    return f"import:{hashlib.sha256(told.encode()).hexdigest()}"
+    identity = "\0".join((tree.product, tree.id, end))
+    return f"import:{hashlib.sha256(identity.encode()).hexdigest()}"

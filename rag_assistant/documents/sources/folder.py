@@ -35,8 +35,8 @@ class Folder:
 
 def file_at(path: Path) -> SourceFile:
     """Return a file of this machine. Raises OSError."""
-    found = path.stat()
-    mark = f"{found.st_size} {found.st_mtime_ns} {found.st_ino}"
+    status = path.stat()
+    mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
     return SourceFile(str(path.resolve()), path.name, mark, lambda: path.open("rb"))
 
 
@@ -52,8 +52,8 @@ def files_below(paths: Iterable[Path]) -> Iterator[Path]:
     """
     for path in paths:
         if path.is_dir():
-            found = sorted(below for below in path.rglob("*") if below.is_file())
-            yield from (below for below in found if not _hidden(below, path))
+            files = sorted(below for below in path.rglob("*") if below.is_file())
+            yield from (below for below in files if not _hidden(below, path))
         else:
             yield path
 

@@ -77,5 +77,5 @@ class GitRepository:
 
     def _say(self, error: subprocess.CalledProcessError) -> NoReturn:
         lines = [line for line in error.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
-        said = lines[0].partition(": ")[2] if lines else f"git ended with {error.returncode}"
-        raise OriginUnavailable(f"{self._url} could not be fetched: {said.rstrip('.')}.") from error
+        reason = lines[0].partition(": ")[2] if lines else f"git ended with {error.returncode}"
+        raise OriginUnavailable(f"{self._url} could not be fetched: {reason.rstrip('.')}.") from error

@@ -56,7 +56,7 @@ class CredentialStore(Store):
         moment = now()
         with self._database.write() as connection:
             connection.execute(delete(sessions).where(sessions.c.expires_at <= moment))
-            made = insert(sessions).values(
+            inserted = insert(sessions).values(
                 person_id=person_id,
                 secret_hash=hash_of(secret),
                 created_at=moment,
@@ -66,7 +66,7 @@ class CredentialStore(Store):
                 browser=browser[:MAX_BROWSER_CHARS],
                 identity_id=identity_id,
             )
-            row = connection.execute(made.returning(*sessions.c)).mappings().one()
+            row = connection.execute(inserted.returning(*sessions.c)).mappings().one()
             own = sessions.c.person_id == person_id
             newest = select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
             connection.execute(delete(sessions).where(own, sessions.c.id.not_in(newest)))
@@ -74,8 +74,8 @@ class CredentialStore(Store):
 
     def session(self, secret: str) -> tuple[Person, Session] | None:
         """Return whose session this is, ``None`` if it is over or its person may not come in."""
-        found = self._used(sessions, secret)
-        return None if found is None else (found[0], record_of(found[1], Session))
+        used = self._used(sessions, secret)
+        return None if used is None else (used[0], record_of(used[1], Session))
 
     def sessions_of(self, person_id: int) -> list[Session]:
         """Return where a person is signed in, the last used first."""
@@ -120,7 +120,7 @@ class CredentialStore(Store):
         expires_at: datetime | None,
     ) -> ApiToken:
         """Keep a new token."""
-        made = insert(api_tokens).values(
+        inserted = insert(api_tokens).values(
             person_id=person_id,
             secret_hash=hash_of(secret),
             created_at=now(),
@@ -130,12 +130,12 @@ class CredentialStore(Store):
             scopes=list(scopes),
         )
         with self._database.write() as connection:
-            return record_of(connection.execute(made.returning(*api_tokens.c)).mappings().one(), ApiToken)
+            return record_of(connection.execute(inserted.returning(*api_tokens.c)).mappings().one(), ApiToken)
 
     def token(self, secret: str) -> tuple[Person, ApiToken] | None:
         """Return whose token this is, ``None`` if it is over or its person may not come in."""
-        found = self._used(api_tokens, secret)
-        return None if found is None else (found[0], record_of(found[1], ApiToken))
+        used = self._used(api_tokens, secret)
+        return None if used is None else (used[0], record_of(used[1], ApiToken))
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
         """Return the tokens of a person, the newest first; also those that are over."""
@@ -161,8 +161,8 @@ class CredentialStore(Store):
             connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
             over = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
             connection.execute(delete(password_links).where(over))
-            kept = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
-            connection.execute(insert(password_links).values(kept))
+            values = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
+            connection.execute(insert(password_links).values(values))
 
     def link(self, secret: str) -> Person | None:
         """Return whose link this is, ``None`` if it was used or is over."""

@@ -31,16 +31,16 @@ class LibraryStore(Store):
 
     def get(self, library_id: int) -> LibraryRecord:
         """Return a library. Raises LibraryNotFound."""
-        found = next((one for one in self.all() if one.id == library_id), None)
-        if found is None:
+        library = next((one for one in self.all() if one.id == library_id), None)
+        if library is None:
             raise LibraryNotFound(library_id)
-        return found
+        return library
 
     def add(self, name: str) -> LibraryRecord:
         """Make a library of one's own."""
         with self._database.write() as connection:
-            made = insert(libraries).values(name=name, person_id=person_of(connection)).returning(libraries.c.id)
-            library_id: int = connection.execute(made).scalar_one()
+            inserted = insert(libraries).values(name=name, person_id=person_of(connection)).returning(libraries.c.id)
+            library_id: int = connection.execute(inserted).scalar_one()
         return self.get(library_id)
 
     def change(self, library_id: int, values: dict[str, Any]) -> LibraryRecord:

@@ -92,8 +92,8 @@ class PeopleStore(Store):
                 if only_first and not first:
                     raise AccountsExist
                 values = {"name": name, "name_key": name_key(name), "role": "admin" if first else role}
-                made = insert(people).values(values | {"password_hash": password_hash, "created_at": now()})
-                person_id = connection.execute(made.returning(people.c.id)).scalar_one()
+                inserted = insert(people).values(values | {"password_hash": password_hash, "created_at": now()})
+                person_id = connection.execute(inserted.returning(people.c.id)).scalar_one()
                 if known_by is not None:
                     link_identity(connection, person_id, known_by)
                 if first:
@@ -134,9 +134,9 @@ class PeopleStore(Store):
         """Return the ids of the conversations of a person, deleted ones included, and of the documents they own."""
         own = select(libraries.c.id).where(libraries.c.person_id == person_id)
         with self._database.read() as connection:
-            said = connection.execute(select(conversations.c.id).where(conversations.c.person_id == person_id))
-            kept = connection.execute(select(documents.c.id).where(documents.c.library_id.in_(own)))
-            return list(said.scalars()), list(kept.scalars())
+            chats = connection.execute(select(conversations.c.id).where(conversations.c.person_id == person_id))
+            own_documents = connection.execute(select(documents.c.id).where(documents.c.library_id.in_(own)))
+            return list(chats.scalars()), list(own_documents.scalars())
 
     def hand_over(self, person_id: int, to: int) -> None:
         """Let everything of one person be another's. Raises AccountNotFound."""
@@ -152,8 +152,8 @@ class PeopleStore(Store):
             row = _row(connection, person_id)
             own = libraries.c.person_id == person_id
             filled = select(documents.c.id).where(documents.c.library_id.in_(select(libraries.c.id).where(own)))
-            said = select(conversations.c.id).where(conversations.c.person_id == person_id)
-            if any(connection.execute(query.limit(1)).first() for query in (said, filled)):
+            chats = select(conversations.c.id).where(conversations.c.person_id == person_id)
+            if any(connection.execute(query.limit(1)).first() for query in (chats, filled)):
                 raise StillOwns(row["name"])
             connection.execute(delete(libraries).where(own))
             connection.execute(delete(people).where(people.c.id == person_id))
@@ -176,8 +176,8 @@ def link_identity(connection: Connection, person_id: int, external: ExternalIden
     """Let a person be known by an account elsewhere. Raises IntegrityError if somebody is."""
     values = {"issuer": external.issuer, "subject": external.subject, "label": external.label}
     moment = now()
-    made = insert(linked_identities).values(values | {"person_id": person_id, "created_at": moment, "used_at": moment})
-    return connection.execute(made.returning(*linked_identities.c)).mappings().one()
+    link = insert(linked_identities).values(values | {"person_id": person_id, "created_at": moment, "used_at": moment})
+    return connection.execute(link.returning(*linked_identities.c)).mappings().one()
 
 
 def _row(connection: Connection, person_id: int) -> RowMapping:

@@ -94,11 +94,11 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
             f"{question.conversation_id}."
         )
     listed = question.interactive or (turn.number > 1 and origin["listed"])
-    made = insert_conversation(connection, title, listed=listed)
-    set_values(connection, conversations, made, _taken_along(connection, origin, turn, made))
-    _copy_turns(connection, origin["id"], made, turn.number)
-    recount(connection, made)
-    return made
+    branch_id = insert_conversation(connection, title, listed=listed)
+    set_values(connection, conversations, branch_id, _taken_along(connection, origin, turn, branch_id))
+    _copy_turns(connection, origin["id"], branch_id, turn.number)
+    recount(connection, branch_id)
+    return branch_id
 
 
 def _taken_along(connection: Connection, origin: Row, turn: Turn, made: int) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
         _copy_rows(connection, table, pairs)
     copy_sent_turns(connection, origin, made, before)
     TURN_WORDS.copy(connection, pairs)
-    said = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
-    counts = {f"{role}_messages": count for role, count in connection.execute(said.group_by(messages.c.role))}
+    by_role = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
+    counts = {f"{role}_messages": count for role, count in connection.execute(by_role.group_by(messages.c.role))}
     if counts:
         set_values(connection, conversations, made, counts)
 

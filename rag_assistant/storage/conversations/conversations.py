@@ -93,8 +93,8 @@ class ConversationManager:
             return []
         with self._database.read() as connection:
             rows = find_conversations(connection, words, limit, typing)
-            found = _conversations_of(connection, [row for row, _, _ in rows])
-            return [ConversationHit(one, turn, text) for one, (_, turn, text) in zip(found, rows, strict=True)]
+            hits = _conversations_of(connection, [row for row, _, _ in rows])
+            return [ConversationHit(one, turn, text) for one, (_, turn, text) in zip(hits, rows, strict=True)]
 
     def change(
         self,
@@ -120,8 +120,8 @@ class ConversationManager:
             if scope is not None:
                 values["scope"] = scope.as_dict()
             if own:
-                kept = row["overrides"] | dict(own)
-                values["overrides"] = {name: value for name, value in kept.items() if not isinstance(value, Unset)}
+                overrides = row["overrides"] | dict(own)
+                values["overrides"] = {name: value for name, value in overrides.items() if not isinstance(value, Unset)}
             if values:
                 set_values(connection, conversations, conversation_id, values)
             return conversation_of(connection, load_conversation(connection, conversation_id))
@@ -161,10 +161,10 @@ class ConversationManager:
         """
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
-            found = connection.execute(select(conversations.c.deleted_at).where(*this).with_for_update()).first()
-            if found is None:
+            conversation = connection.execute(select(conversations.c.deleted_at).where(*this).with_for_update()).first()
+            if conversation is None:
                 raise ConversationNotFound(conversation_id)
-            if in_trash and found.deleted_at is None:
+            if in_trash and conversation.deleted_at is None:
                 raise NotInTrash(conversation_id)
             own = turns.c.conversation_id == conversation_id
             if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
@@ -178,8 +178,8 @@ def _list_of(
     connection: Connection, query: Select[Any], moment: Column[Any], pinned: bool | None, before: Cursor | None
 ) -> Select[Any]:
     """Return the query for a list in the order of a moment, the last first, behind ``before``."""
-    kept = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
-    query = query.where(kept, own_conversations(connection, of_few=bool(pinned)))
+    in_list = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
+    query = query.where(in_list, own_conversations(connection, of_few=bool(pinned)))
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
     if before is not None:
@@ -190,7 +190,7 @@ def _list_of(
 def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
     """Insert an empty conversation about some documents and return its id."""
     moment = now()
-    made = insert(conversations).values(
+    inserted = insert(conversations).values(
         title=title[:MAX_TITLE_CHARS],
         created_at=moment,
         updated_at=moment,
@@ -202,7 +202,7 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         visible_turns=0,
         visible_messages=0,
     )
-    return int(connection.execute(made.returning(conversations.c.id)).scalar_one())
+    return int(connection.execute(inserted.returning(conversations.c.id)).scalar_one())
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
@@ -221,8 +221,8 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
 def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:
     """Return what is to be said of a conversation that cannot be used."""
     this = conversations.c.id == conversation_id, own_conversations(connection)
-    kept = connection.execute(select(conversations.c.id).where(*this)).first()
-    return ConversationNotFound(conversation_id) if kept is None else ConversationDeleted(conversation_id)
+    row = connection.execute(select(conversations.c.id).where(*this)).first()
+    return ConversationNotFound(conversation_id) if row is None else ConversationDeleted(conversation_id)
 
 
 def conversation_of(connection: Connection, row: Row) -> Conversation:

@@ -28,21 +28,21 @@ class CorrectionStore(Store):
         Where nothing was, no receipt is read.
         """
         answered = [turn for turn in shown if turn.history is not None]
-        found: dict[int, list[Correction]] = {turn.id: [] for turn in answered}
+        corrections: dict[int, list[Correction]] = {turn.id: [] for turn in answered}
         if not answered:
-            return found
+            return corrections
         with self._database.read() as connection:
             for turn_id, correction in self._hidden_turns(connection, answered):
-                found[turn_id].append(correction)
+                corrections[turn_id].append(correction)
             for turn_id in self._with_older_summary(connection, answered):
-                found[turn_id].append(Correction("summary", "edited"))
-        return found
+                corrections[turn_id].append(Correction("summary", "edited"))
+        return corrections
 
     @staticmethod
     def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
         """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
-        asked = {"conversation": answered[0].conversation_id, "before": max(turn.number for turn in answered)}
-        hidden = connection.execute(_HIDDEN_BEFORE, asked).all()
+        params = {"conversation": answered[0].conversation_id, "before": max(turn.number for turn in answered)}
+        hidden = connection.execute(_HIDDEN_BEFORE, params).all()
         if not hidden:
             return []
         ids = [turn.id for turn in answered]

@@ -150,12 +150,12 @@ def _made_room(connection: Connection, conversation_id: int, context_start: int)
     moved = select(func.max(history_changes.c.created_at)).where(
         history_changes.c.conversation_id == conversation_id, history_changes.c.kind.in_(("clear", "reset"))
     )
-    asked = select(turns.c.id).where(
+    asked_before = select(turns.c.id).where(
         turns.c.conversation_id == conversation_id,
         turns.c.number == context_start,
         turns.c.created_at < moved.scalar_subquery(),
     )
-    return connection.execute(asked).first() is not None
+    return connection.execute(asked_before).first() is not None
 
 
 def _hidden_runs(connection: Connection, conversation_id: int, first: int, last: int) -> list[dict[str, Any]]:
@@ -163,12 +163,12 @@ def _hidden_runs(connection: Connection, conversation_id: int, first: int, last:
 
     Of those before them, a run for each reason.
     """
-    asked = {"conversation": conversation_id, "first": first, "last": last, "limit": MAX_HIDDEN_LISTED}
-    listed = connection.execute(_LISTED, asked).all()
+    params = {"conversation": conversation_id, "first": first, "last": last, "limit": MAX_HIDDEN_LISTED}
+    listed = connection.execute(_LISTED, params).all()
     runs = [_run(reason, Sum(1, message_count), number, number) for number, message_count, reason in reversed(listed)]
     if len(listed) < MAX_HIDDEN_LISTED:
         return runs
-    earlier = connection.execute(_BEFORE_THOSE, asked | {"last": listed[-1][0] - 1}).all()
+    earlier = connection.execute(_BEFORE_THOSE, params | {"last": listed[-1][0] - 1}).all()
     return [_run(reason, Sum(count, int(said)), start, last) for reason, count, said, start, last in earlier] + runs
 
 

@@ -206,8 +206,8 @@ def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> 
     for row in connection.execute(query).mappings().all():
         search, body = _without_turn(turn.number, row["figures"], row["receipt"])
         this = answer_versions.c.turn_id == later_id, answer_versions.c.version == row["version"]
-        kept = {"figures": row["figures"] | {"search": search}, "receipt": body}
-        connection.execute(update(answer_versions).where(*this).values(kept))
+        values = {"figures": row["figures"] | {"search": search}, "receipt": body}
+        connection.execute(update(answer_versions).where(*this).values(values))
 
 
 def _without_turn(

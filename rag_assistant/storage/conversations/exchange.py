@@ -79,7 +79,9 @@ class ExchangeStore:
             own = turns.c.conversation_id == conversation_id
             query = select(turns).where(own, turns.c.status != "running").order_by(turns.c.number)
             rows = connection.execute(query).mappings().all()
-            said = [_turn_of(connection, one, turn) for one, turn in zip(rows, as_turns(connection, rows), strict=True)]
+            wholes = [
+                _turn_of(connection, one, turn) for one, turn in zip(rows, as_turns(connection, rows), strict=True)
+            ]
             key: str = (rows[0]["idempotency_key"] if rows else None) or ""
             prefix = key_of(connection, IMPORTED)
             origin = row["branched_from"]
@@ -88,7 +90,7 @@ class ExchangeStore:
                 title=row["title"],
                 created_at=row["created_at"],
                 updated_at=row["updated_at"],
-                turns=tuple(said),
+                turns=tuple(wholes),
                 key=IMPORTED + key.removeprefix(prefix) if key.startswith(prefix) else None,
                 branched_from=(origin["conversation_id"], origin["turn"]) if origin else None,
                 pinned=row["pinned"],
@@ -107,22 +109,22 @@ class ExchangeStore:
         """
         try:
             with self._database.write() as connection:
-                made = self._insert(connection, whole)
-                _read_back(connection, made)
-                return made
+                conversation_id = self._insert(connection, whole)
+                _read_back(connection, conversation_id)
+                return conversation_id
         except IntegrityError as error:
             raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise InvalidRequest(f'The conversation "{whole.title}" has values that no export of ours has.') from error
 
     def _insert(self, connection: Connection, whole: WholeConversation) -> int:
-        made = _insert_conversation(connection, whole)
+        conversation_id = _insert_conversation(connection, whole)
         origins = _origins(connection, whole.branched_from)
         for number, turn in enumerate(whole.turns, 1):
             turn_id = connection.execute(
                 insert(turns)
                 .values(
-                    conversation_id=made,
+                    conversation_id=conversation_id,
                     number=number,
                     owner=self._owner,
                     origin_id=origins.get(number),
@@ -131,12 +133,12 @@ class ExchangeStore:
                 )
                 .returning(turns.c.id)
             ).scalar_one()
-            self._insert_what_belongs(connection, made, number, turn_id, turn)
-        _count_messages(connection, made)
+            self._insert_what_belongs(connection, conversation_id, number, turn_id, turn)
+        _count_messages(connection, conversation_id)
         if whole.summary is not None:
-            _insert_summary(connection, made, whole.summary)
-        recount(connection, made)
-        return made
+            _insert_summary(connection, conversation_id, whole.summary)
+        recount(connection, conversation_id)
+        return conversation_id
 
     def _insert_what_belongs(
         self, connection: Connection, made: int, number: int, turn_id: int, turn: WholeTurn
@@ -144,9 +146,9 @@ class ExchangeStore:
         if turn.erased_at is None:
             keep_pictures(connection, turn_id, turn.images)
             images = [picture_key(url) for url in turn.images]
-            asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
-            said: list[Message] = [asked, *turn.answer.messages]
-            insert_messages(connection, turn_id, said)
+            question: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
+            chat: list[Message] = [question, *turn.answer.messages]
+            insert_messages(connection, turn_id, chat)
         answer = answer_in(list(turn.answer.messages))
         if answer.strip():
             TURN_WORDS.insert(connection, [(turn_id, words_found_by(turn.question, answer, self._words_of))])
@@ -193,8 +195,8 @@ def _insert_conversation(connection: Connection, whole: WholeConversation) -> in
         "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
         "origin_id": origin[0] if origin else None,
     }
-    made = insert(conversations).values(row).returning(conversations.c.id)
-    return int(connection.execute(made).scalar_one())
+    inserted = insert(conversations).values(row).returning(conversations.c.id)
+    return int(connection.execute(inserted).scalar_one())
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> dict[int, int]:
@@ -229,8 +231,8 @@ def _figures(answer: WholeAnswer) -> dict[str, Any]:
 
 
 def _count_messages(connection: Connection, made: int) -> None:
-    said = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
-    rows = connection.execute(said.where(turns.c.conversation_id == made).group_by(messages.c.role))
+    by_role = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
+    rows = connection.execute(by_role.where(turns.c.conversation_id == made).group_by(messages.c.role))
     counts = {f"{role}_messages": count for role, count in rows}
     if counts:
         connection.execute(update(conversations).where(conversations.c.id == made).values(counts))
@@ -253,13 +255,13 @@ def _summary_of(connection: Connection, summary_id: int | None) -> WholeSummary 
 
 
 def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
-    said = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
-    kept = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
-    others = connection.execute(kept).mappings().all() if turn.versions > 1 else []
+    chat = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
+    versions = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
+    others = connection.execute(versions).mappings().all() if turn.versions > 1 else []
     urls = load_pictures(connection, turn.images)
     return WholeTurn(
         question=turn.question,
-        answer=_answer_of(row, said, turn.sources, row["finished_at"]),
+        answer=_answer_of(row, chat, turn.sources, row["finished_at"]),
         created_at=turn.created_at,
         # The turn that a yes or no was about is over, and has another id elsewhere.
         request={name: value for name, value in row["request"].items() if name != "confirms_turn"},

@@ -111,8 +111,8 @@ class HistoryStore(Store):
         if not turn.images:
             return ()
         with self._database.read() as connection:
-            found = load_pictures(connection, turn.images)
-        return tuple(found[key] for key in turn.images)
+            urls = load_pictures(connection, turn.images)
+        return tuple(urls[key] for key in turn.images)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
         """Return how many messages of each role are kept of a conversation, but for a turn that runs."""
@@ -160,8 +160,8 @@ class HistoryStore(Store):
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""
         with self._database.read() as connection:
-            found = connection.execute(_CITED, {"conversation": conversation.id, "numbers": numbers}).all()
-        return {number: tuple(one for one in sources_in(rows) if one.cited) for number, rows in found}
+            rows_of_turns = connection.execute(_CITED, {"conversation": conversation.id, "numbers": numbers}).all()
+        return {number: tuple(one for one in sources_in(rows) if one.cited) for number, rows in rows_of_turns}
 
     # --- changes; each can be undone
 
@@ -187,8 +187,8 @@ class HistoryStore(Store):
         that any more. ``running`` is the number of the turn that needs it.
         """
         with self._changing(conversation.id, "compact", running) as (connection, row):
-            known = conversation.summary
-            begun_with = (conversation.context_start, conversation.view_start, known.id if known else None)
+            summary = conversation.summary
+            begun_with = (conversation.context_start, conversation.view_start, summary.id if summary else None)
             if (row["context_start"], row["view_start"], row["summary_id"]) != begun_with:
                 raise HistoryChanged
             there = connection.execute(
@@ -324,8 +324,8 @@ def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) ->
 
 def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
     """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
-    found = [number for (number,) in connection.execute(_RUNNING, {"conversation": row["id"]})]
-    if found and found != [running]:
+    numbers = [number for (number,) in connection.execute(_RUNNING, {"conversation": row["id"]})]
+    if numbers and numbers != [running]:
         raise ConversationBusy(row["id"])
 
 

@@ -26,9 +26,9 @@ class ConversationLinkStore(Store):
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
-            made = insert(conversation_links).values(values | {"created_at": now()})
+            inserted = insert(conversation_links).values(values | {"created_at": now()})
             return record_of(
-                connection.execute(made.returning(*conversation_links.c)).mappings().one(), ConversationLink
+                connection.execute(inserted.returning(*conversation_links.c)).mappings().one(), ConversationLink
             )
 
     def of(self, conversation_id: int) -> list[ConversationLink]:

@@ -57,8 +57,8 @@ class RatingStore(Store):
             query = query.where(turns.c.id < before)
         with self._database.read() as connection:
             # A join would begin with all conversations that were not deleted.
-            kept = conversations.c.deleted_at.is_(None), own_conversations(connection)
-            query = query.where(exists().where(conversations.c.id == turns.c.conversation_id, *kept))
+            in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
+            query = query.where(exists().where(conversations.c.id == turns.c.conversation_id, *in_list))
             rows = connection.execute(query.order_by(ratings.c.turn_id.desc()).limit(limit)).mappings()
             return [_as_rated(connection, turn) for turn in as_turns(connection, rows)]
 

@@ -24,10 +24,10 @@ Found = tuple[RowMapping, int | None, str]
 def find_conversations(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
     """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
     begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
-    asked = [*words[:-1], beginning(words[-1])] if begun else words
+    sought = [*words[:-1], beginning(words[-1])] if begun else words
     # Other people's turns must not take the places of what is found.
     only = None if person_of(connection) is None else _own_turns(connection)
-    hits = TURN_WORDS.best_or_newest(connection, asked, MAX_HITS, only)
+    hits = TURN_WORDS.best_or_newest(connection, sought, MAX_HITS, only)
     # The best turn of each conversation; hits come in their order.
     best: dict[int, tuple[int, int]] = {}
     turns_found = _turns_of(connection, hits)
@@ -43,10 +43,10 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
 
 def _own_turns(connection: Connection) -> ColumnElement[bool]:
     """Return the condition that a turn whose words are searched belongs to the person of a connection."""
-    theirs = own_conversations(connection)
-    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(theirs)
+    is_own = own_conversations(connection)
+    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(is_own)
     # Conversations are counted first, since that takes a tenth of the time.
-    if all(_are_few(connection, some) for some in (select(conversations.c.id).where(theirs), own)):
+    if all(_are_few(connection, some) for some in (select(conversations.c.id).where(is_own), own)):
         return TURN_WORDS.row_id(connection).in_(own)
     _, key = TURN_WORDS.columns(connection)
     return own.where(turns.c.id == key).exists()
@@ -67,8 +67,8 @@ def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tupl
     if not turn_ids:
         return {}
     # A join would begin with all conversations that were not deleted.
-    kept = conversations.c.deleted_at.is_(None), own_conversations(connection)
-    there = exists().where(conversations.c.id == turns.c.conversation_id, *kept)
+    in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
+    there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
     query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
     return {turn_id: (conversation_id, number) for turn_id, conversation_id, number in connection.execute(query).all()}
 

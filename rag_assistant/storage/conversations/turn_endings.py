@@ -100,9 +100,9 @@ def end_turn(
         connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
-    said = messages_in(connection, turn.id)
-    more = {"more_turns": int(visible), "more_messages": sum(said.values()) * visible, "answered": status != "failed"}
-    of_roles = {f"more_{role}": count for role, count in said.items()}
+    counts = messages_in(connection, turn.id)
+    more = {"more_turns": int(visible), "more_messages": sum(counts.values()) * visible, "answered": status != "failed"}
+    of_roles = {f"more_{role}": count for role, count in counts.items()}
     connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
     if turn.waiting is not None or turn.pinned or not visible:
         if purged:

@@ -47,11 +47,11 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
 def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
     """Return the records of rows, in their order."""
     rows = list(rows)
-    said: dict[int, list[Message]] = {row["id"]: [] for row in rows}
-    for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(said)}):
-        said[turn_id].append({"role": role, "content": content} | (extra or {}))
-    rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(said)}).mappings()}
-    return [_as_turn(connection, row, said[row["id"]], rated.get(row["id"])) for row in rows]
+    chats: dict[int, list[Message]] = {row["id"]: [] for row in rows}
+    for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(chats)}):
+        chats[turn_id].append({"role": role, "content": content} | (extra or {}))
+    rated = {row["turn_id"]: row for row in connection.execute(_RATED, {"turns": list(chats)}).mappings()}
+    return [_as_turn(connection, row, chats[row["id"]], rated.get(row["id"])) for row in rows]
 
 
 def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:

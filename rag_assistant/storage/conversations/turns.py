@@ -87,9 +87,9 @@ class TurnStore:
         """
         try:
             with self._database.write() as connection:
-                known = _known(connection, question)
-                if known is not None:
-                    return known, None
+                earlier = _known(connection, question)
+                if earlier is not None:
+                    return earlier, None
                 conversation_id = question.conversation_id
                 if question.edits_turn is not None:
                     conversation_id = branch_for(connection, question, title)
@@ -97,12 +97,12 @@ class TurnStore:
         except IntegrityError:
             # Another turn of the conversation runs, or the same request was accepted a moment ago.
             with self._database.read() as connection:
-                known = _known(connection, question)
-            if known is None and question.conversation_id is not None:
+                earlier = _known(connection, question)
+            if earlier is None and question.conversation_id is not None:
                 raise ConversationBusy(question.conversation_id) from None
-            if known is None:
+            if earlier is None:
                 raise
-            return known, None
+            return earlier, None
 
     def known(self, question: Question) -> Turn | None:
         """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
@@ -313,11 +313,11 @@ class TurnStore:
         while True:
             with self._database.read() as connection:
                 load_conversation(connection, conversation_id)
-                found = as_turns(connection, connection.execute(query, {"after": after}).mappings())
-            yield from found
-            if len(found) < TURNS_AT_ONCE:
+                page = as_turns(connection, connection.execute(query, {"after": after}).mappings())
+            yield from page
+            if len(page) < TURNS_AT_ONCE:
                 return
-            after = found[-1].number
+            after = page[-1].number
 
     def interrupt(self, turn_id: int, cited: Cited, error: tuple[str, str] | None = None) -> Turn:
         """End one running turn, of ours or of nobody, with what is committed of it, and return it as it is then.

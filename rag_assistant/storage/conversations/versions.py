@@ -52,11 +52,11 @@ class VersionStore:
             rows = connection.execute(
                 select(answer_versions).where(answer_versions.c.turn_id == turn_id).order_by(answer_versions.c.version)
             )
-            found = [version_of(row) for row in rows.mappings()]
+            others = [version_of(row) for row in rows.mappings()]
         present = AnswerVersion(
             turn.version, turn.status, turn.answer, turn.model, turn.sources, turn.notes, turn.finished_at, chosen=True
         )
-        return sorted([*found, present], key=lambda one: one.version)
+        return sorted([*others, present], key=lambda one: one.version)
 
     def choose(self, turn_id: int, version: int) -> Turn:
         """Let one of its answers be the turn's answer; the present one is kept. The model sees the chosen one.
@@ -77,10 +77,10 @@ class VersionStore:
 
     def _put_on(self, connection: Connection, turn: Turn, row: RowMapping) -> None:
         """Give a turn that has no answer the one that a row keeps, and forget the row."""
-        said = row["messages"]
-        answer = answer_in(said)
-        if said:
-            insert_messages(connection, turn.id, said)
+        messages_kept = row["messages"]
+        answer = answer_in(messages_kept)
+        if messages_kept:
+            insert_messages(connection, turn.id, messages_kept)
         count_messages(connection, turn.id)
         if row["receipt"] is not None:
             connection.execute(insert(receipts).values(turn_id=turn.id, body=row["receipt"]))
@@ -102,15 +102,15 @@ def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, Row]:
 def keep_version(connection: Connection, turn: Turn) -> None:
     """Keep the answer of a turn beside it, with everything that belongs to it."""
     row = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
-    said: list[dict[str, Any]] = list(turn.iterations)
+    chat: list[dict[str, Any]] = list(turn.iterations)
     if turn.answer:
-        said.append({"role": "assistant", "content": turn.answer})
+        chat.append({"role": "assistant", "content": turn.answer})
     body = connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn.id)).scalar()
     connection.execute(
         insert(answer_versions).values(
             turn_id=turn.id,
             version=turn.version,
-            messages=said,
+            messages=chat,
             figures={name: row[name] for name in ABOUT_THE_ANSWER},
             receipt=body,
             finished_at=turn.finished_at,

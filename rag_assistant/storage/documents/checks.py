@@ -29,10 +29,10 @@ class LibraryChecks(Store):
             return []
         try:
             with closing(Database(str(self._database.url))) as alone, alone.read() as connection:
-                found = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
+                lines = list(connection.execute(text("PRAGMA quick_check(10)")).scalars())
         except StorageDamaged as error:
             return [str(getattr(error.__cause__, "orig", error.__cause__))]
-        return [] if found == ["ok"] else [str(line) for line in found]
+        return [] if lines == ["ok"] else [str(line) for line in lines]
 
     def badly_cut(self) -> Ids:
         """Return the documents whose chunks are not the pieces of their text that they say, or leave some of it out."""
@@ -136,10 +136,10 @@ def _broken_vectors(query: Select[Any]) -> Select[Any]:
 def _recount(connection: Connection) -> None:
     held = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
     connection.execute(update(documents).values(chunks=held))
-    kept = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
+    vectors = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
     # Both move, so that every index sees that it is behind.
     connection.execute(
-        update(embedders).values(deletions=embedders.c.deletions + 1, additions=embedders.c.deletions + 1 + kept)
+        update(embedders).values(deletions=embedders.c.deletions + 1, additions=embedders.c.deletions + 1 + vectors)
     )
 
 

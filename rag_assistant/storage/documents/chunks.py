@@ -95,8 +95,8 @@ class ChunkStore(Store):
             .where(tuple_(chunks.c.document_id, chunks.c.start).in_(places), documents.c.replaces.is_(None))
         )
         with self._database.read() as connection:
-            found = in_scope(connection, documents.c.id, scope) if scope else in_readable_library(connection)
-            return {(row.document_id, row.start): row.text for row in connection.execute(query.where(found))}
+            is_searched = in_scope(connection, documents.c.id, scope) if scope else in_readable_library(connection)
+            return {(row.document_id, row.start): row.text for row in connection.execute(query.where(is_searched))}
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""

@@ -90,8 +90,8 @@ class DocumentStore(DocumentProgress):
     def _library_of(connection: Connection, new: NewDocument, replaces: int | None) -> int | None:
         """Return the library of a new document; a newer version stays in that of the older one."""
         if replaces is not None:
-            found: int | None = row_of(connection, replaces)["library_id"]
-            return found
+            own_library: int | None = row_of(connection, replaces)["library_id"]
+            return own_library
         library_id = library_for_new(connection, new.library_id)
         if library_id is None:
             raise LibraryNotFound(new.library_id or 0)
@@ -156,8 +156,8 @@ class DocumentStore(DocumentProgress):
             return []
         with self._database.read() as connection:
             there = documents.c.id.in_(named_ids), readable(connection, documents.c.id)
-            found = set(connection.execute(select(documents.c.id).where(*there)).scalars())
-        return [document_id for document_id in named_ids if document_id not in found]
+            ids = set(connection.execute(select(documents.c.id).where(*there)).scalars())
+        return [document_id for document_id in named_ids if document_id not in ids]
 
     def check_scope(self, scope: Scope) -> None:
         """Refuse a scope that names what is not there. Raises DocumentNotFound, InvalidRequest."""
@@ -201,20 +201,20 @@ class DocumentStore(DocumentProgress):
         """Return the document that came from there and may be changed, ``None`` if there is none."""
         query = select(documents).where(documents.c.origin == origin, documents.c.replaces.is_(None))
         with self._database.read() as connection:
-            found = as_documents(connection, query.where(writable(connection)).order_by(documents.c.id).limit(1))
-            return found[0] if found else None
+            matches = as_documents(connection, query.where(writable(connection)).order_by(documents.c.id).limit(1))
+            return matches[0] if matches else None
 
     def text(self, document_id: int) -> ExtractedText:
         """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
         with self._database.read() as connection:
             row = row_of(connection, document_id)
-            found = connection.execute(
+            body = connection.execute(
                 select(document_texts.c.text, document_texts.c.markdown).where(
                     document_texts.c.document_id == document_id
                 )
             ).first()
             pages = tuple(row["page_starts"] or ())
-            return ExtractedText(found.text if found else "", row["media_type"], pages, bool(found and found.markdown))
+            return ExtractedText(body.text if body else "", row["media_type"], pages, bool(body and body.markdown))
 
     def delete(self, document_id: int) -> None:
         """Delete a document with all that was made of it, newer versions on their way included.

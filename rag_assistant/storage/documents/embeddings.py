@@ -47,10 +47,10 @@ class EmbeddingStore(Store):
         Chunks of documents that failed do not count: they may be what it cannot embed.
         """
         with self._database.write() as connection:
-            known = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
+            row = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
             failed = select(documents.c.id).where(documents.c.state == "failed")
             lacking = _lacking(key).where(chunks.c.document_id.not_in(failed)).limit(1)
-            if known is None or connection.execute(lacking).first() is not None:
+            if row is None or connection.execute(lacking).first() is not None:
                 return False
             connection.execute(update(embedders).values(active=embedders.c.key == key))
             # What is not embedded yet by this model was counted by another's vectors.
@@ -112,8 +112,8 @@ class EmbeddingStore(Store):
             if connection.execute(here).scalar() != len(ids):
                 return False
             same = embeddings.c.chunk_id.in_(ids), embeddings.c.embedder == embedder
-            kept = set(connection.execute(select(embeddings.c.chunk_id).where(*same)).scalars())
-            new = [one for one in vectors if one[0] not in kept]
+            embedded_ids = set(connection.execute(select(embeddings.c.chunk_id).where(*same)).scalars())
+            new = [one for one in vectors if one[0] not in embedded_ids]
             if new:
                 rows = [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in new]
                 connection.execute(insert(embeddings), rows)

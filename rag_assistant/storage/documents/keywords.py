@@ -67,8 +67,8 @@ class KeywordIndex(Store):
         """Return the changes after one: their number, and from which chunk to which. ``None`` if some are forgotten."""
         with self._database.read() as connection:
             later = select(word_changes).where(word_changes.c.id > change).order_by(word_changes.c.id)
-            found = [(n, first, last) for n, first, last in connection.execute(later)]
-        return found if not found or found[0][0] == change + 1 else None
+            changes = [(n, first, last) for n, first, last in connection.execute(later)]
+        return changes if not changes or changes[0][0] == change + 1 else None
 
     def words_between(self, first: int, last: int, limit: int) -> list[tuple[int, str]]:
         """Return up to ``limit`` chunks with an id from ``first`` to ``last`` and their words, in the order of ids."""

@@ -89,8 +89,8 @@ class DocumentProgress(DocumentLists):
             state = case((documents.c.state == "reading", "queued"), else_=documents.c.state)
             taken = update(documents).where(left).values(worker=self.worker, state=state)
             rows = connection.execute(taken.returning(documents.c.id, documents.c.state)).all()
-        found = {of: sorted(row.id for row in rows if row.state == of) for of in UNFINISHED}
-        return found["queued"], found["embedding"], found["recognising"]
+        ids = {of: sorted(row.id for row in rows if row.state == of) for of in UNFINISHED}
+        return ids["queued"], ids["embedding"], ids["recognising"]
 
     def _shared_out(self, connection: Connection, left: ColumnElement[bool], max_taken: int) -> list[int]:
         """Return which of the documents that are left are due to this process, the oldest first."""

@@ -102,10 +102,10 @@ def drop_file(connection: Connection, row: RowMapping) -> None:
 def load_document(connection: Connection, document_id: int) -> Document:
     """Return a document with its tags. Raises DocumentNotFound."""
     query = select(documents).where(documents.c.id == document_id, readable(connection, documents.c.id))
-    found = as_documents(connection, query)
-    if not found:
+    matches = as_documents(connection, query)
+    if not matches:
         raise DocumentNotFound(document_id)
-    return found[0]
+    return matches[0]
 
 
 def set_values(connection: Connection, document_id: int, **values: Any) -> None:

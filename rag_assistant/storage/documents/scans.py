@@ -24,8 +24,8 @@ class ScanStore(Store):
         with self._database.write() as connection:
             strange = scanned_pages.c.page.not_in(pages)
             connection.execute(delete(scanned_pages).where(own, strange | scanned_pages.c.problem.is_not(None)))
-            known = set(connection.execute(select(scanned_pages.c.page).where(own)).scalars())
-            rows = [{"document_id": document_id, "page": page} for page in pages if page not in known]
+            listed = set(connection.execute(select(scanned_pages.c.page).where(own)).scalars())
+            rows = [{"document_id": document_id, "page": page} for page in pages if page not in listed]
             if rows:
                 connection.execute(insert(scanned_pages), rows)
             _count(connection, document_id)

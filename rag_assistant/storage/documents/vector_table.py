@@ -138,11 +138,11 @@ class VectorTable(Store):
             with self._database.write(forced=False) as connection:
                 # Nobody deletes them until they are here.
                 query = text(f"{MISSING} FOR KEY SHARE OF embeddings")
-                found = connection.execute(query, _missing_of(known, after)).all()
-                keep_vectors(connection, known.key, [(row.chunk_id, row.vector) for row in found])
-            if not found:
+                rows = connection.execute(query, _missing_of(known, after)).all()
+                keep_vectors(connection, known.key, [(row.chunk_id, row.vector) for row in rows])
+            if not rows:
                 return added
-            added, after = added + len(found), found[-1].chunk_id
+            added, after = added + len(rows), rows[-1].chunk_id
 
     def nearest(
         self, known: KnownEmbedder, vector: bytes, limit: int, within: ChunksInScope | None, *, indexed: bool
@@ -158,18 +158,18 @@ class VectorTable(Store):
         # As it stands in the condition of the index.
         of_model = vectors.c.embedder == literal_column(quoted(known.key))
         with database.read() as connection:
-            found = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
+            query = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
             if within is not None:
-                found = found.where(within.holds(connection, vectors.c.chunk_id))
+                query = query.where(within.holds(connection, vectors.c.chunk_id))
                 indexed = indexed and within.has_more_than(MAX_EXACT_CHUNKS, connection)
             rows: list[Any] = []
             given = {"vector": as_text(vector)}
             if indexed:
                 connection.execute(_search_options(limit))
-                rows = list(connection.execute(found.order_by(distance), given))
+                rows = list(connection.execute(query.order_by(distance), given))
             if len(rows) < limit:
                 # Not in the index's own order, so that it is not used.
-                rows = list(connection.execute(found.order_by(distance + 0), given))
+                rows = list(connection.execute(query.order_by(distance + 0), given))
         # What the index finds late may be nearer than what it found before.
         return sorted(((row[0], row[1]) for row in rows), key=lambda hit: -hit[1])
 
@@ -276,9 +276,9 @@ class VectorIndexes(Store):
 
     def drop_others(self, models: Sequence[KnownEmbedder]) -> None:
         """Drop the indexes of models that are forgotten."""
-        kept = {_name_of(known) for known in models}
+        names = {_name_of(known) for known in models}
         with self._database.read() as connection:
-            others = [row.relname for row in connection.execute(INDEXES) if row.relname not in kept]
+            others = [row.relname for row in connection.execute(INDEXES) if row.relname not in names]
         for name in others:
             with self._database.outside_transactions() as connection:
                 connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
