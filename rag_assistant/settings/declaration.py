@@ -23,6 +23,7 @@ def _network(value: str) -> str:
 
 Url = Annotated[str, Field(pattern=HTTP_URL_PATTERN)]
 Network = Annotated[str, AfterValidator(_network)]
+Origin = Annotated[str, Field(pattern=r"^https?://[^/*\s]+$")]
 
 
 def setting(default: Any, *, allowed: str | None = None, live: bool = True, **limits: Any) -> Any:

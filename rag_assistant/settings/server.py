@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rag_assistant.settings.declaration import NETWORKS, Group, Network, Url, at_start
+from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin, Url, at_start
 
 
 class ServerSettings(Group):
@@ -26,6 +26,10 @@ class ServerSettings(Group):
         (), allowed='a list of host names, such as ["assistant.example"]', strict=False
     )
     """Additional host names under which the assistant may be reached. All others are refused."""
+    cors_origins: tuple[Origin, ...] = at_start(
+        (), allowed='a list of origins, such as ["https://app.example"]', strict=False
+    )
+    """Origins whose pages may use the API (/api and /v1) from a browser, with a token and never with cookies."""
     trusted_proxies: tuple[Network, ...] = at_start(("127.0.0.1", "::1"), allowed=NETWORKS, strict=False)
     """Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted."""
     base_path: str = at_start("", allowed='a path such as "/rag", or "" for none', pattern=r"^(/[A-Za-z0-9._~-]+)*$")

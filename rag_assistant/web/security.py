@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 
 from rag_assistant.records.errors import MalformedBody, RequestRefused
 from rag_assistant.settings.schema import Settings
+from rag_assistant.web.routing import API
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_NAMES = ("127.0.0.1", "localhost")
@@ -44,6 +45,7 @@ HEADERS = {
 def init_app(app: Flask, settings: Settings) -> None:
     """Refuse foreign hosts, foreign pages and huge bodies on every route, and send the headers with every answer."""
     app.config.update(
+        CORS_ORIGINS=settings.cors_origins,
         TRUSTED_HOSTS=[*OWN_NAMES, settings.host.lower(), *settings.allowed_hosts],
         MAX_CONTENT_LENGTH=MAX_BODY_BYTES,
         MAX_FORM_MEMORY_SIZE=MAX_FORM_FIELD_BYTES,
@@ -51,6 +53,7 @@ def init_app(app: Flask, settings: Settings) -> None:
     )
     app.before_request(refuse_no_host)
     app.before_request(refuse_foreign_pages)
+    app.before_request(answer_preflight)
     app.after_request(add_headers)
 
 
@@ -66,7 +69,7 @@ def refuse_foreign_pages() -> None:
     Browsers say with every such request whether its page was ours, or at least name the page's origin; a program that
     is no browser says neither.
     """
-    if request.method in SAFE_METHODS:
+    if request.method in SAFE_METHODS or named_origin():
         return
     headers = request.headers
     site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
@@ -78,10 +81,30 @@ def refuse_foreign_pages() -> None:
         raise RequestRefused("Cross-origin requests are not allowed: this one came from another site.")
 
 
+def named_origin() -> str | None:
+    """Return the origin of a page that may use the API from elsewhere; what comes with cookies may not."""
+    origin = request.headers.get("Origin")
+    named = origin in current_app.config["CORS_ORIGINS"] and request.path.startswith(API) and not request.cookies
+    return origin if named else None
+
+
+def answer_preflight() -> Response | None:
+    """Answer a browser that asks whether a page may send a request (WHATWG Fetch, section 3.2.5)."""
+    asks = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+    return Response(status=204) if asks and named_origin() else None
+
+
 def add_headers(response: Response) -> Response:
     """Add the security headers, and forbid to keep what is personal."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+    if current_app.config["CORS_ORIGINS"]:
+        response.vary.add("Origin")
+    if origin := named_origin():
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, PATCH, DELETE"
+        response.headers["Access-Control-Allow-Headers"] = request.headers.get("Access-Control-Request-Headers", "")
+        response.headers["Access-Control-Expose-Headers"] = "*"
     if request.endpoint != "static":
         response.headers.setdefault("Cache-Control", "no-store")
     return response

@@ -14,6 +14,7 @@ OPEN = {
     "rerank_model": "a name",
     "host": "an address",
     "allowed_hosts": "names of hosts",
+    "cors_origins": "addresses",
     "trusted_proxies": "addresses",
     "base_path": "a path",
     "oidc_client_id": "a name, which every address of the provider's shows",

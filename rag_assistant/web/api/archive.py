@@ -52,7 +52,8 @@ def export() -> Response:
 def import_conversations() -> Response:
     """Import the conversations in a file; those that are here already are skipped.
 
-    It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added.
+    It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added. The file
+    may be the body itself, too.
     """
     found = import_sent_file()
     return jsonify(

@@ -93,7 +93,7 @@ def query_stream() -> Response:
         return stream(services().assistant.ask(question), 0, drawn)
 
 
-@blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/png")
+@blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
 def image(turn_id: int, number: int) -> Response:
     """Return a picture that stood beside a question, as it came."""
     found = services().turns.get(turn_id)
@@ -173,7 +173,14 @@ def change_turn(turn_id: int) -> Response:
     return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
 
-@blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=TurnAnswer, query="permanently=1")
+@blueprint.delete(
+    "/turns/<int:turn_id>",
+    policy=ASK,
+    params=("permanently",),
+    answer=TurnAnswer,
+    query="permanently=1",
+    own={"permanently": {"type": "integer", "const": 1}},
+)
 def erase_turn(turn_id: int) -> Response:
     """Erase a turn with all that was said in it and made of it. There is no way back."""
     if not flag_asked("permanently"):
@@ -196,7 +203,10 @@ def receipt(turn_id: int) -> Response:
     params=("q", "limit", "document_id", "tag", "conversation_id"),
     answer=SearchAnswer,
     query="q=large+document&limit=3",
-    own={"limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10}},
+    own={
+        "q": {"type": "string", "minLength": 1, "pattern": r"\S"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10},
+    },
 )
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""

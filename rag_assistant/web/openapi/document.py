@@ -56,7 +56,7 @@ TEXT: Schema = {"type": "string"}
 QUERY: dict[str, tuple[Schema, str]] = {
     "limit": ({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, "How many items a page has."),
     "cursor": (TEXT, "Where the page begins: next_cursor of the page before."),
-    "before": (TEXT, "The former name of cursor."),
+    "before": (TEXT, "The former name of cursor; not to be sent with it."),
     "q": (TEXT, "Words to look for."),
     "pinned": (FLAG, "1: those that are pinned alone; 0: the others."),
     "deleted": (FLAG, "1: those in the trash."),
@@ -164,11 +164,7 @@ def _body(method: str, operation: Operation) -> Schema:
         fields = {"file": BINARY} | (UPLOAD_FIELDS if operation.form else {})
         form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
         content["multipart/form-data"] = {"schema": form}
-    if operation.file:
-        content["application/json"] = {
-            "schema": {"anyOf": [{"type": "object"}, {"type": "array", "items": {}}]}
-        } | example
-    elif not operation.form and (operation.body or method == "POST"):
+    elif operation.body or method == "POST":
         content["application/json"] = {"schema": _ref(operation.body or NoFields)} | example
     return content
 
@@ -261,7 +257,8 @@ def missing(app: Flask) -> Iterable[str]:
 def query_parameter(name: str, own: Schema | None = None) -> Schema:
     """Return a parameter of an address; ``own`` is the schema of one that is special there."""
     schema, description = QUERY[name]
-    return {"name": name, "in": "query", "description": description, "schema": own or schema}
+    required = {"required": True} if own and own.get("minLength", own.get("const")) else {}
+    return {"name": name, "in": "query", "description": description, "schema": own or schema} | required
 
 
 def header_parameter(name: str) -> Schema:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.viewed_history import SentSummary, ViewedHistory
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import Conversation, Message, PastTurn, Question, Turn
+from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.records import Conversation, Message, ModelRequest, PastTurn, Question, Turn
 from rag_assistant.records.errors import InvalidRequest, ResponseNotFound, TurnNotFound
 from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
@@ -32,7 +33,14 @@ from rag_assistant.web.v1.reading import (
     summary_text,
 )
 from rag_assistant.web.v1.responses import Wanted, compaction, frames, input_item, items_of, resource
-from rag_assistant.web.v1.schemas import CompactedHistory, DeletedResponse, InputItems, ResponseAnswer, ResponseEvent
+from rag_assistant.web.v1.schemas import (
+    CompactedHistory,
+    DeletedResponse,
+    InputItems,
+    InputTokens,
+    ResponseAnswer,
+    ResponseEvent,
+)
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
 STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
@@ -97,6 +105,29 @@ def _behind(question: Question, turn: Turn) -> Question:
     question = replace(question, conversation_id=turn.conversation_id)
     last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
     return question if last.number == turn.number else replace(question, edits_turn=last.id)
+
+
+@blueprint.post(
+    "/responses/input_tokens",
+    policy=ASK,
+    answer=InputTokens,
+    body=ResponseBody,
+    example={"model": "rag-assistant", "input": "How large may a document be?"},
+)
+def input_tokens() -> Response:
+    """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
+    body, _ = read_openai(ResponseBody)
+    sent, models = read_input(body.input, [body.instructions]), services().models
+    history: ViewedHistory = sent.history
+    conversation, running = sent.history.conversation, [{"role": "user", "content": sent.history.question}]
+    if body.previous_response_id is not None:
+        history = services().history
+        conversation = services().conversations.get(_turn_of(body.previous_response_id).conversation_id)
+    past = _messages(history.past(conversation, conversation.turns + 1, None))
+    system = [{"role": "system", "content": sent.instructions}] if sent.instructions else []
+    whole = ModelRequest((*system, *past, *running, *sent.history.iterations), fields=body.endpoint_fields())
+    count = round(estimated_tokens(whole) * models.calibration.ratio(models.known_endpoint()))
+    return jsonify(object="response.input_tokens", input_tokens=count)
 
 
 @blueprint.get(

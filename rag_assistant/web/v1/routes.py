@@ -113,4 +113,5 @@ def embeddings() -> Response:
 
 def _model(name: str) -> dict[str, Any]:
     described = DESCRIBED[MODES[name]]
-    return {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
+    own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
+    return own | {"context_length": services().models.known_endpoint().context_tokens}

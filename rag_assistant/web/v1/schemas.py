@@ -35,6 +35,7 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     created: int
     owned_by: str
     description: str
+    context_length: int | None
 
 
 class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +102,13 @@ class ResponseAnswer(Struct, frozen=True, kw_only=True):
     usage: dict[str, Any] | None
     history_trimmed: bool
     rag_assistant: Told
+
+
+class InputTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many tokens an input has; an estimate, corrected by what the endpoint counted before."""
+
+    object: Literal["response.input_tokens"]
+    input_tokens: int
 
 
 class InputItems(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

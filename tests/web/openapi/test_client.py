@@ -34,7 +34,7 @@ def generated(client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     config.write_text(
         "package_name_override: made_client\nproject_name_override: made-client\npost_hooks: []\n"
         # It knows no pictures, only bytes.
-        "content_type_overrides:\n  image/png: application/octet-stream\n"
+        "content_type_overrides:\n  image/*: application/octet-stream\n"
     )
     files = ["--path", document, "--output-path", tmp_path / "made", "--config", config]
     command = [str(GENERATOR), "generate", "--meta", "none", *map(str, files)]
@@ -71,3 +71,8 @@ def test_a_generated_client_asks_and_reads_typed_answers(
     assert refused.error.type_ == "TurnNotFound"
     documents = call("documents.documents_api_documents", client=made)
     assert documents.documents[0].state == "ready"
+
+
+def test_every_module_of_a_generated_client_can_be_imported(generated: Path) -> None:
+    for path in sorted(generated.rglob("*.py")):
+        importlib.import_module(".".join(path.relative_to(generated.parent).with_suffix("").parts))

@@ -254,3 +254,24 @@ def test_without_a_model_one_sentence_says_so_and_quotes_count_no_prompt(
 def test_the_model_that_answered_is_named(client: FlaskClient) -> None:
     *_, last, _ = chunks_of(chat(client, talk(0), stream=True).data)
     assert last["rag_assistant"]["answered_by"] == "stub-model"
+
+
+def test_an_input_is_counted_with_its_tools_and_what_it_goes_on_behind(client: FlaskClient) -> None:
+    def count(given: Any, **fields: Any) -> int:
+        response = client.post(f"{RESPONSES}/input_tokens", json={"model": MODEL, "input": given} | fields)
+        assert response.json["object"] == "response.input_tokens"
+        counted: int = response.json["input_tokens"]
+        return counted
+
+    alone = count("How is the weather?")
+    assert 0 < alone < count("How is the weather?", tools=FLAT)
+    first = respond(client, "Where?").json["id"]
+    assert alone < count("How is the weather?", previous_response_id=first)
+
+
+def test_models_tell_how_much_they_take(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = services.models.known_endpoint()
+    monkeypatch.setattr(services.models, "known_endpoint", lambda: replace(known, context_tokens=8192))
+    assert {one["context_length"] for one in client.get("/v1/models").json["data"]} == {8192}
