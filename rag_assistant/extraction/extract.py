@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec import MsgspecError, convert
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN, read_document, read_utf8
@@ -54,13 +56,11 @@ def _understood(output: bytes, status: int, timeout_seconds: float) -> Extracted
     raise_for_end(status, timeout_seconds)
     first, _, text = output.partition(b"\n")
     try:
-        found = json.loads(first)
-        if "failed" in found:
-            raise ExtractionFailed(str(found["failed"])) from RuntimeError(str(found.get("cause")))
-        starts = tuple(int(start) for start in found["page_starts"])
-        scans = tuple(int(page) for page in found["scans"])
-        return ExtractedText(text.decode(), found["media_type"], starts, found["markdown"], found["warning"], scans)
-    except (ValueError, KeyError, TypeError) as error:
+        about = decode(first)
+        if "failed" in about:
+            raise ExtractionFailed(str(about["failed"])) from RuntimeError(str(about.get("cause")))
+        return replace(convert(about, ExtractedText), text=text.decode())
+    except (ValueError, TypeError, MsgspecError) as error:
         raise ExtractionFailed("Reading this file failed: what came out of it made no sense.") from error
 
 
@@ -94,14 +94,8 @@ def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
     except ExtractionFailed as error:
         print(json.dumps({"failed": str(error), "cause": repr(error.__cause__)[:500]}))
         return FAILED_CLEANLY
-    about = {
-        "media_type": extracted.media_type,
-        "page_starts": list(extracted.page_starts),
-        "markdown": extracted.markdown,
-        "warning": extracted.warning,
-        "scans": list(extracted.scans),
-    }
-    sys.stdout.buffer.write(json.dumps(about).encode() + b"\n" + extracted.text.encode("utf-8", "replace"))
+    about = encode(replace(extracted, text=""))
+    sys.stdout.buffer.write(about + b"\n" + extracted.text.encode("utf-8", "replace"))
     sys.stdout.buffer.flush()
     return 0
 

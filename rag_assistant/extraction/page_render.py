@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.kinds import IMAGES
@@ -44,7 +44,7 @@ GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
 STEPS = 100
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, tag=True):
     """What is marked on a page: a passage, and of it what comes nearest to the question.
 
     ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
@@ -57,7 +57,7 @@ class Mark(Struct, frozen=True):
     whole: bool = False
 
 
-class MarkedLines(Struct, frozen=True):
+class MarkedLines(Struct, frozen=True, tag=True):
     """The same for a page of which it is known where its words stand: the lines of the passage and of the quote."""
 
     passage: Sequence[Box] = ()
@@ -87,9 +87,7 @@ def draw_page(
     else:
         mark = replace(mark, passage=mark.passage[:MAX_MARKED_LINES], quote=mark.quote[:MAX_MARKED_LINES])
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(
-        __spec__.name, [str(path), media_type, str(page), json.dumps(to_builtins(mark))], limits
-    )
+    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), _as_argument(mark)], limits)
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
@@ -98,9 +96,14 @@ def draw_page(
     return output
 
 
-def _drawn(path: Path, media_type: str, number: int, told: dict[str, Any]) -> bytes:
-    if media_type in IMAGES:
-        return _picture(_ImagePage(path, number), *_lines_told(told))
+def _as_argument(mark: Mark | MarkedLines) -> str:
+    return json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
+
+
+def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -> bytes:
+    if media_type in IMAGES:  # An image has no words of its own.
+        lines = mark if isinstance(mark, MarkedLines) else MarkedLines(whole=mark.whole)
+        return _picture(_ImagePage(path, number), lines)
     import pypdfium2
 
     from rag_assistant.extraction.formats.pdf import flattened_page
@@ -111,25 +114,18 @@ def _drawn(path: Path, media_type: str, number: int, told: dict[str, Any]) -> by
             pages = "1 page" if len(pdf) == 1 else f"{len(pdf)} pages"
             raise ExtractionFailed(f"There is no page {number}; the document has {pages}.")
         page = flattened_page(pdf, number - 1)
-        lines = _marked(page, Mark(**told)) if "before" in told else _lines_told(told)
-        return _picture(_PdfPage(page), *lines)
+        return _picture(_PdfPage(page), mark if isinstance(mark, MarkedLines) else _marked(page, mark))
     except pypdfium2.PdfiumError as error:
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
 
 
-def _lines_told(told: dict[str, Any]) -> tuple[list[Box], list[Box], bool]:
-    """Return lines as they come from ``MarkedLines``; none for a mark in words, which an image does not have."""
-    if "before" in told:
-        return [], [], told["whole"]
-    return [Box(**box) for box in told["passage"]], [Box(**box) for box in told["quote"]], told["whole"]
-
-
-def _picture(page: _Page, passage: list[Box], quote: list[Box], show_whole: bool) -> bytes:
+def _picture(page: _Page, marked: MarkedLines) -> bytes:
     """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
+    passage, quote = marked.passage, marked.quote
     whole = Box(0.0, 0.0, *page.get_size())
-    parts = [] if show_whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
+    parts = [] if marked.whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
     if sum(line.area for line in passage) > MAX_TINTED_SHARE * whole.area:
-        passage = []
+        passage = ()
     parts = parts or [whole]
     across, down = max(part.width for part in parts), sum(part.height for part in parts)
     scale = min(
@@ -202,25 +198,22 @@ def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, 
                 row[place] = row[place].translate(table)
 
 
-def _marked(page: Any, mark: Mark) -> tuple[list[Box], list[Box], bool]:
-    """Return the lines of the passage, those of what is quoted of it, and whether the whole page is wanted.
-
-    There are no lines where the passage is not on the page.
-    """
+def _marked(page: Any, mark: Mark) -> MarkedLines:
+    """Return the lines of the passage and of what is quoted of it; none where the passage is not on the page."""
     if not mark.passage.strip():
-        return [], [], mark.whole
+        return MarkedLines(whole=mark.whole)
     textpage = page.get_textpage()
     letters, index_of = _letters_on(textpage)
     found = find_letters(letters, letters_of(mark.passage), mark.before)
     if found is None:
-        return [], [], mark.whole
+        return MarkedLines(whole=mark.whole)
     first, last = found
     quoted = find_letters(letters[first:last], letters_of(mark.quote), 0)
     passage = _lines_between(page, textpage, index_of[first], index_of[last - 1])
     if quoted is None:
-        return passage, [], mark.whole
+        return MarkedLines(passage, (), mark.whole)
     quote = _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1])
-    return passage, quote, mark.whole
+    return MarkedLines(passage, quote, mark.whole)
 
 
 def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]:
@@ -277,7 +270,7 @@ def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, secon
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
     try:
-        output = _drawn(Path(path), media_type, int(page), json.loads(mark))
+        output = _drawn(Path(path), media_type, int(page), convert(json.loads(mark), Mark | MarkedLines))
         status = 0
     except (ExtractionFailed, MemoryError) as error:
         sentence = str(error) or "Drawing this page takes more memory than is allowed."

@@ -16,7 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec import MsgspecError
+from msgspec.json import decode, encode
+from msgspec.structs import replace
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.recognised import in_reading_order
@@ -73,10 +75,8 @@ def recognise(
 def _understood(line: bytes, page: int) -> RecognisedPage:
     """Return what a process printed about a page."""
     try:
-        found = json.loads(line)
-        lines = tuple(tuple(Word(str(word[0]), *map(float, word[1:])) for word in one) for one in found["lines"])
-        return RecognisedPage(page, lines, found["problem"])
-    except (ValueError, KeyError, TypeError) as error:
+        return replace(decode(line, type=RecognisedPage), number=page)
+    except MsgspecError as error:
         raise ExtractionFailed("Text recognition failed: what came out of it made no sense.") from error
 
 
@@ -169,8 +169,7 @@ def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -
             page = RecognisedPage(number, problem=str(error))
         except MemoryError:
             page = RecognisedPage(number, problem="Recognising its text takes more memory than is allowed.")
-        lines = [[astuple(word) for word in line] for line in page.lines]
-        print(json.dumps({"lines": lines, "problem": page.problem}), flush=True)
+        print(encode(page).decode(), flush=True)
     return 0
 
 

@@ -57,9 +57,12 @@ def init_app(app: Flask, services: Services) -> None:
         parts = readiness(services)
         good = GOOD_IF_ASKED if ask else GOOD
         ready = all(state in good for part, state in parts.items() if part not in NOT_NEEDED)
-        told = {"settings_problem": services.settings.problem, "restart_required": services.settings.restart_required}
+        problems = {
+            "settings_problem": services.settings.problem,
+            "restart_required": services.settings.restart_required,
+        }
         # What stands in the settings is for those who may see them.
-        shown = told if identity().may_manage else {}
+        shown = problems if identity().may_manage else {}
         return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
     @app.get("/metrics", policy=ADMIN)
@@ -68,8 +71,8 @@ def init_app(app: Flask, services: Services) -> None:
 
     @app.get("/api/settings", policy=ADMIN, answer=SettingsAnswer)
     def settings() -> Response:
-        told = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
-        return jsonify(settings=settings_data(services), **told)
+        problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
+        return jsonify(settings=settings_data(services), **problems)
 
     @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer, asks=True)
     def model_test() -> Response:

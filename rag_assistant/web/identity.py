@@ -96,10 +96,10 @@ def bearer_token() -> str | None:
 
 def by_token(whole: Services, secret: str) -> Identity:
     """Identify by an API token. Raises NotSignedIn."""
-    found = whole.accounts.by_token(secret)
-    if found is None:
+    identity_of_token = whole.accounts.by_token(secret)
+    if identity_of_token is None:
         raise NotSignedIn("This API token has ended, was revoked, or never existed.")
-    return found
+    return identity_of_token
 
 
 def proxied(whole: Services) -> bool:
@@ -128,9 +128,9 @@ def by_proxy(whole: Services) -> Identity:
 
 def _told(header: str | None) -> str:
     """Return what a header says. Servers read it as Latin-1, proxies write it as UTF-8."""
-    said = request.headers.get(header, "") if header else ""
+    value = request.headers.get(header, "") if header else ""
     try:
-        return said.encode("latin-1").decode().strip()
+        return value.encode("latin-1").decode().strip()
     except UnicodeError:
         raise NotAllowed(f"The proxy's header {header} is not text in UTF-8.") from None
 

@@ -95,7 +95,7 @@ class StubModel:
         self._closing = threading.Event()
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}/v1"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def speak_tls(self, context: ssl.SSLContext) -> None:
         """Take TLS connections only, from now on."""

@@ -105,6 +105,7 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put what is quick in the place of what takes long."""
     monkeypatch.setattr(minilm, "MiniLM", WordHashEmbedder)
     monkeypatch.setattr("rag_assistant.services.GUIDE", folder / "no-guide")
+    monkeypatch.setattr("rag_assistant.settings.live.POLL_INTERVAL_SECONDS", 0.1)
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)

@@ -20,11 +20,11 @@ blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 @blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer, accounts=True)
 def account() -> Response:
     """Return who asks, what they may do here, and what they have taken of what they may take."""
-    found, taken = identity(), services().limits
-    if found.person is None or taken is None:
+    caller, usage = identity(), services().limits
+    if caller.person is None or usage is None:
         raise NotAllowed(NO_ACCOUNTS)
-    limits = limits_data(taken, services().settings.current)
-    return jsonify(name=found.person.name, role=found.person.role, scopes=sorted(found.abilities), limits=limits)
+    limits = limits_data(usage, services().settings.current)
+    return jsonify(name=caller.person.name, role=caller.person.role, scopes=sorted(caller.abilities), limits=limits)
 
 
 def limits_data(taken: PersonalLimits, settings: Settings) -> dict[str, Any]:

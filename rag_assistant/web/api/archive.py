@@ -55,11 +55,11 @@ def import_conversations() -> Response:
     It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added. The file
     may be the body itself, too.
     """
-    found = import_sent_file()
+    imported = import_sent_file()
     return jsonify(
-        imported=[_outcome_data(one) for one in found.new],
-        skipped=[_outcome_data(one) for one in found.known],
-        unreadable=found.unreadable,
+        imported=[_outcome_data(one) for one in imported.new],
+        skipped=[_outcome_data(one) for one in imported.known],
+        unreadable=imported.unreadable,
     )
 
 
@@ -82,10 +82,10 @@ def import_sent_file() -> Imported:
     max_bytes = services().settings.current.max_upload_mb * 1_000_000
     request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
     with _sent_file() as file:
-        found = read_export(file, max_bytes)
-    outcomes = services().conversation_import.run(found)
+        export = read_export(file, max_bytes)
+    outcomes = services().conversation_import.run(export)
     new, known = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
-    return Imported(new, known, found.unreadable)
+    return Imported(new, known, export.unreadable)
 
 
 def send_archive(*, with_files: bool) -> Response:

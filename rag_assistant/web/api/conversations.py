@@ -68,8 +68,8 @@ def conversations() -> Response:
     manager = services().conversations
     if "q" in request.args:
         hits = manager.find(query_words(request.args["q"]), limit)
-        found = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
-        return page_response("conversations", found, None)
+        listed = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
+        return page_response("conversations", listed, None)
     before = parse_cursor("cursor", cursor_asked())
     page = manager.deleted(limit + 1, before) if deleted else manager.page(limit + 1, before, pinned=pinned)
     last = page[limit - 1] if len(page) > limit else None
@@ -88,8 +88,8 @@ def conversations() -> Response:
 )
 def new_conversation() -> Response:
     """Make an empty conversation."""
-    made = services().conversations.create(read_optional_json(NewConversationBody).title)
-    return make_response(jsonify(data_of(conversation_view(made))), 201)
+    conversation = services().conversations.create(read_optional_json(NewConversationBody).title)
+    return make_response(jsonify(data_of(conversation_view(conversation))), 201)
 
 
 @blueprint.get("/<int:conversation_id>", policy=READ, answer=ViewedConversation)
@@ -140,11 +140,11 @@ def purge_conversation(conversation_id: int) -> Response:
 @blueprint.get("/<int:conversation_id>/turns", policy=READ, params=(*PAGE_PARAMS,), answer=TurnsAnswer, query="limit=2")
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
-    found = services().turns.page(conversation_id, page_limit(), number_before())
-    following = found[0].number if found and found[0].number > 1 else None
+    page = services().turns.page(conversation_id, page_limit(), number_before())
+    following = page[0].number if page and page[0].number > 1 else None
     total = services().conversations.get(conversation_id).turns
-    corrections = services().corrections.of(found)
-    listed = [data_of(turn_view(turn, corrections)) for turn in found]
+    corrections = services().corrections.of(page)
+    listed = [data_of(turn_view(turn, corrections)) for turn in page]
     return page_response("turns", listed, following, total=total)
 
 
@@ -156,10 +156,10 @@ def export(conversation_id: int) -> Response:
     format_name = request.args.get("format", "markdown")
     if format_name not in FORMATS:
         raise InvalidRequest(f'format is "{format_name}"; it must be one of {", ".join(FORMATS)}.')
-    found = services().conversations.get(conversation_id)
+    conversation = services().conversations.get(conversation_id)
     ending, media_type = FORMATS[format_name]
     write = as_markdown if format_name == "markdown" else as_json
-    pieces = write(found, services().turns.every(conversation_id), services().versions.all)
+    pieces = write(conversation, services().turns.every(conversation_id), services().versions.all)
     response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
     return response
@@ -185,8 +185,8 @@ def preview(conversation_id: int) -> Response:
 @blueprint.get("/<int:conversation_id>/doing", policy=READ, answer=OperationAnswer)
 def operation(conversation_id: int) -> Response:
     """Return the operation that runs on the conversation, null while none does; ``doing`` is its former name."""
-    found = services().conversations.get(conversation_id).operation
-    shown = None if found is None else found | {"sentence": operation_in_words(found)}
+    running = services().conversations.get(conversation_id).operation
+    shown = None if running is None else running | {"sentence": operation_in_words(running)}
     return jsonify(operation=shown, doing=shown)
 
 

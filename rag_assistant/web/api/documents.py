@@ -87,9 +87,9 @@ def documents() -> Response:
     limit = page_limit()
     tag = request.args.get("tag")
     states = (state,) if (state := state_asked()) else ()
-    found = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
-    following = found[limit - 1].id if len(found) > limit else None
-    return page_response("documents", [visible_data(document) for document in found[:limit]], following)
+    page = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
+    following = page[limit - 1].id if len(page) > limit else None
+    return page_response("documents", [visible_data(document) for document in page[:limit]], following)
 
 
 @blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
@@ -140,8 +140,8 @@ def retry(document_id: int) -> Response:
 @blueprint.get("/<int:document_id>/text", policy=READ, answer=TextAnswer)
 def text(document_id: int) -> Response:
     """Return the text that was read, into which the offsets of sources point."""
-    found = services().documents.text(document_id)
-    return jsonify(document_id=document_id, text=found.text, page_starts=found.page_starts)
+    extracted = services().documents.text(document_id)
+    return jsonify(document_id=document_id, text=extracted.text, page_starts=extracted.page_starts)
 
 
 @blueprint.delete("/<int:document_id>", policy=DOCUMENTS, status=204)
@@ -154,18 +154,18 @@ def delete(document_id: int) -> Response:
 @blueprint.get("/<int:document_id>/file", policy=READ, answer="application/octet-stream")
 def file(document_id: int) -> Response:
     """Return the original, always as a download and never as something that a browser opens."""
-    found, opened = services().library.open_file(document_id)
+    document, opened = services().library.open_file(document_id)
     response = send_file(
         opened,
         mimetype="application/octet-stream",
         as_attachment=True,
-        download_name=found.name,
+        download_name=document.name,
         conditional=False,
     )
     # A file in S3 has no path to tell them from.
-    response.content_length = found.size_bytes
-    response.set_etag(found.sha256)
-    response.make_conditional(request.environ, accept_ranges=True, complete_length=found.size_bytes)
+    response.content_length = document.size_bytes
+    response.set_etag(document.sha256)
+    response.make_conditional(request.environ, accept_ranges=True, complete_length=document.size_bytes)
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
 

@@ -60,9 +60,9 @@ def libraries() -> Response:
 )
 def add() -> Response:
     """Make a library."""
-    made = services().libraries.add(read_json(NewLibraryBody).name)
-    note_for_audit("made a library", made.name)
-    return make_response(jsonify(library_data(made)), 201)
+    library = services().libraries.add(read_json(NewLibraryBody).name)
+    note_for_audit("made a library", library.name)
+    return make_response(jsonify(library_data(library)), 201)
 
 
 @blueprint.patch(
@@ -76,9 +76,9 @@ def add() -> Response:
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
     body = read_json(ChangeLibraryBody)
-    changed = services().libraries.change(library_id, body.values())
-    note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", changed.name)
-    return jsonify(library_data(changed))
+    library = services().libraries.change(library_id, body.values())
+    note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", library.name)
+    return jsonify(library_data(library))
 
 
 @blueprint.put(
@@ -92,9 +92,9 @@ def change(library_id: int) -> Response:
 def share(library_id: int) -> Response:
     """Share a library with somebody, or take that back."""
     body = read_json(ShareBody)
-    shared = services().libraries.share(library_id, body.person, body.access)
-    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", shared.name)
-    return jsonify(library_data(shared))
+    library = services().libraries.share(library_id, body.person, body.access)
+    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)
+    return jsonify(library_data(library))
 
 
 @blueprint.delete("/<int:library_id>", policy=SHARING, status=204, accounts=True)

@@ -84,8 +84,8 @@ def links(conversation_id: int) -> Response:
 )
 def make(conversation_id: int) -> Response:
     """Make a link to a conversation; its address is told this once."""
-    made, address = make_link(conversation_id, read_optional_json(NewLinkBody).with_sources)
-    return make_response(jsonify(link_data(made) | {"url": address}), 201)
+    link, address = make_link(conversation_id, read_optional_json(NewLinkBody).with_sources)
+    return make_response(jsonify(link_data(link) | {"url": address}), 201)
 
 
 @blueprint.delete(
@@ -104,8 +104,10 @@ def shared() -> Response:
     """Return the conversation behind a link, as it is now, with the sources that whoever asks may read."""
     if "link" not in request.args:
         raise LinkNotFound
-    found = read_shared(request.args["link"])
-    return jsonify(title=found.title, owner=found.owner, turns=[_turn_data(*one) for one in found.turns])
+    conversation = read_shared(request.args["link"])
+    return jsonify(
+        title=conversation.title, owner=conversation.owner, turns=[_turn_data(*one) for one in conversation.turns]
+    )
 
 
 def link_data(link: ConversationLink) -> dict[str, Any]:
@@ -134,9 +136,9 @@ class SharedConversation(Struct, frozen=True):
 def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLink, str]:
     """Make a link to a conversation; return it with its address, which nobody can show again."""
     secret = secrets.token_urlsafe(32)
-    made = services().links.make(conversation_id, secret, with_sources)
-    note_for_audit(f"made link {made.id}", f"conversation {conversation_id}")
-    return made, url_for("shared_pages.shared", link=secret, _external=True)
+    link = services().links.make(conversation_id, secret, with_sources)
+    note_for_audit(f"made link {link.id}", f"conversation {conversation_id}")
+    return link, url_for("shared_pages.shared", link=secret, _external=True)
 
 
 def revoke_link(conversation_id: int, link_id: int) -> None:
@@ -148,9 +150,9 @@ def revoke_link(conversation_id: int, link_id: int) -> None:
 def read_shared(secret: str) -> SharedConversation:
     """Return what a link leads to, as it is now. Raises LinkNotFound."""
     owner_id, link = whole_services().links.owner_of(secret)
-    theirs = whole_services().for_person(owner_id, changes_documents=False)
-    conversation = theirs.conversations.get(link.conversation_id)
-    turns = [turn for turn in theirs.turns.every(conversation.id) if turn.status not in ("running", "erased")]
+    owners = whole_services().for_person(owner_id, changes_documents=False)
+    conversation = owners.conversations.get(link.conversation_id)
+    turns = [turn for turn in owners.turns.every(conversation.id) if turn.status not in ("running", "erased")]
     shown = tuple((turn, _readable(turn) if link.with_sources else ()) for turn in turns)
     return SharedConversation(conversation.title, whole_services().accounts.people.get(owner_id).name, shown)
 

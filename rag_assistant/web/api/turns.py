@@ -96,8 +96,8 @@ def query_stream() -> Response:
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
 def image(turn_id: int, number: int) -> Response:
     """Return a picture that stood beside a question, as it came."""
-    found = services().turns.get(turn_id)
-    pictures = services().history.pictures(found)
+    turn = services().turns.get(turn_id)
+    pictures = services().history.pictures(turn)
     if not 1 <= number <= len(pictures):
         raise PictureNotFound(turn_id, len(pictures), number)
     kind, content = picture_in(pictures[number - 1], "image")
@@ -110,19 +110,19 @@ def image(turn_id: int, number: int) -> Response:
 @blueprint.get("/turns/<int:turn_id>", policy=READ, answer=TurnAnswer)
 def turn(turn_id: int) -> Response:
     """Return a turn as it is now."""
-    found = services().turns.get(turn_id)
-    return jsonify(data_of(turn_view(found, services().corrections.of([found]))))
+    turn = services().turns.get(turn_id)
+    return jsonify(data_of(turn_view(turn, services().corrections.of([turn]))))
 
 
 @blueprint.get("/turns/<int:turn_id>/stream", policy=READ, params=("html",), headers=("Last-Event-ID",), events=EVENTS)
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
-    found = services().turns.get(turn_id)
+    turn = services().turns.get(turn_id)
     after, drawn = last_event_id(request.headers.get("Last-Event-ID")), _is_drawn()
-    if found.status != "running" and after == end_position(found):
+    if turn.status != "running" and after == end_position(turn):
         return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
     with readers().place_for_stream():
-        return stream(found, after, drawn)
+        return stream(turn, after, drawn)
 
 
 @blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer)
@@ -217,10 +217,10 @@ def search() -> Response:
     services().documents.check_scope(scope)
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
     exchanges = _exchanges_seen(conversation_id) if conversation_id is not None else []
-    asked = services().retriever.follow_up(text, exchanges, scope)
-    found = services().retriever.search(asked, limit, scope)
-    passages = [data_of(view_of(PassageAnswer, passage)) for passage in found]
-    context = asked.context or None
+    search_query = services().retriever.follow_up(text, exchanges, scope)
+    hits = services().retriever.search(search_query, limit, scope)
+    passages = [data_of(view_of(PassageAnswer, passage)) for passage in hits]
+    context = search_query.context or None
     return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, cast, get_args, get_type_hints
 
 from flask import Flask
@@ -17,7 +16,7 @@ from rag_assistant.records import DOCUMENT_STATES, MAX_INT32
 from rag_assistant.web.errors import PROBLEM
 from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.request_parsing import MAX_KEY_CHARS
-from rag_assistant.web.routing import UNDESCRIBED, Operation, Route, routes_of
+from rag_assistant.web.routing import Operation, Route, routes_of
 from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 
 Schema = dict[str, Any]
@@ -247,11 +246,6 @@ def _in_words(schema: Any) -> Any:
     if isinstance(schema.get("allowed"), str):
         changed["description"] = f"It must be {schema['allowed']}."
     return changed
-
-
-def missing(app: Flask) -> Iterable[str]:
-    """Return the endpoints of the API that nothing describes."""
-    return sorted({rule.endpoint for rule, _ in api_routes(app) if rule.operation is UNDESCRIBED})
 
 
 def query_parameter(name: str, own: Schema | None = None) -> Schema:

@@ -56,10 +56,10 @@ def conversation(conversation_id: int) -> str:
     before = whole_number("before", None, 1, MAX_INT32)
     if at := whole_number("at", None, 1, MAX_INT32):
         before = min(at + TURNS_SHOWN // 2, MAX_INT32)
-    found = services().conversations.get(conversation_id)
+    shown = services().conversations.get(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
     editing = whole_number("edit", None, 1, MAX_INT32)
-    return conversation_page(found, turns, earlier, editing=editing)
+    return conversation_page(shown, turns, earlier, editing=editing)
 
 
 @blueprint.post("/ask", policy=ASK)
@@ -118,10 +118,10 @@ def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer and show its turn; ``pin`` numbers a turn that is pinned first, so that it is sent."""
     if "pin" in request.form:
         number = _number("pin", request.form["pin"])
-        found = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
-        if not found or found[0].number != number:
+        earlier = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
+        if not earlier or earlier[0].number != number:
             raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
-        services().history.mark(found[0].id, pinned=True)
+        services().history.mark(earlier[0].id, pinned=True)
     return to_turn(services().assistant.regenerate(turn_id))
 
 
@@ -135,14 +135,14 @@ def choose_version(turn_id: int) -> Response:
 @blueprint.get("/turns/<int:turn_id>", policy=READ)
 def turn(turn_id: int) -> str:
     """Return the transcript's entry of one turn, for the script that puts it in its place."""
-    found = services().turns.get(turn_id)
-    earlier = services().turns.page(found.conversation_id, 1, found.number)
+    turn = services().turns.get(turn_id)
+    earlier = services().turns.page(turn.conversation_id, 1, turn.number)
     return render_template(
         "turn.html",
-        turn=found,
-        view=services().history_actions.view(found.conversation_id),
-        around=around(found.conversation_id, [found], earlier[0] if earlier else None),
-        editing=found.number if request.args.get("edit") == "1" else None,
+        turn=turn,
+        view=services().history_actions.view(turn.conversation_id),
+        around=around(turn.conversation_id, [turn], earlier[0] if earlier else None),
+        editing=turn.number if request.args.get("edit") == "1" else None,
     )
 
 
@@ -194,9 +194,9 @@ def _latest_page(conversation_id: int | None, **more: Any) -> str:
     """Draw a conversation's latest turns with something more below them."""
     if conversation_id is None:
         return conversation_page(None, [], **more)
-    found = services().conversations.get(conversation_id)
+    shown = services().conversations.get(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN)
-    return conversation_page(found, turns, earlier, **more)
+    return conversation_page(shown, turns, earlier, **more)
 
 
 def conversation_page(

@@ -86,10 +86,10 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     if sought:
         words = query_words(sought)
         hits = services().conversations.find(words, CONVERSATIONS_FOUND, typing=True)
-        found = [
+        hit_rows = [
             {"conversation": hit.conversation, "turn": hit.turn, "snippet": snippet_of(hit.text, words)} for hit in hits
         ]
-        return {"sought": sought, "hits": found, "conversation_groups": [], "older_conversations": None}
+        return {"sought": sought, "hits": hit_rows, "conversation_groups": [], "older_conversations": None}
     # Other lists have such places, too.
     own = request.endpoint == "sidebar.conversations"
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))

@@ -26,8 +26,8 @@ def libraries() -> str:
 @blueprint.post("/libraries", policy=SHARING)
 def add() -> Response:
     """Make a library."""
-    made = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
-    note_for_audit("made a library", made.name)
+    library = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
+    note_for_audit("made a library", library.name)
     return to_page("library_pages.libraries")
 
 
@@ -36,8 +36,8 @@ def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
     fields = {name: request.form[name] for name in ("name", "everyone") if name in request.form}
     body = checked(ChangeLibraryBody, {name: value or None for name, value in fields.items()})
-    changed = services().libraries.change(library_id, body.values())
-    note_for_audit(f"changed a library ({', '.join(sorted(fields))})", changed.name)
+    library = services().libraries.change(library_id, body.values())
+    note_for_audit(f"changed a library ({', '.join(sorted(fields))})", library.name)
     return to_page("library_pages.libraries")
 
 
@@ -48,10 +48,10 @@ def share(library_id: int) -> Response:
     body = checked(ShareBody, fields)
     services().libraries.get(library_id)
     try:
-        shared = services().libraries.share(library_id, body.person, body.access)
+        library = services().libraries.share(library_id, body.person, body.access)
     except AssistantError as error:
         return page_with_error(error, _page(error))
-    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", shared.name)
+    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)
     return to_page("library_pages.libraries")
 
 

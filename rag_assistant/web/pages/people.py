@@ -30,10 +30,10 @@ def people() -> str:
 def add() -> Response:
     """Make an account, and show the link with which its person chooses a password."""
     try:
-        made = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
+        person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
         return page_with_error(error, _people_page(error=error))
-    return to_page("people_pages.people") if proxied(whole_services()) else _with_link(made)
+    return to_page("people_pages.people") if proxied(whole_services()) else _with_link(person)
 
 
 @blueprint.post("/people/<int:person_id>/link", policy=PEOPLE)

@@ -37,11 +37,13 @@ def revoke(conversation_id: int, link_id: int) -> Response:
 @blueprint.get("/shared", policy=READ_AS_PERSON)
 def shared() -> str:
     """Show a shared conversation, with sources if its owner says so and as far as the reader may read them."""
-    found = read_shared(request.args.get("link", ""))
-    drawn = [(turn, render_markdown(turn.answer), sources) for turn, sources in found.turns]
-    return render_template("shared.html", title=found.title, owner=found.owner, shown=drawn, **frame(None))
+    conversation = read_shared(request.args.get("link", ""))
+    drawn = [(turn, render_markdown(turn.answer), sources) for turn, sources in conversation.turns]
+    return render_template(
+        "shared.html", title=conversation.title, owner=conversation.owner, shown=drawn, **frame(None)
+    )
 
 
 def _links_page(conversation_id: int, made: str | None = None) -> str:
-    found = services().conversations.get(conversation_id)
-    return render_template("links.html", links=services().links.of(conversation_id), made=made, **frame(found))
+    conversation = services().conversations.get(conversation_id)
+    return render_template("links.html", links=services().links.of(conversation_id), made=made, **frame(conversation))

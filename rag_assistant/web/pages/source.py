@@ -31,21 +31,21 @@ def source(turn_id: int, n: int) -> str:
     Markdown is known no more, only a table can be told.
     """
     turn = services().turns.get(turn_id)
-    found = next((one for one in turn.sources if one.n == n), None)
-    if found is None:
+    cited = next((one for one in turn.sources if one.n == n), None)
+    if cited is None:
         raise SourceNotFound(turn.number, n)
-    document = _document_of(found)
+    document = _document_of(cited)
     text = services().documents.text(document.id).text if document else ""
-    range_found = find_passage(text, found.text, found.start, found.end)
-    around = _neighbours(turn, found)
+    range_found = find_passage(text, cited.text, cited.start, cited.end)
+    around = _neighbours(turn, cited)
     if document is None or range_found is None:
-        drawn = render_document(with_edges((), (found.text,), ())) if Tables(found.text).all else None
+        drawn = render_document(with_edges((), (cited.text,), ())) if Tables(cited.text).all else None
         return render_template(
-            drawer("source.html"), source=found, document=document, drawn=drawn, **around, **frame(None)
+            drawer("source.html"), source=cited, document=document, drawn=drawn, **around, **frame(None)
         )
     start, end = range_found
-    quote = _nearest(turn, replace(found, text=text[start:end]), start)
-    return document_page(document, start, end, quote, source=found, **around)
+    quote = _nearest(turn, replace(cited, text=text[start:end]), start)
+    return document_page(document, start, end, quote, source=cited, **around)
 
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png", policy=READ)
