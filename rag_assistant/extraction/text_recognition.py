@@ -75,7 +75,7 @@ def recognise(
 def _understood(line: bytes, page: int) -> RecognisedPage:
     """Return what a process printed about a page."""
     try:
-        return replace(decode(line, type=RecognisedPage), number=page)
+        return replace(decode(line, type=RecognisedPage), page=page)
     except MsgspecError as error:
         raise ExtractionFailed("Text recognition failed: what came out of it made no sense.") from error
 

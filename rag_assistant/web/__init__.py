@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from flask import Flask, request
@@ -22,67 +23,20 @@ from rag_assistant.web import (
     routing,
     security,
 )
-from rag_assistant.web.api import account as account_api
-from rag_assistant.web.api import archive as archive_api
-from rag_assistant.web.api import conversations as conversations_api
-from rag_assistant.web.api import documents as documents_api
-from rag_assistant.web.api import libraries as libraries_api
-from rag_assistant.web.api import mcp as mcp_api
-from rag_assistant.web.api import sharing as sharing_api
-from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.api.events import Readers
-from rag_assistant.web.openapi import routes as openapi_routes
-from rag_assistant.web.pages import (
-    account,
-    conversation,
-    documents,
-    handbook,
-    history,
-    installable,
-    libraries,
-    people,
-    provider,
-    ratings,
-    receipt,
-    settings,
-    shared,
-    sidebar,
-    source,
-)
 from rag_assistant.web.request_parsing import refuse_unknown
-from rag_assistant.web.v1 import routes as openai_routes
 
 if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 
+# Each has a blueprint.
 PARTS = (
-    turns_api,
-    conversations_api,
-    documents_api,
-    libraries_api,
-    account_api,
-    sharing_api,
-    archive_api,
-    openai_routes,
-    openapi_routes,
-    mcp_api,
-    conversation,
-    documents,
-    source,
-    receipt,
-    history,
-    ratings,
-    sidebar,
-    settings,
-    account,
-    provider,
-    libraries,
-    shared,
-    people,
-    handbook,
-    installable,
-)
+    "api.turns api.conversations api.documents api.libraries api.account api.sharing api.archive v1.routes "
+    "openapi.routes api.mcp pages.conversation pages.documents pages.source pages.receipt pages.history "
+    "pages.ratings pages.sidebar pages.settings pages.account pages.provider pages.libraries pages.shared "
+    "pages.people pages.handbook pages.installable"
+).split()
 
 
 class NumberConverter(IntegerConverter):
@@ -122,7 +76,7 @@ def init_app(app: Flask, services: Services) -> None:
     assets.init_app(app)
     app.add_template_global(vars(app.jinja_env.get_template("_icons.html").module)["icon"], "icon")
     for part in PARTS:
-        app.register_blueprint(part.blueprint)
+        app.register_blueprint(import_module(f"{__name__}.{part}").blueprint)
 
     @app.before_request
     def start_services() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import cast
 
 from flask import Flask, Response, request, url_for
@@ -168,19 +169,23 @@ def cookie_path() -> str:
 
 def with_session(response: Response, secret: str) -> Response:
     """Return a response that gives the browser a session."""
-    response.set_cookie(
-        cookie_name(),
-        secret,
-        max_age=SESSION_LIFETIME,
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Lax",
-        path=cookie_path(),
-    )
-    return response
+    return with_cookie(response, cookie_name(), secret, SESSION_LIFETIME)
 
 
 def without_session(response: Response) -> Response:
     """Return a response that takes the session from the browser."""
-    response.delete_cookie(cookie_name(), path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
+    return without_cookie(response, cookie_name())
+
+
+def with_cookie(response: Response, name: str, value: str, max_age: timedelta | int) -> Response:
+    """Return a response that sets a cookie which no script reads; a link from another site brings it along."""
+    response.set_cookie(
+        name, value, max_age=max_age, secure=request.is_secure, httponly=True, samesite="Lax", path=cookie_path()
+    )
+    return response
+
+
+def without_cookie(response: Response, name: str) -> Response:
+    """Return a response that takes such a cookie back."""
+    response.delete_cookie(name, path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
     return response

@@ -59,33 +59,50 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
-class QueryBody(Strict):
+class ScopeBody(Strict):
+    """A body that may say which documents are meant."""
+
+    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+
+
+class AnyQuestionBody(ScopeBody):
+    """What may be said beside a question in every protocol."""
+
+    max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
+    on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
+
+    def question_about(self, text: str, **more: Any) -> Question:
+        """Return the question that a text is, with what the body says; what it does not say is left to others."""
+        fields_set = self.model_fields_set
+        return Question(
+            text=text,
+            max_history_turns=self.max_history_turns if "max_history_turns" in fields_set else UNSET,
+            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ()))
+            if fields_set & {"document_ids", "tags"}
+            else UNSET,
+            **more,
+        )
+
+
+class QueryBody(AnyQuestionBody):
     """The body of /api/query and its streaming twin."""
 
     question: str = field(
         ..., "text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
     conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
-    max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
-    on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
     confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
-    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
-    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
     images: list[str] = field([], f"a list of up to {MAX_PICTURES} pictures, each {PICTURE}", max_length=MAX_PICTURES)
-
     edits_turn: int | None = field(
         None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
     )
 
     def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
         """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
-        fields_set = "max_history_turns" in self.model_fields_set
-        about = self.model_fields_set & {"document_ids", "tags"}
-        return Question(
-            text=self.question,
+        return self.question_about(
+            self.question,
             conversation_id=self.conversation_id,
-            max_history_turns=self.max_history_turns if fields_set else UNSET,
-            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ())) if about else UNSET,
             idempotency_key=key,
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
@@ -101,7 +118,7 @@ class NewConversationBody(Strict):
     title: Title = field(UNTITLED, TITLE)
 
 
-class ChangeConversationBody(Strict):
+class ChangeConversationBody(ScopeBody):
     """The body of PATCH /api/conversations/ID."""
 
     title: Title | None = field(None, TITLE)
@@ -115,9 +132,6 @@ class ChangeConversationBody(Strict):
     on_overflow: OverflowChoice | Literal["default"] = field(
         "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
     )
-
-    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
-    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
 
     def scope(self, now: Scope) -> Scope | None:
         """Return what the conversation is to be about, ``None`` where that is not said; a part not said stays."""

@@ -274,7 +274,7 @@ for name, (number, *arguments) in NUMBERS.items():
 started = threading.Thread(target=lambda: None)
 started.start()
 text = f"done {{done}} key {{'OPENAI_API_KEY' in os.environ}} read {{open({str(victim)!r}).read()}}"
-print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
+print(json.dumps(dict(text="", media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
 print(text)
 """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))
@@ -297,7 +297,7 @@ for path in ({str(tmp_path / "settings.json")!r}, f"/proc/{{os.getppid()}}/envir
     except PermissionError:
         pass
 import xml.dom.minidom, rag_assistant.extraction.page_layout
-print(json.dumps(dict(media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
+print(json.dumps(dict(text="", media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
 print(f"closed {{closed}} read {{len(read)}}", open({str(tmp_path / "kept")!r}).read())
 """
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[2]))

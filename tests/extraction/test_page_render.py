@@ -7,11 +7,12 @@ from pathlib import Path
 import pypdfium2
 import pytest
 from fpdf import FPDF
+from msgspec import convert
 
 from rag_assistant.extraction import page_render
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_layout import find_letters, letters_of
-from rag_assistant.extraction.page_render import PNG, QUOTE_TINT, TINT, Mark, draw_page, png_of
+from rag_assistant.extraction.page_render import PNG, QUOTE_TINT, TINT, Mark, MarkedLines, draw_page, png_of
 from rag_assistant.records.errors import ExtractionFailed
 
 FACT = "The lighthouse keeper feeds seventeen geese."
@@ -34,7 +35,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def draw(_: str, arguments: list[str], _limits: object) -> tuple[bytes, int]:
         path, media_type, page, mark = arguments
-        return page_render._drawn(Path(path), media_type, int(page), json.loads(mark)), 0
+        return page_render._drawn(Path(path), media_type, int(page), convert(json.loads(mark), Mark | MarkedLines)), 0
 
     monkeypatch.setattr(page_render, "run_confined", draw)
 

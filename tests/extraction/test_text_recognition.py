@@ -17,6 +17,7 @@ from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
 
 pytest.importorskip("rapidocr", reason="the extra ocr is not installed")
+from msgspec.json import encode
 from PIL import Image, ImageDraw, ImageFont
 
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
@@ -132,7 +133,7 @@ def test_pages_that_break_the_process_do_not_take_the_others_with_them(
 
     def lines(_module: str, arguments: list[str], *_: object, **__: object):  # type: ignore[no-untyped-def]
         started.append(arguments[2])
-        yield b'{"lines": [[["goose", 1, 2, 3, 4]]], "problem": null}'
+        yield encode(RecognisedPage(1, ((Word("goose", 1, 2, 3, 4),),)))
         raise ExtractionFailed("Reading this file took longer than 1 seconds.")
 
     monkeypatch.setattr("rag_assistant.extraction.text_recognition.lines_confined", lines)

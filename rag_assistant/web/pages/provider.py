@@ -13,7 +13,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor, asked_from, cookie_path, identity, with_session
+from rag_assistant.web.identity import actor, asked_from, identity, with_cookie, with_session, without_cookie
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
@@ -77,8 +77,7 @@ def come_back() -> Response:
         page = login_page(error) if identity().person is None else account_page(error)
         response = page_with_error(error, page)
     # Whatever came of it, this answer counts once.
-    response.delete_cookie(_cookie_name(), path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
-    return response
+    return without_cookie(response, _cookie_name())
 
 
 @blueprint.post("/account/identities/<int:identity_id>/unlink", policy=OWN_ACCOUNT)
@@ -131,17 +130,7 @@ def _redirect_uri() -> str:
 
 def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) -> Response:
     """Return a response with which the browser knows what it has begun, and nobody else does."""
-    kept = json.dumps({"secret": attempt.secret} | purpose)
-    response.set_cookie(
-        _cookie_name(),
-        kept,
-        max_age=ATTEMPT_SECONDS,
-        secure=request.is_secure,
-        httponly=True,
-        samesite="Lax",  # The provider's answer comes from another site.
-        path=cookie_path(),
-    )
-    return response
+    return with_cookie(response, _cookie_name(), json.dumps({"secret": attempt.secret} | purpose), ATTEMPT_SECONDS)
 
 
 def _remembered() -> tuple[Attempt, dict[str, Any]]:

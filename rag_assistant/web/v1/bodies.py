@@ -7,20 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag_assistant.history import OverflowChoice
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.web.request_bodies import (
-    DOCUMENT_IDS,
-    HISTORY_LIMIT,
-    MAX_DOCUMENT_IDS,
-    MAX_TAGS,
-    ONE_OF_OVERFLOW,
-    TAGS,
-    Id,
-    Strict,
-    Tag,
-    field,
-)
+from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
 
 Body = TypeVar("Body", bound=Strict)
@@ -196,7 +184,7 @@ Metadata = Annotated[dict[str, str], Field(max_length=MAX_METADATA)]
 METADATA = f"an object of up to {MAX_METADATA} texts; conversation_id in it names a stored conversation, or is new"
 
 
-class OpenAIBody(Strict):
+class OpenAIBody(AnyQuestionBody):
     """What the bodies have in common. ``ignored`` are the fields that were sent and have no effect."""
 
     hints: ClassVar[tuple[str, ...]] = HINTS
@@ -205,10 +193,6 @@ class OpenAIBody(Strict):
     temperature: float | None = field(None, "a number from 0 to 2", ge=0, le=2)
     stream: bool | None = field(False, "true or false")
     stream_options: StreamOptions | None = field(None, 'an object, such as {"include_usage": true}')
-    max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
-    on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
-    document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
-    tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
     parallel_tool_calls: bool | None = field(None, "true or false")
     context_management: list[ContextEdit] | ContextEdits | None = field(
         None, "a list of what makes room: compaction, clear_tool_uses_20250919; or an object with it as edits"

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
-from rag_assistant.records import MAX_INT32, UNSET, AnswerMode, AnswerOptions, Message, Question, Scope, with_pictures
+from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message, Question, with_pictures
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
@@ -64,7 +64,6 @@ def question_of(
     conversation_id: int | None = None,
 ) -> Question:
     """Return the question that a request asks. Raises ModelNotFound, InvalidRequest."""
-    about = body.model_fields_set & {"document_ids", "tags"}
     if not sent.history.question.strip():
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
     if waiting := sent.history.calls_without_result:
@@ -75,11 +74,9 @@ def question_of(
     elif "tools" in fields and mode == "tools":
         mode = "documents"  # Two kinds of tools at once, some carried out here and some there, no client can follow.
     compaction, cleared = edits.get("compaction"), edits.get("clear_tool_uses_20250919")
-    return Question(
-        text=sent.history.question,
+    return body.question_about(
+        sent.history.question,
         conversation_id=conversation_id,
-        max_history_turns=body.max_history_turns if "max_history_turns" in body.model_fields_set else UNSET,
-        scope=Scope(tuple(body.document_ids or ()), tuple(body.tags or ())) if about else UNSET,
         idempotency_key=key,
         on_overflow=body.on_overflow or ("compact" if compaction else _on_overflow(body)),
         options=AnswerOptions(
