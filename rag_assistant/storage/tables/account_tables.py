@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table, UniqueConstraint
 
-from rag_assistant.storage.tables.base import UtcTime, metadata
+from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids
 
-people = Table(
+people = table_of_ids(
     "people",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False),
     # Upper and lower case are the same, and so are letters that look the same.
     Column("name_key", String, nullable=False, unique=True),
@@ -17,14 +15,11 @@ people = Table(
     Column("password_hash", String),
     Column("created_at", UtcTime, nullable=False),
     Column("disabled_at", UtcTime),
-    sqlite_autoincrement=True,
 )
 
 # Of what somebody shows to be known again, the hash alone is kept: who reads the database cannot use it.
-sessions = Table(
+sessions = table_of_ids(
     "sessions",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
     Column("secret_hash", String, nullable=False, unique=True),
     Column("created_at", UtcTime, nullable=False),
@@ -35,14 +30,11 @@ sessions = Table(
     # With which account elsewhere it began, if with one.
     Column("identity_id", Integer),
     Index("ix_sessions_person", "person_id"),
-    sqlite_autoincrement=True,
 )
 
 # Accounts elsewhere by which people are known. Two issuers can have the same subject; a label is for people to read.
-linked_identities = Table(
+linked_identities = table_of_ids(
     "linked_identities",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
     Column("issuer", String, nullable=False),
     Column("subject", String, nullable=False),
@@ -51,13 +43,10 @@ linked_identities = Table(
     Column("used_at", UtcTime),
     UniqueConstraint("issuer", "subject"),
     Index("ix_linked_identities_person", "person_id"),
-    sqlite_autoincrement=True,
 )
 
-api_tokens = Table(
+api_tokens = table_of_ids(
     "api_tokens",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
     Column("secret_hash", String, nullable=False, unique=True),
     Column("created_at", UtcTime, nullable=False),
@@ -68,7 +57,6 @@ api_tokens = Table(
     Column("prefix", String, nullable=False),
     Column("scopes", JSON, nullable=False),
     Index("ix_api_tokens_person", "person_id"),
-    sqlite_autoincrement=True,
 )
 
 # With such a link a person chooses a password, once.
@@ -81,54 +69,42 @@ password_links = Table(
 )
 
 # Who did what to which account or library, by name, so that it outlives the account. Never what anybody asked or keeps.
-audit_log = Table(
+audit_log = table_of_ids(
     "audit_log",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("at", UtcTime, nullable=False),
     Column("actor", String, nullable=False),
     Column("action", String, nullable=False),
     Column("subject", String, nullable=False),
     Column("address", String),
-    sqlite_autoincrement=True,
 )
 
 # What models took within the last day, for whom; nobody's where there are no accounts, or a command asked.
-model_tokens = Table(
+model_tokens = table_of_ids(
     "model_tokens",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("person_id", Integer),
     Column("at", UtcTime, nullable=False),
     Column("tokens", Integer, nullable=False),
     Index("ix_model_tokens_at", "at", "person_id", "tokens"),
-    sqlite_autoincrement=True,
 )
 
 # Sets of documents. Where there are no accounts there is one, which belongs to nobody.
-libraries = Table(
+libraries = table_of_ids(
     "libraries",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False),
     Column("person_id", Integer, ForeignKey("people.id")),
     # What everybody may do with it besides its owner: nothing, read, or write.
     Column("everyone", String),
     Index("ix_libraries_person", "person_id"),
-    sqlite_autoincrement=True,
 )
 
 # Whoever is signed in and has such a link reads the conversation.
-conversation_links = Table(
+conversation_links = table_of_ids(
     "conversation_links",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("secret_hash", String, nullable=False, unique=True),
     Column("with_sources", Boolean, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("ix_conversation_links_conversation", "conversation_id"),
-    sqlite_autoincrement=True,
 )
 
 library_shares = Table(

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Column, DateTime, Index, Integer, LargeBinary, MetaData, String, Table, TypeDecorator
 from sqlalchemy.engine import Dialect
+from sqlalchemy.schema import SchemaItem
 
 from rag_assistant.storage.database import as_json, from_json
 
@@ -24,6 +25,11 @@ processes = Table(
     # Those that servers should have in common, as they were at its start.
     Column("settings", JSON, nullable=False),
 )
+
+
+def table_of_ids(name: str, *parts: SchemaItem) -> Table:
+    """Return a table whose rows have an ``id`` that is never given twice."""
+    return Table(name, metadata, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:

@@ -19,12 +19,10 @@ from sqlalchemy import (
     true,
 )
 
-from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, metadata, partial_index
+from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, metadata, partial_index, table_of_ids
 
-conversations = Table(
+conversations = table_of_ids(
     "conversations",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("title", String, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
@@ -70,13 +68,10 @@ conversations = Table(
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     partial_index("ix_conversations_pinned", "deleted_at", "updated_at", "id", where="pinned"),
     partial_index("ix_conversations_branches", "origin_id", "id", where="origin_id IS NOT NULL"),
-    sqlite_autoincrement=True,
 )
 
-turns = Table(
+turns = table_of_ids(
     "turns",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("number", Integer, nullable=False),
     Column("status", String, nullable=False),
@@ -130,7 +125,6 @@ turns = Table(
     partial_index("ix_turns_marked", "conversation_id", "number", where="pinned OR waiting IS NOT NULL"),
     # A conversation answers one question at a time.
     partial_index("uq_turns_running", "conversation_id", where="status = 'running'", unique=True),
-    sqlite_autoincrement=True,
 )
 
 # As the indexes have it. turns.c.held comes to SQLite as held = 1, for which it does not use the index of held turns.
@@ -217,10 +211,8 @@ ratings = Table(
 )
 
 # A text that stands for some turns. Each edit is a new row, so that an edit can be undone, too.
-summaries = Table(
+summaries = table_of_ids(
     "summaries",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("first_turn", Integer, nullable=False),
     Column("last_turn", Integer, nullable=False),
@@ -230,18 +222,14 @@ summaries = Table(
     Column("written_by", String, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("ix_summaries_conversation", "conversation_id", "id"),
-    sqlite_autoincrement=True,
 )
 
 # What can be undone: each row holds what was before the change. Undoing one removes its row.
-history_changes = Table(
+history_changes = table_of_ids(
     "history_changes",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("kind", String, nullable=False),
     Column("before", JSON, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Index("ix_history_changes_conversation", "conversation_id", "id"),
-    sqlite_autoincrement=True,
 )

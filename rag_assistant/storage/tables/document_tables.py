@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, String, Table, Text, false
 
-from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index
+from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index, table_of_ids
 
-documents = Table(
+documents = table_of_ids(
     "documents",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("name", String, nullable=False),
     # What it is sorted by; see rows.py.
     Column("name_key", String, nullable=False, server_default=""),
@@ -46,7 +44,6 @@ documents = Table(
     Index("ix_documents_origin", "origin"),
     Index("ix_documents_library", "library_id", "id"),
     partial_index("ix_documents_replaces", "replaces", where="replaces IS NOT NULL"),
-    sqlite_autoincrement=True,
 )
 
 # Documents whose chunks keyword search does not know, or knows by older words, until it is done in the background.
@@ -107,10 +104,8 @@ document_tags = Table(
     Index("ix_document_tags_tag", "tag", "document_id"),
 )
 
-chunks = Table(
+chunks = table_of_ids(
     "chunks",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
     Column("position", Integer, nullable=False),
     Column("start", Integer, nullable=False),
@@ -126,17 +121,13 @@ chunks = Table(
     Index("ix_chunks_document", "document_id", "position"),
     Index("ix_chunks_language", "language"),
     Index("ix_chunks_start", "document_id", "start"),
-    sqlite_autoincrement=True,
 )
 
 # What was done to the words of chunks: each row tells from which chunk to which. An index in memory follows it.
-word_changes = Table(
+word_changes = table_of_ids(
     "word_changes",
-    metadata,
-    Column("id", Integer, primary_key=True),
     Column("first_chunk", Integer, nullable=False),
     Column("last_chunk", Integer, nullable=False),
-    sqlite_autoincrement=True,
 )
 
 embeddings = Table(
