@@ -6,26 +6,24 @@ Nothing here shortens or loses a turn; each change can be undone. Plainer change
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.model_profile import profile_for
+from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
 from rag_assistant.history.words import seen, turns_by_reason
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Unset, runs_of
 from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
-
-if TYPE_CHECKING:
-    from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory
-    from rag_assistant.llm.endpoint import Endpoint
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.history import HistoryStore
 
 MAX_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}

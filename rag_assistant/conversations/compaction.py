@@ -7,25 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
+from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
+from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.history.words import span_in_words
+from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import collect
+from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import Conversation, ModelRequest, PastTurn, text_in
 from rag_assistant.records.errors import ModelError, ModelFailed, NothingToSummarise, SummaryRejected, cause_alone
-
-if TYPE_CHECKING:
-    from rag_assistant.conversations.model_profile import ModelProfile
-    from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.llm.calls import ModelCall
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.conversations import ConversationManager
 
 log = logging.getLogger(__name__)
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from msgspec import Struct
 
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines
 from rag_assistant.records import Conversation, Correction, Source, Turn, find_passage
 from rag_assistant.records.errors import DocumentNotFound
-
-if TYPE_CHECKING:
-    from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.storage.conversations.corrections import CorrectionStore
-    from rag_assistant.storage.conversations.history import HistoryStore
-    from rag_assistant.storage.documents.documents import DocumentStore
-
+from rag_assistant.retrieval.search import Retriever
+from rag_assistant.storage.conversations.corrections import CorrectionStore
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.documents.documents import DocumentStore
 
 # What tells a cited passage from others: its document, where it begins there, its text.
 Place = tuple[int, int, str]

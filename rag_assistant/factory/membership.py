@@ -5,18 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from rag_assistant.answering.assistant import Assistant
+from rag_assistant.documents.library import Library
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.job_queue import Heartbeat
-from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.assistant import Assistant
-    from rag_assistant.documents.library import Library
-    from rag_assistant.storage.leases import Leases, ProcessKind
-    from rag_assistant.storage.signals import Signals
-
+from rag_assistant.storage.leases import BEAT_INTERVAL_SECONDS, Leases, ProcessKind
+from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.records import MAX_INT32, Scope, Source
 from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
-
-if TYPE_CHECKING:
-    from rag_assistant.conversations.exchange.shapes import Export
 
 # In the place of the id of a document that is not here: no document gets as far.
 NO_DOCUMENT = MAX_INT32

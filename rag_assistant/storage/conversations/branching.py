@@ -19,7 +19,7 @@ from rag_assistant.storage.conversations.conversations import (
     insert_conversation,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import counted, covered_by, recount
+from rag_assistant.storage.conversations.counters import count_all_messages, counted, covered_by, recount
 from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
@@ -153,10 +153,7 @@ def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> 
         _copy_rows(connection, table, pairs)
     copy_sent_turns(connection, origin, made, before)
     TURN_WORDS.copy(connection, pairs)
-    by_role = select(messages.c.role, func.count()).join(pairs, pairs.c.new_id == messages.c.turn_id)
-    counts = {f"{role}_messages": count for role, count in connection.execute(by_role.group_by(messages.c.role))}
-    if counts:
-        set_values(connection, conversations, made, counts)
+    count_all_messages(connection, made)
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:

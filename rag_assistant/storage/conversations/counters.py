@@ -124,6 +124,14 @@ def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
     connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
 
 
+def count_all_messages(connection: Connection, conversation_id: int) -> None:
+    """Count the messages of a conversation that is new, and of whose turns none runs."""
+    own = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
+    rows = connection.execute(own.where(turns.c.conversation_id == conversation_id).group_by(messages.c.role))
+    if counts := {f"{role}_messages": count for role, count in rows}:
+        set_values(connection, conversations, conversation_id, counts)
+
+
 def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counters of a conversation whose view begins, and whose turns end, as ``row`` says."""
     own, last_turn, context_start = row["id"], row["turns"], row["context_start"]

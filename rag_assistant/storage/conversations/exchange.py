@@ -20,7 +20,7 @@ from rag_assistant.storage.conversations.conversations import (
     count_pinned,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import recount
+from rag_assistant.storage.conversations.counters import count_all_messages, recount
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import (
@@ -35,7 +35,7 @@ from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, record_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
-from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
+from rag_assistant.storage.tables import answer_versions, conversations, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
@@ -134,7 +134,7 @@ class ExchangeStore:
                 .returning(turns.c.id)
             ).scalar_one()
             self._insert_what_belongs(connection, conversation_id, number, turn_id, turn)
-        _count_messages(connection, conversation_id)
+        count_all_messages(connection, conversation_id)
         if whole.summary is not None:
             _insert_summary(connection, conversation_id, whole.summary)
         recount(connection, conversation_id)
@@ -228,14 +228,6 @@ def _figures(answer: WholeAnswer) -> dict[str, Any]:
     """Return the columns of a turn that are about its answer."""
     values = {name: getattr(answer, name) for name in FIGURES}
     return values | {"notes": list(answer.notes), "sources": answer.sources}
-
-
-def _count_messages(connection: Connection, made: int) -> None:
-    by_role = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
-    rows = connection.execute(by_role.where(turns.c.conversation_id == made).group_by(messages.c.role))
-    counts = {f"{role}_messages": count for role, count in rows}
-    if counts:
-        connection.execute(update(conversations).where(conversations.c.id == made).values(counts))
 
 
 def _insert_summary(connection: Connection, made: int, summary: WholeSummary) -> None:
