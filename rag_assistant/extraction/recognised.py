@@ -10,7 +10,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from rag_assistant.extraction.formats.pages import PAGE_BREAK, pages_of
+from rag_assistant.extraction.formats.markup import PAGE_BREAK, pages_of
 from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 

@@ -1,6 +1,6 @@
 """Recognised text: read column by column, put in its place, and found again on its page."""
 
-from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.extraction.formats.markup import pages_of
 from rag_assistant.extraction.recognised import in_reading_order, lines_marked, text_of, with_recognised
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 

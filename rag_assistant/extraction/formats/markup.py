@@ -1,11 +1,14 @@
-"""Write text as Markdown: headings, list items, tables."""
+"""Write text as Markdown: headings, list items, tables; and put pages together."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from rag_assistant.records.documents import ExtractedText
+
 MAX_HEADING_LEVELS = 6
+PAGE_BREAK = "\n\n"
 # A table as others write it, its second line of nothing but dashes; a table in a cell of it is escaped.
 TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
 # Where a paragraph follows a table directly, it would be one more row.
@@ -79,3 +82,15 @@ def joined(blocks: Sequence[str]) -> str:
         around.append((depth, indent + len(found[2])))
         parts.append(gap + " " * indent + block.strip())
     return "".join(parts).lstrip("\n")
+
+
+def pages_of(
+    pages: Sequence[str], media_type: str, warning: str | None = None, *, markdown: bool = False
+) -> ExtractedText:
+    """Return the pages as one text with their starts."""
+    starts, length = [], 0
+    for page in pages:
+        starts.append(length)
+        length += len(page) + len(PAGE_BREAK)
+    text = "".join(page + PAGE_BREAK for page in pages)
+    return ExtractedText(text, media_type, tuple(starts), markdown, warning)

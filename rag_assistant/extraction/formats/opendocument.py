@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT
-from rag_assistant.extraction.formats.markup import heading, item, joined, table
+from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
-from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 

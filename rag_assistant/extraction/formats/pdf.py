@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.kinds import PDF
-from rag_assistant.extraction.formats.pages import pages_of
+from rag_assistant.extraction.formats.markup import pages_of
 from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
-from rag_assistant.extraction.formats.markup import heading, item, joined, table
+from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local
-from rag_assistant.extraction.formats.pages import pages_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 

@@ -16,11 +16,11 @@ from rag_assistant.web.i18n.languages import ENGLISH
 
 # Where what is said stands.
 CODE = "rag_assistant/"
-PLACE = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = r"\d[\d,]*"
 NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
 # What can stand in some places alone, so that a sentence is not taken for another.
-PLACES = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
+PLACEHOLDER_PATTERNS = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
 END = re.compile(r"(?<=[.!?:]) ")
 # What stands between the parts of a list, by its place.
 LISTS = {"why": "; ", "places": "; ", "parts": ", "}
@@ -45,19 +45,19 @@ def translate(code: str, text: str) -> str:
         return "\n".join(translate(code, line) for line in text.split("\n"))
     if text.startswith(BULLET):
         return BULLET + translate(code, text.removeprefix(BULLET))
-    return _known(code, text) or _in_parts(code, text)
+    return _translated(code, text) or _in_parts(code, text)
 
 
 def _in_parts(code: str, text: str) -> str:
     """Return a text of several sentences, each in a language; the longest part that is known goes first."""
     for end in reversed([match.start() for match in END.finditer(text)]):
-        first = _known(code, text[:end])
+        first = _translated(code, text[:end])
         if first:
             return f"{first} {translate(code, text[end + 1 :])}"
     return text
 
 
-def _known(code: str, text: str) -> str | None:
+def _translated(code: str, text: str) -> str | None:
     found = translations(code).gettext(text) if text else text
     if found != text:
         return found
@@ -85,19 +85,19 @@ def _shapes(code: str) -> tuple[Shape, ...]:
         for message in catalog(code)
         if isinstance(message.id, str)
         and message.string
-        and PLACE.search(message.id)
+        and PLACEHOLDER.search(message.id)
         and any(path.startswith(CODE) for path, _ in message.locations)
     ]
-    known.sort(key=lambda pair: len(PLACE.sub("", pair[0])), reverse=True)
+    known.sort(key=lambda pair: len(PLACEHOLDER.sub("", pair[0])), reverse=True)
     return tuple(Shape(pattern_of(source), translation) for source, translation in known)
 
 
 def pattern_of(source: str) -> re.Pattern[str]:
     """Return what recognises a sentence whatever stands in its places."""
-    pieces = PLACE.split(source)
-    named = [_place(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
+    pieces = PLACEHOLDER.split(source)
+    named = [_placeholder(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
     return re.compile("".join(named), re.DOTALL)
 
 
-def _place(name: str) -> str:
-    return f"(?P<{name}>{PLACES.get(name, '.*?')})"
+def _placeholder(name: str) -> str:
+    return f"(?P<{name}>{PLACEHOLDER_PATTERNS.get(name, '.*?')})"

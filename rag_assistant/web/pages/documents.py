@@ -231,7 +231,7 @@ def _library() -> dict[str, Any]:
         "pages": pages,
         "sort": sort,
         "state_filter": state,
-        "place": _place(),
+        "list_params": _list_params(),
         "tag": tag,
         "sought_documents": sought,
         "in_drawer": request.args.get("drawer") == "1",
@@ -254,7 +254,7 @@ def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int =
     return render_template(
         drawer("documents.html"),
         state_filter_words=STATE_FILTER_WORDS,
-        listed_at=lambda **changes: url_for("document_pages.documents", **_place() | changes),
+        listed_at=lambda **changes: url_for("document_pages.documents", **_list_params() | changes),
         install_multilingual=command_for_extra("multilingual"),
         refused=refused,
         sent=sent,
@@ -291,13 +291,13 @@ def _tag_asked() -> str | None:
     return tags[0] if tags else None
 
 
-def _place() -> dict[str, Any]:
+def _list_params() -> dict[str, Any]:
     """Return which part of the library the address shows, so that an action leads back to it."""
     return {name: request.args[name] for name in ("tag", "q", "state", "sort", "page") if request.args.get(name)}
 
 
 def _to_library() -> Response:
-    return to_page("document_pages.documents", **_place())
+    return to_page("document_pages.documents", **_list_params())
 
 
 blueprint.add_app_template_test(is_askable, "askable")

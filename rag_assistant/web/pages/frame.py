@@ -97,7 +97,7 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
     page = manager.entries(limit + 1, before, until, pinned=False)
     if shown is not None and not (shown.listed or shown.pinned) and _is_between(shown, before, until):
-        page = sorted([*page, ListedConversation.of(shown)], key=_place, reverse=True)[: limit + 1]
+        page = sorted([*page, ListedConversation.of(shown)], key=_position, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
     if before is None and (pinned := manager.entries(MAX_PINNED_DRAWN, pinned=True)):
         groups.insert(0, Group(PINNED, tuple(pinned)))
@@ -108,12 +108,12 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
 
 
-def _place(one: Conversation | ListedConversation) -> Cursor:
+def _position(one: Conversation | ListedConversation) -> Cursor:
     return one.updated_at, one.id
 
 
 def _is_between(one: Conversation, before: Cursor | None, until: Cursor | None) -> bool:
-    return (before is None or _place(one) < before) and (until is None or _place(one) >= until)
+    return (before is None or _position(one) < before) and (until is None or _position(one) >= until)
 
 
 def appearance() -> dict[str, Any]:

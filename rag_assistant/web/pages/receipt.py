@@ -51,8 +51,8 @@ def receipt(turn_id: int) -> str:
         receipt=body,
         heading=gettext("Passages used") if body and body.get("quotes") else gettext("What the model saw"),
         parts=parts_of(turn, body) if body else [],
-        place_of_turn=lambda number: _place_of(turn, number),
-        back=_place_of(turn, turn.number),
+        address_of_turn=lambda number: _address_of(turn, number),
+        back=_address_of(turn, turn.number),
         **frame(None),
     )
 
@@ -69,7 +69,7 @@ def curl(turn_id: int) -> Response:
     return response
 
 
-def _place_of(turn: Turn, number: int) -> str:
+def _address_of(turn: Turn, number: int) -> str:
     """Return the address at which a turn of the same conversation is shown."""
     newest = services().conversations.get(turn.conversation_id).turns
     before = number + 1 if number <= newest - TURNS_SHOWN else None

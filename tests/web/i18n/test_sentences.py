@@ -5,7 +5,7 @@ import pytest
 from rag_assistant.history.words import numbers_in_words, seen, view_sentence
 from rag_assistant.web.i18n.catalogs import catalog
 from rag_assistant.web.i18n.languages import TRANSLATED, Language
-from rag_assistant.web.i18n.sentences import CODE, PLACE, PLACES, pattern_of, translate
+from rag_assistant.web.i18n.sentences import CODE, PLACEHOLDER, PLACEHOLDER_PATTERNS, pattern_of, translate
 
 LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
 
@@ -50,10 +50,12 @@ def test_every_sentence_of_the_code_is_found_with_its_places_filled(language: La
     lost = []
     for message in catalog(language.code):
         is_ours = any(path.startswith(CODE) for path, _ in message.locations)
-        if is_ours and isinstance(message.id, str) and PLACE.search(message.id):
+        if is_ours and isinstance(message.id, str) and PLACEHOLDER.search(message.id):
             if message.string == message.id:  # "{name}: {does}"
                 continue
-            said = PLACE.sub(lambda place: "12" if place[1] in PLACES else f"Xy{place[1]}", message.id)
+            said = PLACEHOLDER.sub(
+                lambda place: "12" if place[1] in PLACEHOLDER_PATTERNS else f"Xy{place[1]}", message.id
+            )
             if translate(language.code, said) == said or "{" in translate(language.code, said):
                 lost.append(message.id)
     assert lost == []
