@@ -11,20 +11,23 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.clients.model import ToolModel
 from tests.testkit.server_process import PROJECT, ServerProcess
-from tests.testkit.stub_model import Reply, StubModel
 
 HERE = Path(__file__).parent
 INSTALLED = PROJECT / ".venv-clients"
 PAGE = PROJECT / "docs" / "clients.md"
 LAMP = b"# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
-ANSWER = Reply("Rapeseed oil [1].", usage={"prompt_tokens": 240, "completion_tokens": 6})
 PYTHON = INSTALLED / "python" / "bin" / "python"
 OPEN_WEBUI = INSTALLED / "open-webui" / "bin" / "python"
 CLIENTS = {
     "openai SDK (Python)": (PYTHON, "openai_sdk.py", "openai"),
     "openai SDK (JavaScript)": (None, "openai_sdk.mjs", "openai"),
     "LangChain": (PYTHON, "langchain_chat.py", "langchain-openai"),
+    "litellm": (PYTHON, "litellm_chat.py", "litellm"),
+    "pydantic-ai": (PYTHON, "pydantic_ai_chat.py", "pydantic-ai-slim"),
+    "openai-agents": (PYTHON, "openai_agents_chat.py", "openai-agents"),
+    "smolagents": (PYTHON, "smolagents_chat.py", "smolagents"),
     "AI SDK": (None, "ai_sdk.mjs", "ai"),
     "llm": (PYTHON, "llm_cli.py", "llm"),
     "Open WebUI": (OPEN_WEBUI, "open_webui_chat.py", "open-webui"),
@@ -34,7 +37,7 @@ MINUTES = 10
 
 def main() -> None:
     """Run the clients that are installed, and write the page."""
-    model = StubModel(ANSWER)
+    model = ToolModel()
     with tempfile.TemporaryDirectory() as folder:
         server = ServerProcess(
             Path(folder), OPENAI_BASE_URL=model.url, OPENAI_MODEL="stub-model", OPENAI_API_KEY="none"

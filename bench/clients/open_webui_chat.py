@@ -13,6 +13,7 @@ from typing import Any
 PORT = 18_765
 URL = f"http://127.0.0.1:{PORT}"
 QUESTION = "What does the lamp of the lighthouse burn?"
+MODEL = "rag-assistant"
 MINUTES = 5
 
 
@@ -29,13 +30,31 @@ def talk() -> None:
     token = json.loads(call("/api/v1/auths/signin", {"email": "", "password": ""}))["token"]
     found = json.loads(call("/api/models", token=token))["data"]
     print("models:", ", ".join(one["id"] for one in found))
-    # With a session, as its page has one, it would offer tools of its own, were function_calling not "legacy".
-    asked = {"model": "rag-assistant", "session_id": "a page", "messages": [{"role": "user", "content": QUESTION}]}
+    asked = {"model": "rag-assistant", "messages": [{"role": "user", "content": QUESTION}]}
     answer = json.loads(call("/api/chat/completions", asked | {"stream": False}, token))
     print("chat:", answer["choices"][0]["message"]["content"])
     lines = call("/api/chat/completions", asked | {"stream": True}, token).decode().splitlines()
     chunks = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
     print("stream:", "".join(one["choices"][0]["delta"].get("content", "") for one in chunks if one.get("choices")))
+    print("as its page, with tools of its own:", on_its_page(asked, token))
+
+
+def on_its_page(asked: dict[str, Any], token: str) -> str:
+    """Return what stands in a chat that is kept, as its page keeps it: with a session, it offers tools of its own."""
+    question = {"id": "q", "parentId": None, "childrenIds": ["a"], "role": "user", "content": QUESTION}
+    answer = {"id": "a", "parentId": "q", "childrenIds": [], "role": "assistant", "content": "", "model": MODEL}
+    messages = {"q": question, "a": answer}
+    chat = {"title": "Lamp", "models": [MODEL], "history": {"messages": messages, "currentId": "a"}, "messages": []}
+    chat_id = json.loads(call("/api/v1/chats/new", {"chat": chat}, token))["id"]
+    page = {"chat_id": chat_id, "id": "a", "session_id": "a page", "stream": True}
+    call("/api/chat/completions", asked | page, token)
+    for _ in range(60):
+        told = json.loads(call(f"/api/v1/chats/{chat_id}", token=token))["chat"]["history"]["messages"]["a"]
+        if told.get("done"):
+            kinds = [one["type"] for one in told.get("output", ())]
+            return f"{told['content'].splitlines()[-1]} | {', '.join(kinds)}"
+        time.sleep(1)
+    return f"no answer: {told}"
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +64,6 @@ with tempfile.TemporaryDirectory() as folder:
         "OPENAI_API_KEY": "none",
         "ENABLE_OLLAMA_API": "false",
         "WEBUI_AUTH": "false",
-        "DEFAULT_MODEL_PARAMS": '{"function_calling": "legacy"}',
         "OFFLINE_MODE": "true",
         "RAG_EMBEDDING_ENGINE": "openai",
         "RAG_EMBEDDING_MODEL": "rag-assistant-embeddings",

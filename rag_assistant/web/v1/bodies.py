@@ -302,7 +302,9 @@ class CompactBody(Strict):
 
 
 MAX_INPUTS = 256
-EMBEDDING_INPUT = f"text, or a list of 1 to {MAX_INPUTS} texts; tokens are not accepted"
+EMBEDDING_INPUT = (
+    f"text, or a list of 1 to {MAX_INPUTS} texts; tokens are not accepted (LangChain: check_embedding_ctx_length=False)"
+)
 InputText = Annotated[str, Field(min_length=1)]
 
 
