@@ -16,6 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
+from rag_assistant.settings.package_files import FILES, IS_INSTALLED
+
 log = logging.getLogger(__name__)
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
@@ -125,8 +127,14 @@ class SupervisedProcess(Generic[Service]):
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment for a child: what it needs to run, and none of our keys and passwords."""
-    return {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
+    """Return the environment for a child: what it needs to run, and none of our keys and passwords.
+
+    In a checkout it finds our modules wherever the server was started.
+    """
+    environment = {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
+    if not IS_INSTALLED:
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FILES), environment.get("PYTHONPATH"))))
+    return environment
 
 
 def end_with_parent() -> None:

@@ -336,6 +336,13 @@ def test_the_real_reader_is_confined(tmp_path: Path) -> None:
     socket.socket().close()  # Only the child is confined.
 
 
+def test_a_reader_is_found_wherever_the_server_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "page.html"
+    path.write_text("<p>Geese hiss.</p>")
+    monkeypatch.chdir(tmp_path)
+    assert extract(path, "text/html", memory_mb=2048, timeout_seconds=60).text.strip() == "Geese hiss."
+
+
 def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
     rows = [("geese and ducks " * 20,) * 6] * 6_000
     with pytest.raises(ExtractionFailed, match=r"memory|damaged"):

@@ -16,9 +16,6 @@ from pathlib import Path
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.runtime.supervised_process import plain_environment
 
-# Where this package lies, so that the program finds it wherever the server was started.
-PACKAGES = Path(__file__).resolve().parents[3]
-
 
 def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
     """Return the quantised file of a model in ``folder``; ``program`` makes it, once. Raises EmbedderFailed."""
@@ -28,8 +25,8 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
         for interrupted in folder.glob("tmp*"):
             shutil.rmtree(interrupted, ignore_errors=True)
         try:
-            command = [sys.executable, "-m", program, str(source.resolve()), str(target.resolve())]
-            subprocess.run(command, check=True, capture_output=True, env=plain_environment(), cwd=PACKAGES)
+            command = [sys.executable, "-m", program, str(source), str(target)]
+            subprocess.run(command, check=True, capture_output=True, env=plain_environment())
         except subprocess.CalledProcessError as error:
             problem = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             raise EmbedderFailed(f"The embedding model cannot be quantised: {problem}") from error
