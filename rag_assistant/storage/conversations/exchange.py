@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
-from sqlalchemy import Connection, RowMapping, and_, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Table, and_, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Message, Rating, Scope, Turn
@@ -22,7 +22,7 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import count_all_messages, recount
 from rag_assistant.storage.conversations.sent_turns import keep_leaning
-from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
+from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import (
     IMAGES,
     as_turns,
@@ -35,7 +35,7 @@ from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, record_of
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
-from rag_assistant.storage.tables import answer_versions, conversations, ratings, summaries, turns
+from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
 
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
@@ -108,8 +108,9 @@ class ExchangeStore:
         Raises InvalidRequest, and keeps nothing, if a turn of it could not be shown.
         """
         try:
+            words = [self._words(turn) for turn in whole.turns]
             with self._database.write() as connection:
-                conversation_id = self._insert(connection, whole)
+                conversation_id = self._insert(connection, whole, words)
                 _read_back(connection, conversation_id)
                 return conversation_id
         except IntegrityError as error:
@@ -117,55 +118,65 @@ class ExchangeStore:
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise InvalidRequest(f'The conversation "{whole.title}" has values that no export of ours has.') from error
 
-    def _insert(self, connection: Connection, whole: WholeConversation) -> int:
+    def _words(self, turn: WholeTurn) -> str:
+        """Return the words by which a turn is found; none for one without an answer."""
+        answer = answer_in(list(turn.answer.messages))
+        return words_found_by(turn.question, answer, self._words_of) if answer.strip() else ""
+
+    def _insert(self, connection: Connection, whole: WholeConversation, words: Sequence[str]) -> int:
         conversation_id = _insert_conversation(connection, whole)
         origins = _origins(connection, whole.branched_from)
-        for number, turn in enumerate(whole.turns, 1):
-            turn_id = connection.execute(
-                insert(turns)
-                .values(
-                    conversation_id=conversation_id,
-                    number=number,
-                    owner=self._owner,
-                    origin_id=origins.get(number),
-                    idempotency_key=key_of(connection, whole.key) if whole.key and number == 1 else None,
-                    **_turn_values(turn),
-                )
-                .returning(turns.c.id)
-            ).scalar_one()
-            self._insert_what_belongs(connection, conversation_id, number, turn_id, turn)
+        common = {"conversation_id": conversation_id, "owner": self._owner, "idempotency_key": None}
+        rows = [
+            common | {"number": number, "origin_id": origins.get(number)} | _turn_values(turn)
+            for number, turn in enumerate(whole.turns, 1)
+        ]
+        if rows and whole.key:
+            rows[0]["idempotency_key"] = key_of(connection, whole.key)
+        # All at once: a statement for each would take ten times as long, in which nobody else can write.
+        _insert_all(connection, turns, rows)
+        numbered = select(turns.c.id).where(turns.c.conversation_id == conversation_id).order_by(turns.c.number)
+        ids = connection.execute(numbered).scalars().all()
+        _insert_what_belongs(connection, conversation_id, list(zip(ids, whole.turns, strict=True)))
+        if found_by := [(turn_id, said) for turn_id, said in zip(ids, words, strict=True) if said]:
+            TURN_WORDS.insert(connection, found_by)
         count_all_messages(connection, conversation_id)
         if whole.summary is not None:
             _insert_summary(connection, conversation_id, whole.summary)
         recount(connection, conversation_id)
         return conversation_id
 
-    def _insert_what_belongs(
-        self, connection: Connection, made: int, number: int, turn_id: int, turn: WholeTurn
-    ) -> None:
+
+def _insert_what_belongs(connection: Connection, made: int, numbered: Sequence[tuple[int, WholeTurn]]) -> None:
+    """Insert what is kept for turns, which are given with their ids, in tables of its own."""
+    _insert_all(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
+    for number, (turn_id, turn) in enumerate(numbered, 1):
         if turn.erased_at is None:
             keep_pictures(connection, turn_id, turn.images)
-            images = [picture_key(url) for url in turn.images]
-            question: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
-            chat: list[Message] = [question, *turn.answer.messages]
-            insert_messages(connection, turn_id, chat)
-        answer = answer_in(list(turn.answer.messages))
-        if answer.strip():
-            TURN_WORDS.insert(connection, [(turn_id, words_found_by(turn.question, answer, self._words_of))])
         for one in (turn.answer, *turn.others.values()):
             keep_leaning(connection, made, number, one.search, one.history)
-        for version, one in turn.others.items():
-            connection.execute(
-                insert(answer_versions).values(
-                    turn_id=turn_id,
-                    version=version,
-                    messages=list(one.messages),
-                    figures=_figures(one),
-                    finished_at=one.finished_at,
-                )
-            )
-        if turn.rating is not None:
-            connection.execute(insert(ratings).values(turn_id=turn_id, **asdict(turn.rating)))
+    others = [
+        {"turn_id": turn_id, "version": version, "messages": list(one.messages)}
+        | {"figures": _figures(one), "finished_at": one.finished_at}
+        for turn_id, turn in numbered
+        for version, one in turn.others.items()
+    ]
+    _insert_all(connection, answer_versions, others)
+    rated = [{"turn_id": turn_id} | asdict(turn.rating) for turn_id, turn in numbered if turn.rating is not None]
+    _insert_all(connection, ratings, rated)
+
+
+def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
+    if turn.erased_at is not None:
+        return []
+    images = [picture_key(url) for url in turn.images]
+    asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
+    return message_rows(turn_id, [asked, *turn.answer.messages])
+
+
+def _insert_all(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(table), rows)
 
 
 def _read_back(connection: Connection, made: int) -> None:
@@ -221,6 +232,7 @@ def _turn_values(turn: WholeTurn) -> dict[str, Any]:
         "erased_at": turn.erased_at,
         "version": turn.version,
         "versions": 1 + len(turn.others),
+        "message_count": 0 if turn.erased_at is not None else 1 + len(turn.answer.messages),
     }
 
 
