@@ -15,6 +15,8 @@ from rag_assistant.records.errors import TooManyAttempts
 MAX_WAIT_SECONDS = 60.0
 FORGOTTEN_AFTER_SECONDS = 900.0
 MAX_KNOWN = 10_000
+# Of what was tried as a name; accounts have shorter ones.
+MAX_NAME_CHARS = 200
 # So many failures are free: for an account from one address, and for each of the two alone.
 FREE_FOR_BOTH = 5
 FREE_FOR_ONE = 20
@@ -69,11 +71,11 @@ class Throttle:
 
     @staticmethod
     def _right(account: str, address: str) -> Key:
-        return ("right", account, network_of(address))
+        return ("right", account[:MAX_NAME_CHARS], network_of(address))
 
     @staticmethod
     def _keys(account: str, address: str, known: bool) -> dict[Key, int]:
-        from_where = network_of(address)
+        from_where, account = network_of(address), account[:MAX_NAME_CHARS]
         keys: dict[Key, int] = {("both", account, from_where): FREE_FOR_BOTH}
         if not known:
             keys |= {("account", account): FREE_FOR_ONE, ("address", from_where): FREE_FOR_ONE}

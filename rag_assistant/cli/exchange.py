@@ -10,11 +10,11 @@ import click
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import services_command
 from rag_assistant.cli.documents import DocumentData, work_with_progress
+from rag_assistant.conversations.exchange.confined import read_confined
 from rag_assistant.conversations.exchange.files import (
     archived_conversations,
     archived_documents,
     document_file,
-    read_export,
     write_archive,
 )
 from rag_assistant.records.archive import ArchivedDocument
@@ -24,8 +24,7 @@ from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 if TYPE_CHECKING:
     from rag_assistant.services import Services
 
-# All of it is in memory at once.
-MAX_TEXT_BYTES = 2_000_000_000
+MAX_TEXT_BYTES, TIMEOUT_SECONDS = 2_000_000_000, 3600.0
 
 
 @services_command("export")
@@ -53,9 +52,9 @@ def import_(services: Services, file: Path, person: str | None) -> None:
     """
     with file.open("rb") as opened:
         importer = _services_of(services, person)
-        archive = read_export(opened, MAX_TEXT_BYTES)
-        added, refused = _add_documents(importer, opened, archive.documents)
-        outcomes = importer.conversation_import.run(archive)
+        with read_confined(opened, MAX_TEXT_BYTES, TIMEOUT_SECONDS, services.data_dir) as archive:
+            added, refused = _add_documents(importer, opened, archive.documents)
+            outcomes = importer.conversation_import.run(archive)
     for one in outcomes:
         if one.new:
             click.echo(f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}")

@@ -176,7 +176,7 @@ class Library:
         except FileNotFoundError as error:
             if self._documents.file_of(document_id) != file:  # A newer version has just taken its place.
                 return self.open_file(document_id)
-            raise FileMissing(document_id, store.address) from error
+            raise FileMissing(document_id) from error
 
     @contextmanager
     def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
@@ -189,7 +189,7 @@ class Library:
             with store.local(file, document.sha256) as path:
                 yield document, path
         except FileNotFoundError as error:
-            raise FileMissing(document_id, store.address) from error
+            raise FileMissing(document_id) from error
 
     def _drop(self, file: str) -> None:
         """Delete a file that belongs to no document; what cannot be reached now is found by the doctor."""

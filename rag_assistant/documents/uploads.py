@@ -120,12 +120,12 @@ def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -
         try:
             with source.local(name, document.sha256) as path, path.open("rb") as file, part.open("wb") as copy:
                 if hashlib.file_digest(file, "sha256").hexdigest() != document.sha256:
-                    raise FileDamaged(name, source.address)
+                    raise FileDamaged(name)
                 file.seek(0)
                 copyfileobj(file, copy)
             target.keep(part, name)
         except FileNotFoundError as error:
-            raise FileMissing(document_id, source.address) from error
+            raise FileMissing(document_id) from error
         finally:
             part.unlink(missing_ok=True)
         documents.note_moved(document_id, source.owner, target.owner)

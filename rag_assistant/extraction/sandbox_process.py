@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
+from typing import IO
 
 from msgspec import Struct
 
@@ -42,9 +44,29 @@ def run_confined(
     It is told its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is asked several
     times a second. Raises ExtractionFailed if it takes too long or prints too much, ExtractionCancelled.
     """
-    with _started(module, [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]) as process:
-        output = b"".join(_pieces(process, limits, cancelled))
-    return output, process.returncode
+    output = BytesIO()
+    status = write_confined(module, arguments, limits, output, cancelled=cancelled)
+    return output.getvalue(), status
+
+
+def write_confined(
+    module: str,
+    arguments: Sequence[str],
+    limits: Limits,
+    output: IO[bytes],
+    *,
+    file: IO[bytes] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> int:
+    """Write what ``module`` prints to ``output``, and return its exit status; its input is an open ``file``, if any.
+
+    Otherwise as ``run_confined``.
+    """
+    own = [*arguments, str(limits.memory_mb), str(int(limits.timeout_seconds) + 1)]
+    with _started(module, own, file) as process:
+        for piece in _pieces(process, limits, cancelled):
+            output.write(piece)
+    return process.returncode
 
 
 def lines_confined(
@@ -64,11 +86,11 @@ def lines_confined(
 
 
 @contextmanager
-def _started(module: str, arguments: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(module: str, arguments: Sequence[str], file: IO[bytes] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """Run a module, and see to it that nothing of it is left."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=file or subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

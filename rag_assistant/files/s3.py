@@ -93,7 +93,7 @@ class S3Files:
             if not self._send(file, path.stat().st_size, name):
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
                 if sha256 != hashlib.file_digest(self.open(name), "sha256").hexdigest():
-                    raise FileDamaged(name, self.address)
+                    raise FileDamaged(name)
         path.unlink()
 
     def _send(self, file: IO[bytes], size: int, name: str) -> bool:
@@ -127,10 +127,10 @@ class S3Files:
                     file.write(piece)
                     file.flush()
                 except OSError as error:
-                    sentence = f"{self.incoming} does not take a copy of a file ({error.strerror})."
+                    sentence = f"The disk does not take a copy of a file ({error.strerror})."
                     raise StorageFailed(sentence) from error
             if sha256 and digest.hexdigest() != sha256:
-                raise FileDamaged(name, self.address)
+                raise FileDamaged(name)
             yield Path(file.name)
 
     def open(self, name: str) -> io.BufferedReader:

@@ -31,7 +31,7 @@ class FolderFiles:
             os.fsync(written.fileno())
         target = self.incoming / name
         if target.exists() and not cmp(path, target, shallow=False):
-            raise FileDamaged(name, self.address)
+            raise FileDamaged(name)
         path.rename(target)
 
     @contextmanager

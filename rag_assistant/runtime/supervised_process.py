@@ -131,10 +131,10 @@ def plain_environment() -> dict[str, str]:
 
     In a checkout it finds our modules wherever the server was started.
     """
-    environment = {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
+    needed = {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
     if not IS_INSTALLED:
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FILES), environment.get("PYTHONPATH"))))
-    return environment
+        needed["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FILES), needed.get("PYTHONPATH"))))
+    return needed
 
 
 def end_with_parent() -> None:

@@ -51,6 +51,7 @@ STATUS: dict[type[Exception], int] = {
     errors.PageNotDrawn: 422,
     errors.Overloaded: 503,
     errors.ServerEnding: 503,
+    errors.ImportsBusy: 503,
     errors.PasswordsBusy: 503,
     errors.EmbedderFailed: 503,
     errors.StorageFailed: 507,

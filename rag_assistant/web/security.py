@@ -58,9 +58,12 @@ def init_app(app: Flask, settings: Settings) -> None:
 
 
 def refuse_no_host() -> None:
-    """Refuse a request that names no host (RFC 9112, section 3.2), since nothing could be told by it."""
-    if not request.headers.get("Host"):
+    """Refuse a request that names no host (RFC 9112, section 3.2), or one with two ports: nothing is told by it."""
+    host = request.headers.get("Host")
+    if not host:
         raise MalformedBody("The request names no host: the header Host is missing.")
+    if host.rpartition("]")[2].count(":") > 1:
+        raise MalformedBody("The header Host names more than one port.")
 
 
 def refuse_foreign_pages() -> None:

@@ -1,5 +1,7 @@
 """How often one may try: slower after each failure, and never so that the owner waits for an attacker."""
 
+import tracemalloc
+
 import pytest
 
 from rag_assistant.accounts.throttle import (
@@ -81,6 +83,16 @@ def test_a_subscriber_with_many_ipv6_addresses_is_one() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") == "2001:db8::/64"
     assert network_of("192.0.2.1") == "192.0.2.1"
     assert network_of("no address") == "no address"
+
+
+def test_long_names_are_not_kept(throttle: Throttle) -> None:
+    tracemalloc.start()
+    try:
+        for n in range(FREE_FOR_ONE):
+            throttle.attempt(f"{n}" + "a" * 480_000, "192.0.2.1", known=False)
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_whoever_signs_in_again_and_again_waits_too(throttle: Throttle, clock: Clock) -> None:

@@ -198,9 +198,10 @@ def test_a_server_looks_through_its_sources_and_shows_their_state(
         services.close()
 
 
-def git(folder: Path, *words: str) -> None:
+def git(folder: Path, *words: str, given: str = "") -> str:
     name = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org")
-    subprocess.run(["git", "-C", str(folder), *name, *words], check=True, capture_output=True)
+    command = ["git", "-C", str(folder), *name, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, input=given).stdout.strip()
 
 
 def test_a_git_repository_is_fetched_and_read(services: Services, folder: Path, tmp_path: Path) -> None:
@@ -227,6 +228,23 @@ def test_a_git_repository_is_fetched_and_read(services: Services, folder: Path, 
     problem = watched.state[2]
     assert problem is not None
     assert "could not be fetched" in problem
+
+
+def test_a_small_repository_with_a_million_files_is_not_checked_out(
+    services: Services, folder: Path, tmp_path: Path
+) -> None:
+    """Each of six folders holds ten times the one before it."""
+    git(folder, "init", "--quiet", "-b", "main")
+    made = git(folder, "hash-object", "-w", "geese.txt")
+    kind = "100644 blob"
+    for _ in range(6):
+        listed = "".join(f"{kind} {made}\tgeese{n}.txt\n" for n in range(10))
+        made, kind = git(folder, "mktree", given=listed), "040000 tree"
+    git(folder, "update-ref", "refs/heads/main", git(folder, "commit-tree", made, "-m", "Bomb"))
+    watched = Watched(services, GitRepository(f"git+file://{folder}", tmp_path / "clones"))
+    assert watched.look() == {}
+    assert str(watched.state[2]).endswith("has more than 5,000 files, the most that are read.")
+    assert [path.name for path in (tmp_path / "clones").glob("*/*")] == [".git"]
 
 
 def test_a_machine_without_git_says_so(services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

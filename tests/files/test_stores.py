@@ -104,7 +104,7 @@ def test_a_disk_here_that_is_full_is_told_as_that(s3_files: S3Files, monkeypatch
     s3_files.incoming = Path("/dev")
     full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the store closes it
     monkeypatch.setattr("rag_assistant.files.s3.tempfile.NamedTemporaryFile", lambda **_: full)
-    with pytest.raises(StorageFailed, match="/dev does not take a copy of a file"), s3_files.local(name, ""):
+    with pytest.raises(StorageFailed, match="^The disk does not take a copy of a file"), s3_files.local(name, ""):
         pass
 
 

@@ -176,3 +176,8 @@ def _where() -> str:
 
     assert request.host == "localhost"
     return f"{request.remote_addr} {request.scheme}"
+
+
+@pytest.mark.parametrize("host", ["localhost:80:80", "[::1]:80:80", "a:80:80"])
+def test_a_host_with_two_ports_is_refused(client: FlaskClient, host: str) -> None:
+    assert client.get("/healthz", headers={"Host": host}).status_code == 400

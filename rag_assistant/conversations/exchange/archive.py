@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
 
-from rag_assistant.conversations.exchange.entries import pieces_of
+from rag_assistant.conversations.exchange.entries import MAX_ENTRIES, pieces_of
 from rag_assistant.conversations.exchange.open_parts import OpenParts
 from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation, WholeTurn
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
@@ -47,6 +47,8 @@ def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversatio
     version = json.loads(lines[0]).get("version")
     if version != VERSION:
         raise InvalidRequest(f"The archive has version {version}; this program reads version {VERSION}. Upgrade it.")
+    if len(lines) > MAX_ENTRIES:
+        raise InvalidRequest(f"The archive has more than {MAX_ENTRIES:,} lines, the most allowed.")
     for number, line in enumerate(lines[1:], 2):
         if line.strip():
             for _ in pieces_of(line):

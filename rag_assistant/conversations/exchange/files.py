@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from shutil import copyfileobj
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rag_assistant.conversations.exchange.archive import head, line_of
 from rag_assistant.conversations.exchange.entries import ALLOWED
@@ -27,8 +27,10 @@ from rag_assistant.records.errors import (
     InvalidRequest,
     MalformedBody,
 )
-from rag_assistant.storage.conversations.exchange import ExchangeStore
-from rag_assistant.storage.documents.documents import DocumentStore
+
+if TYPE_CHECKING:  # A confined process has no use for a database.
+    from rag_assistant.storage.conversations.exchange import ExchangeStore
+    from rag_assistant.storage.documents.documents import DocumentStore
 
 ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
 # What ChatGPT calls it, in one part or in many.

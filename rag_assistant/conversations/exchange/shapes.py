@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,7 @@ MAX_NAMED_FIELDS = 6
 class Export(Struct, frozen=True):
     """What is in an exported file; ``unreadable`` counts entries of a list that are no conversations."""
 
-    conversations: tuple[WholeConversation, ...]
+    conversations: Iterable[WholeConversation]
     documents: tuple[ArchivedDocument, ...] = ()
     unreadable: int = 0
 

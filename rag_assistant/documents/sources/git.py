@@ -21,6 +21,9 @@ from rag_assistant.records.errors import OriginUnavailable
 from rag_assistant.runtime.supervised_process import plain_environment
 
 TIMEOUT_SECONDS = 600.0
+# Of a repository a few kilobytes can be a million files: each is checked out, and becomes a document.
+MAX_FILES = 5000
+BYTES_AT_ONCE = 1 << 16
 SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"),
     *("-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"),
@@ -45,6 +48,7 @@ class GitRepository:
             self._git("init", "--quiet", str(self._clone))
         inside = ("-C", str(self._clone))
         self._git(*inside, "fetch", "--quiet", "--depth", "1", "--no-tags", "--", self._url, "HEAD")
+        self._refuse_too_many()
         self._git(*inside, "reset", "--quiet", "--hard", "FETCH_HEAD")
         self._git(*inside, "clean", "--quiet", "-ffdx")
         root = self._clone.resolve()
@@ -54,6 +58,19 @@ class GitRepository:
     def holds(self, origin: str) -> bool:
         """Tell whether a document that came from there came from this repository."""
         return origin.startswith(f"{self.address}#")
+
+    def _refuse_too_many(self) -> None:
+        """Refuse what would be more files than are read. Raises OriginUnavailable."""
+        command = ["git", *SAFE, "-C", str(self._clone), "ls-tree", "-r", "-z", "--name-only", "FETCH_HEAD"]
+        # It is not read to its end, which may be far.
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=plain_environment() | SILENT) as process:
+            assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
+            files = 0
+            while files <= MAX_FILES and (piece := os.read(process.stdout.fileno(), BYTES_AT_ONCE)):
+                files += piece.count(0)
+            process.kill()
+        if files > MAX_FILES:
+            raise OriginUnavailable(f"{self._url} has more than {MAX_FILES:,} files, the most that are read.")
 
     def _git(self, *words: str) -> None:
         needed = {name: value for name, value in os.environ.items() if name in NEEDED}

@@ -13,9 +13,9 @@ class DocumentNotFound(NotFound):
 class FileMissing(AssistantError):
     """The document's file is missing from the uploaded files; the text that was read from it is kept."""
 
-    def __init__(self, document_id: int, where: str) -> None:
+    def __init__(self, document_id: int) -> None:
         super().__init__(
-            f"The file of document {document_id} is gone from {where}. "
+            f"The file of document {document_id} is gone. "
             "What was read of it is still found; add the file again to have it back."
         )
 
@@ -23,8 +23,8 @@ class FileMissing(AssistantError):
 class FileDamaged(AssistantError):
     """The file is no longer the one that was uploaded."""
 
-    def __init__(self, file: str, where: str) -> None:
-        super().__init__(f"The file {file} in {where} is not the one that was uploaded. Add the document again.")
+    def __init__(self, file: str) -> None:
+        super().__init__(f"The file {file} is not the one that was uploaded. Add the document again.")
 
 
 class SameContent(Conflict):

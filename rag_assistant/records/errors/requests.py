@@ -82,6 +82,15 @@ class TooManyFetches(AssistantError):
         )
 
 
+class ImportsBusy(AssistantError):
+    """Another import is being read at this moment."""
+
+    retry_after_seconds = 5
+
+    def __init__(self) -> None:
+        super().__init__("Another import is being read. Nothing was stored; try again in a few seconds.")
+
+
 class PasswordsBusy(AssistantError):
     """Too many passwords are being checked at this moment."""
 

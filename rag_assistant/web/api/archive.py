@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from io import BytesIO
+from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -77,13 +77,17 @@ class Imported(Struct, frozen=True):
 
 def import_sent_file() -> Imported:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
-    from rag_assistant.conversations.exchange.files import read_export
+    from rag_assistant.conversations.exchange.confined import read_confined
 
-    max_bytes = services().settings.current.max_upload_mb * 1_000_000
+    own = services()
+    settings = own.settings.current
+    max_bytes = settings.max_upload_mb * 1_000_000
     request.max_content_length = max_bytes + FORM_OVERHEAD_BYTES
-    with _sent_file() as file:
-        export = read_export(file, max_bytes)
-    outcomes = services().conversation_import.run(export)
+    with TemporaryFile(dir=own.data_dir) as file:
+        copyfileobj(_sent_file(), file)
+        file.seek(0)
+        with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
+            outcomes = own.conversation_import.run(export)
     new, known = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
     return Imported(new, known, export.unreadable)
 
@@ -107,7 +111,7 @@ def send_archive(*, with_files: bool) -> Response:
 def _sent_file() -> IO[bytes]:
     """Return the file of a form, or the body that is one. Raises UnsupportedContentType, InvalidRequest."""
     if request.mimetype in FILE_TYPES:
-        return BytesIO(request.get_data())
+        return request.stream
     if request.mimetype != "multipart/form-data":
         raise UnsupportedContentType(
             f'{content_type_said()}; it must be {", ".join(FILE_TYPES)}, or multipart/form-data with the field "file".'

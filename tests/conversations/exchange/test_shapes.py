@@ -38,7 +38,7 @@ TURN: dict[str, Any] = {
 
 
 def read(content: Any) -> tuple[WholeConversation, ...]:
-    return read_texts([json.dumps(content).encode()]).conversations
+    return tuple(read_texts([json.dumps(content).encode()]).conversations)
 
 
 def said(one: WholeConversation) -> list[tuple[str, str]]:
@@ -241,7 +241,7 @@ CONTRADICTING = [
 
 @pytest.mark.parametrize("part", FITTING)
 def test_numbers_that_fit_the_turns_are_taken(part: dict[str, Any]) -> None:
-    assert len(read_texts([archived(TURN, TURN, TURN, **part).encode()]).conversations) == 1
+    assert len(tuple(read_texts([archived(TURN, TURN, TURN, **part).encode()]).conversations)) == 1
 
 
 @pytest.mark.parametrize(("part", "said"), CONTRADICTING)
@@ -258,7 +258,7 @@ def test_a_large_export_is_read_an_entry_at_a_time() -> None:
     text = json.dumps([padded] * 60).encode()
     tracemalloc.start()
     try:
-        assert len(read_texts([text]).conversations) == 120
+        assert len(tuple(read_texts([text]).conversations)) == 120
         assert tracemalloc.get_traced_memory()[1] < len(text)
     finally:
         tracemalloc.stop()

@@ -1,0 +1,84 @@
+"""Read an exported file in a process of its own, as every file that may be hostile.
+
+As a program (``python -m rag_assistant.conversations.exchange.confined MAX_BYTES MEMORY_MB SECONDS``) this module is
+that process: its input is the file. It prints a line of JSON about the file, then one for each conversation.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
+
+from msgspec import Struct
+from msgspec.json import decode, encode
+
+from rag_assistant.conversations.exchange.files import read_export
+from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.extraction.sandbox import confine, limit
+from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
+from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
+from rag_assistant.runtime.supervised_process import end_with_parent
+
+# Python's objects take several times as much as their text; and branches repeat what was said before them.
+MIN_MEMORY_MB, MEMORY_PER_BYTE, OUTPUT_PER_BYTE = 2048, 8, 4
+WAIT_TIMEOUT_SECONDS = 30.0
+REFUSALS = {kind.__name__: kind for kind in (BodyTooLarge, MalformedBody, InvalidRequest)}
+
+_reading = threading.Lock()
+
+
+class _About(Struct):
+    documents: tuple[ArchivedDocument, ...] = ()
+    unreadable: int = 0
+    # The class of an error, and its sentence.
+    refused: tuple[str, str] | None = None
+
+
+@contextmanager
+def read_confined(file: IO[bytes], max_bytes: int, timeout_seconds: float, folder: Path) -> Iterator[Export]:
+    """Give what is in an open exported file whose text has up to ``max_bytes``; it lies in ``folder`` meanwhile.
+
+    Its conversations are read once, one after another. Raises ImportsBusy, BodyTooLarge, MalformedBody, InvalidRequest.
+    """
+    limits = Limits(max(MIN_MEMORY_MB, MEMORY_PER_BYTE * max_bytes >> 20), timeout_seconds, OUTPUT_PER_BYTE * max_bytes)
+    with TemporaryFile(dir=folder) as read:
+        if not _reading.acquire(timeout=WAIT_TIMEOUT_SECONDS):
+            raise ImportsBusy
+        try:
+            raise_for_end(write_confined(__spec__.name, [str(max_bytes)], limits, read, file=file), timeout_seconds)
+        except ExtractionFailed as error:
+            raise InvalidRequest(str(error)) from error
+        finally:
+            _reading.release()
+        read.seek(0)
+        about = decode(read.readline(), type=_About)
+        if about.refused is not None:
+            kind, sentence = about.refused
+            raise REFUSALS[kind](sentence)
+        yield Export((decode(line, type=WholeConversation) for line in read), about.documents, about.unreadable)
+
+
+def main(max_bytes: str, memory_mb: str, seconds: str) -> int:
+    """Read one file under limits and print what is in it; return the exit status."""
+    end_with_parent()
+    limit(int(memory_mb), int(seconds))
+    confine()
+    try:
+        export = read_export(sys.stdin.buffer, int(max_bytes))
+    except tuple(REFUSALS.values()) as error:
+        sys.stdout.buffer.write(encode(_About(refused=(type(error).__name__, str(error)))))
+        return 0
+    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable)) + b"\n")
+    for one in export.conversations:
+        sys.stdout.buffer.write(encode(one) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
