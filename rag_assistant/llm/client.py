@@ -155,9 +155,11 @@ class ModelClient:
 
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
         """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
+        from rag_assistant.llm.sdk import timeouts
+
         call.wait_for(timeout_seconds, "no list of models arrived")
         with self._asking(endpoint, call) as client:
-            answer = client.models.with_raw_response.list()
+            answer = client.models.with_raw_response.list(timeout=timeouts(self._deadlines().connect))
             try:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): _limit_in(model) for model in listed}
@@ -167,15 +169,23 @@ class ModelClient:
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
         from openai import APIConnectionError, Stream
 
-        from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream
+        from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream, timeouts
 
         deadlines = self._deadlines()
         reader = AnswerReader(endpoint.api_key)
+        body = _request_body(endpoint, request)
         call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
         with self._asking(endpoint, call, lambda: reader.shown) as client:
             completions = client.chat.completions.with_streaming_response
-            with completions.create(**_request_body(endpoint, request), extra_headers=headers) as response:
+            with completions.create(
+                model=body["model"],
+                messages=(),
+                stream=True,
+                extra_body=body,  # Sent as it is: every message of ``messages`` would be looked through first.
+                extra_headers=headers,
+                timeout=timeouts(deadlines.connect),
+            ) as response:
                 texts: Iterator[str]
                 if is_event_stream(response.http_response):
                     texts = map(reader.text_of, response.parse(to=Stream[object]))
@@ -199,13 +209,13 @@ class ModelClient:
         self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False
     ) -> Iterator[openai.OpenAI]:
         """Give the client for a request of a call, which is watched; what goes wrong becomes an error of ours."""
-        from rag_assistant.llm.sdk import open_client, sending_for, timeouts
+        from rag_assistant.llm.sdk import open_client, sending_for
 
         key = (endpoint.base_url, endpoint.api_key)
         with failures_named(endpoint, call, shown), self._watchdog.watching(call), sending_for(call):
             with self._lock:
                 client = self._clients[key] = self._clients.get(key) or open_client(*key)
-            yield client.with_options(timeout=timeouts(self._deadlines().connect))
+            yield client
 
 
 def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:

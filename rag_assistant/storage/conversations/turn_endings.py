@@ -35,6 +35,12 @@ _COUNT = (
     )
 )
 _DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
+_END = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner"))
+    .values(message_count=turns.c.message_count + bindparam("more"))
+    .returning(turns.c.message_count)
+)
 _COUNT_MESSAGES = (
     update(turns)
     .where(turns.c.id == bindparam("turn"))
@@ -70,27 +76,25 @@ def end_turn(
     error_type, error_message = error or (None, None)
     wait = turn.retry_after_seconds
     lock_conversation(connection, turn.conversation_id)
-    ended = (
-        update(turns)
-        .where(turns.c.id == turn.id, turns.c.status == "running", turns.c.owner == owner)
-        .values(
-            status=status,
-            visible=visible,
-            purged=purged,
-            waiting=turn.waiting,
-            notes=list(turn.notes),
-            usage=usage,
-            model=turn.model,
-            sources=turn.sources,
-            search=turn.search,
-            error_type=error_type,
-            error_message=error_message,
-            retry_at=None if wait is None else moment + timedelta(seconds=wait),
-            finished_at=moment,
-            message_count=turns.c.message_count + int(bool(answer)),
-        )
-    )
-    count = connection.execute(ended.returning(turns.c.message_count)).scalar()
+    ended = {
+        "turn": turn.id,
+        "present_owner": owner,
+        "more": int(bool(answer)),
+        "status": status,
+        "visible": visible,
+        "purged": purged,
+        "waiting": turn.waiting,
+        "notes": list(turn.notes),
+        "usage": usage,
+        "model": turn.model,
+        "sources": turn.sources,
+        "search": turn.search,
+        "error_type": error_type,
+        "error_message": error_message,
+        "retry_at": None if wait is None else moment + timedelta(seconds=wait),
+        "finished_at": moment,
+    }
+    count = connection.execute(_END, ended).scalar()
     if count is None:
         return load_turn(connection, turn.id)
     if turn.history is None:  # There is no receipt: it was not announced.

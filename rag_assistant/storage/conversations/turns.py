@@ -62,6 +62,8 @@ _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns
 _STOPPED = select(turns.c.id).where(
     turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
 )
+_ACCEPT = insert(turns).returning(turns.c.id)
+_UPDATE_OURS = update(turns).where(*_RUNS_HERE)
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 Cited = Callable[[Turn, str], tuple[Source, ...]]
 
@@ -136,20 +138,20 @@ class TurnStore:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)
         scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
-        accepted = insert(turns).values(
-            conversation_id=conversation_id,
-            number=conversation.turns,
-            status="running",
-            visible=False,
-            owner=self.owner,
-            request=request_of(replace(question, scope=scope)),
-            idempotency_key=_key_of(connection, question),
-            request_hash=hash_of(question) if question.idempotency_key else None,
-            message_count=1,
-            notes=[],
-            created_at=moment,
-        )
-        turn_id = connection.execute(accepted.returning(turns.c.id)).scalar_one()
+        accepted = {
+            "conversation_id": conversation_id,
+            "number": conversation.turns,
+            "status": "running",
+            "visible": False,
+            "owner": self.owner,
+            "request": request_of(replace(question, scope=scope)),
+            "idempotency_key": _key_of(connection, question),
+            "request_hash": hash_of(question) if question.idempotency_key else None,
+            "message_count": 1,
+            "notes": [],
+            "created_at": moment,
+        }
+        turn_id = connection.execute(_ACCEPT, accepted).scalar_one()
         keep_pictures(connection, turn_id, question.images)
         images = [picture_key(url) for url in question.images]
         extra = {IMAGES: images} if images else None
@@ -213,18 +215,16 @@ class TurnStore:
         A power cut may lose it with the text that streams after it. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
-            running = (
-                update(turns)
-                .where(*_RUNS_HERE)
-                .values(
-                    history=turn.history,
-                    sources=turn.sources,
-                    search=turn.search,
-                    model=turn.model,
-                    notes=list(turn.notes),
-                )
-            )
-            if not connection.execute(running, {"turn": turn.id, "present_owner": self.owner}).rowcount:
+            running = {
+                "turn": turn.id,
+                "present_owner": self.owner,
+                "history": turn.history,
+                "sources": turn.sources,
+                "search": turn.search,
+                "model": turn.model,
+                "notes": list(turn.notes),
+            }
+            if not connection.execute(_UPDATE_OURS, running).rowcount:
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt)
 
