@@ -152,12 +152,10 @@ class Services:
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,
         )
-        self.web_pages = WebPages(PublicHttp(), self.library, self.documents, lambda: settings.current)
-        self.page_images = PagePictures(self.documents, self.scans, self.library, lambda: settings.current)
+        self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
+        self.page_images = PagePictures(self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)
-        self.sources = Sources(
-            sources, self.library, self.documents, SourceStore(database), values.sources_interval_seconds
-        )
+        self.sources = Sources(sources, self.library, SourceStore(database), values.sources_interval_seconds)
         self._writer = AnswerWriter(self.turns, self.answers)
         self._stateless = StatelessWriter(self.turns, self.answers)
         deps = self._connect()
@@ -243,8 +241,6 @@ class Services:
         own.limits = limits
         own.models = self.models.over(limits.of_models.refuse_beyond, limits.of_models.count)
         own.library = self.library.over(own.documents, limits.refuse_bytes)
-        own.web_pages = self.web_pages.over(own.library, own.documents)
-        own.page_images = self.page_images.over(own.documents, own.library)
         own.assistant = self.assistant.over(own._connect(), limits.take_question, limits.accepting)
         return own
 
@@ -340,7 +336,7 @@ class Services:
             self.load_embedder()
             self.vectors.now()  # Whether pgvector is there.
         checks = LibraryChecks(self.database)
-        return Doctor(checks, self.documents, self.chunks, self.embeddings, self.uploads, self.library)
+        return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library)
 
     def check_connection(self) -> ConnectionCheck:
         """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""

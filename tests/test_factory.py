@@ -36,6 +36,8 @@ SHARED = {
     "observer": "it takes figures without text",
     "reranking": "a model keeps nothing of what it orders",
     "remote_tools": "tools of other servers know nothing of ours",
+    "web_pages": "it is told whose library a page is for",
+    "page_images": "it is told whose library a document is looked for in",
     "process": "it is the process's",
     "_signals": "a signal is the number of a turn, which whoever follows it has asked their TurnStore for",
     "_writer": "it ends a turn that the person's own TurnStore has accepted",
@@ -51,13 +53,12 @@ SHARED = {
 }
 # Where something of one person's goes on with a store of all, each with why.
 UNSCOPED = {
-    "Library._documents": "what runs in the job queues works on the documents of all",
+    "Library.documents": "what runs in the job queues works on the documents of all",
     "Library._chunks": "words are indexed in the job queues",
-    "DocumentEmbedder._documents": "it runs in the job queues",
-    "DocumentReader._documents": "it runs in the job queues",
-    "DocumentReader._chunks": "it runs in the job queues",
-    "DocumentReader._scans": "it runs in the job queues",
-    "PagePictures._scans": "it is asked about a document that the person's own DocumentStore has just found",
+    "DocumentEmbedder.documents": "it runs in the job queues",
+    "DocumentReader.documents": "it runs in the job queues",
+    "DocumentReader.chunks": "it runs in the job queues",
+    "DocumentReader.scans": "it runs in the job queues",
 }
 
 

@@ -128,7 +128,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
     from rag_assistant.documents.sources.folder import file_at, files_below, is_file, refuse_strange
 
     # What is known by its path is only known where the path is.
-    intake = None if api.services is None else Intake(api.services.library, api.services.documents)
+    intake = None if api.services is None else Intake(api.services.library)
     added, rejected, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
     for path in files_below(paths):
         named = storable(str(path))
@@ -166,7 +166,7 @@ def _remove_missing(services: Services, paths: Sequence[Path]) -> None:
     from rag_assistant.documents.sources.folder import Folder, is_file
 
     folders = [Folder(path) for path in paths]
-    intake = Intake(services.library, services.documents)
+    intake = Intake(services.library)
     for document in intake.gone(lambda origin: any(folder.holds(origin) for folder in folders), is_file):
         services.library.remove(document.id)
         click.echo(f"{document.origin}: gone, document {document.id} deleted")

@@ -14,7 +14,6 @@ from rag_assistant.documents.uploads import Uploads
 from rag_assistant.records.errors import FilesUnavailable
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
-from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 
 LISTED = 10
@@ -31,7 +30,6 @@ class Doctor(Struct, frozen=True):
     """Examines a library. The index of its vectors compares itself with them whenever a server starts."""
 
     checks: LibraryChecks
-    documents: DocumentStore
     chunks: ChunkStore
     embeddings: EmbeddingStore
     uploads: Uploads
@@ -54,7 +52,7 @@ class Doctor(Struct, frozen=True):
             yield Finding(f"{_named(cut)}: the chunks do not make up the text.", self._mending(cut))
         if unknown:
             yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
-        if waiting := self.documents.waiting_to_be_indexed():
+        if waiting := self.library.documents.waiting_to_be_indexed():
             sentence = f"{waiting} documents are still to be indexed by keyword after an upgrade: a server does it."
             yield Finding(sentence, self.library.index_words)
         stray = self.checks.stray_words()
@@ -83,8 +81,9 @@ class Doctor(Struct, frozen=True):
         except FilesUnavailable as error:
             yield Finding(f"The uploaded files cannot be checked: {error}")
             return
-        there, known = {one.name for one in stored}, self.documents.known_files()
-        lost = [number for number in self.documents.ours() if self.documents.file_of(number) not in there]
+        documents = self.library.documents
+        there, known = {one.name for one in stored}, documents.known_files()
+        lost = [number for number in documents.ours() if documents.file_of(number) not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
         if strays := [one.name for one in stored if self.uploads.is_stray(one, known)]:
@@ -100,8 +99,8 @@ class Doctor(Struct, frozen=True):
             here = self.uploads.names()
         except FilesUnavailable:
             return None
-        ours = set(self.documents.ours())
-        if any(one not in ours or self.documents.file_of(one) not in here for one in document_ids):
+        ours = set(self.library.documents.ours())
+        if any(one not in ours or self.library.documents.file_of(one) not in here for one in document_ids):
             return None
 
         def mend() -> None:

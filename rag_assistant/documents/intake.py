@@ -14,7 +14,7 @@ from rag_assistant.documents.library import Library
 from rag_assistant.documents.uploads import clean_name
 from rag_assistant.records import Document
 from rag_assistant.records.errors import SameContent
-from rag_assistant.storage.documents.documents import GIVEN_UP, DocumentStore
+from rag_assistant.storage.documents.documents import GIVEN_UP
 
 Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
 
@@ -31,9 +31,9 @@ class SourceFile(Struct, frozen=True):
 class Intake:
     """Takes in files, each of which is known again by its origin and its content."""
 
-    def __init__(self, library: Library, documents: DocumentStore) -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
-        self._documents = documents
+        self._documents = library.documents
 
     @cached_property
     def known(self) -> dict[str, Document]:

@@ -64,7 +64,7 @@ class Library:
         scans: ScanStore,
         tell_others: Callable[[], None] | None = None,
     ) -> None:
-        self._documents = documents
+        self.documents = documents
         self._chunks = chunks
         self._uploads = uploads
         self._settings = settings
@@ -95,7 +95,7 @@ class Library:
         ``refuse_bytes`` may refuse a file of a size.
         """
         own = shallow_copy(self)
-        own._documents, own._refuse_bytes = documents, refuse_bytes
+        own.documents, own._refuse_bytes = documents, refuse_bytes
         return own
 
     # --- for those who wait
@@ -120,7 +120,7 @@ class Library:
         new = False
         try:
             self._refuse_bytes(received.size_bytes)
-            document, new = self._documents.add(
+            document, new = self.documents.add(
                 NewDocument(
                     name=received.name,
                     media_type=received.media_type,
@@ -145,13 +145,13 @@ class Library:
 
         Its file goes at once, or as soon as it can be reached.
         """
-        self._documents.delete(document_id)
+        self.documents.delete(document_id)
         log.info("Document %s was deleted.", document_id)
         self._delete_files_now()
 
     def cancel(self, document_id: int) -> Document:
         """Stop working on a document and forget what was read of it; its file stays. Raises DocumentNotFound."""
-        return self._documents.cancel(document_id)
+        return self.documents.cancel(document_id)
 
     def read_again(self, document_id: int) -> Document:
         """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
@@ -160,7 +160,7 @@ class Library:
         """
         _, file = self.open_file(document_id)
         file.close()
-        document = self._documents.queue_again(document_id)
+        document = self.documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
         return document
@@ -170,11 +170,11 @@ class Library:
 
         A newer version may take its place at any time. Raises DocumentNotFound, FileMissing, FilesUnavailable.
         """
-        store, (document, file) = self._uploads.store, self._documents.with_file(document_id)
+        store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
             return document, store.open(file)
         except FileNotFoundError as error:
-            if self._documents.file_of(document_id) != file:  # A newer version has just taken its place.
+            if self.documents.file_of(document_id) != file:  # A newer version has just taken its place.
                 return self.open_file(document_id)
             raise FileMissing(document_id) from error
 
@@ -184,7 +184,7 @@ class Library:
 
         Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
-        store, (document, file) = self._uploads.store, self._documents.with_file(document_id)
+        store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
             with store.local(file, document.sha256) as path:
                 yield document, path
@@ -213,7 +213,7 @@ class Library:
 
     def start(self) -> None:
         """Take up what a crash left half done, and begin to work."""
-        self._uploads.clean_up(self._documents.known_files())
+        self._uploads.clean_up(self.documents.known_files())
         self._works = True
         self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
         self.index_words()
@@ -227,7 +227,7 @@ class Library:
     def _take_up_forgotten(self) -> None:
         """Queue the documents that wait and that no queue knows of, such as those that a command accepted."""
         try:
-            if not self.busy and self._documents.any_unfinished():
+            if not self.busy and self.documents.any_unfinished():
                 self._take_up(of_ours=True, held=True, recognises=False)
         except Exception:
             log.exception("Whether a document was forgotten is looked at again in %g s", LOOK_INTERVAL_SECONDS)
@@ -237,7 +237,7 @@ class Library:
         if not self._works or self._closing.is_set():
             return
         self._take_up(of_ours=self._tell_others is not None, recognises=False)
-        if not self._deleting.is_set() and self._documents.files_to_delete():
+        if not self._deleting.is_set() and self.documents.files_to_delete():
             self._deleting.set()
             self._reading.add("delete files")
 
@@ -256,7 +256,7 @@ class Library:
 
     def _take_up(self, *, of_ours: bool, recognises: bool, held: bool = False) -> None:
         max_taken = None if self._tell_others is None else MAX_TAKEN
-        to_read, to_embed, to_recognise = self._documents.take_up_unfinished(
+        to_read, to_embed, to_recognise = self.documents.take_up_unfinished(
             recognises=recognises, of_ours=of_ours, held=held, max_taken=max_taken
         )
         if to_read or to_embed or to_recognise:
@@ -309,8 +309,8 @@ class Library:
             self._reading.add("recognise", document_id)
 
     def _finish(self, document_id: int, embedder: str) -> None:
-        if not self._documents.finish(document_id, embedder, recognises=self._reader.recognises):
-            if self._documents.is_ours_in("recognising", document_id):
+        if not self.documents.finish(document_id, embedder, recognises=self._reader.recognises):
+            if self.documents.is_ours_in("recognising", document_id):
                 self._go_on(document_id, "recognise")
             return
         log.info("Document %s is ready.", document_id)
@@ -342,9 +342,9 @@ class Library:
             self._reading.add("delete files", 0, embedding.RETRY_BACKOFF_SECONDS[0])
 
     def _delete_files(self, _: int = 0) -> None:
-        for file in self._documents.files_to_delete():
+        for file in self.documents.files_to_delete():
             self._uploads.store.drop(file)
-            self._documents.forget_file(file)
+            self.documents.forget_file(file)
         self._deleting.clear()
 
     # --- how a piece of work ends
@@ -366,10 +366,10 @@ class Library:
                     self._say_why(document_id, f"{error} It is tried again in {seconds:g} seconds.")
                 except AssistantError as error:
                     log.warning("Document %s failed: %s", document_id, error)
-                    return self._documents.fail(document_id, str(error))
+                    return self.documents.fail(document_id, str(error))
                 except Exception:
                     log.exception("Document %s failed", document_id)
-                    return self._documents.fail(document_id, UNFORESEEN)
+                    return self.documents.fail(document_id, UNFORESEEN)
                 if self._closing.wait(seconds):
                     return None
             return None
@@ -379,6 +379,6 @@ class Library:
     def _say_why(self, document_id: int, reason: str) -> None:
         """Show at a document why it waits, if the database is not what it waits for."""
         try:
-            self._documents.say(document_id, reason)
+            self.documents.say(document_id, reason)
         except StorageFailed:
             log.debug("What document %s waits for cannot be shown", document_id)

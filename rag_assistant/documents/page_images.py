@@ -6,7 +6,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from copy import copy as shallow_copy
 
 from msgspec import Struct
 
@@ -19,7 +18,6 @@ from rag_assistant.extraction.recognised import lines_marked
 from rag_assistant.records import Document
 from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.scans import ScanStore
 
 # What has pages that are drawn.
@@ -50,50 +48,40 @@ Wanted = tuple[str, PageView]
 class PagePictures:
     """Draws pages of PDF documents, and images."""
 
-    def __init__(
-        self, documents: DocumentStore, scans: ScanStore, library: Library, settings: Callable[[], Settings]
-    ) -> None:
-        self._documents = documents
+    def __init__(self, scans: ScanStore, settings: Callable[[], Settings]) -> None:
         self._scans = scans
-        self._library = library
         self._settings = settings
         self._drawing = threading.BoundedSemaphore(MAX_DRAWN_AT_ONCE)
         self._lock = threading.Lock()
         self._kept: OrderedDict[Wanted, bytes] = OrderedDict()
         self._failed: dict[Wanted, tuple[float, str]] = {}
 
-    def over(self, documents: DocumentStore, library: Library) -> PagePictures:
-        """Return the same pictures for those who may see other documents."""
-        own = shallow_copy(self)
-        own._documents, own._library = documents, library
-        return own
-
-    def picture(self, document_id: int, view: PageView) -> bytes:
-        """Return a PNG of what is to be seen of a document.
+    def picture(self, library: Library, document_id: int, view: PageView) -> bytes:
+        """Return a PNG of what is to be seen of a document of a person's library.
 
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
-        key = _key(self._documents.get(document_id), view)
+        key = _key(library.documents.get(document_id), view)
         cached = self._known(key)
         if cached is not None:
             return cached
         if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
         try:
-            return self._known(key) or self._drawn(document_id, view)
+            return self._known(key) or self._drawn(library, document_id, view)
         finally:
             self._drawing.release()
 
-    def _drawn(self, document_id: int, view: PageView) -> bytes:
+    def _drawn(self, library: Library, document_id: int, view: PageView) -> bytes:
         values = self._settings()
-        with self._library.local_file(document_id) as (document, path):
+        with library.local_file(document_id) as (document, path):
             key = _key(document, view)  # A newer version may have taken its place since it was asked for.
             try:
                 picture = draw_page(
                     path,
                     document.media_type,
                     view.page,
-                    self._mark(document_id, view),
+                    self._mark(library, document_id, view),
                     memory_mb=MAX_MEMORY_MB,
                     timeout_seconds=min(MAX_SECONDS, values.extraction_timeout_seconds),
                 )
@@ -118,9 +106,9 @@ class PagePictures:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def _mark(self, document_id: int, view: PageView) -> Mark | MarkedLines:
+    def _mark(self, library: Library, document_id: int, view: PageView) -> Mark | MarkedLines:
         """Return what of a passage and of its quote stands on a page; of a scanned one, where."""
-        extracted = self._documents.text(document_id)
+        extracted = library.documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
         if not 1 <= view.page < len(starts):
             return Mark()

@@ -7,7 +7,6 @@ import io
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy as shallow_copy
 from typing import IO
 from urllib.parse import unquote, urlunsplit
 
@@ -16,7 +15,6 @@ from rag_assistant.records import Document
 from rag_assistant.records.errors import AddressRefused, NoWebPage, TooManyFetches, UnsupportedDocument
 from rag_assistant.runtime.public_http import Fetched, PublicHttp, checked_address
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.documents import DocumentStore
 
 # Those of HTTP and HTTPS: no other service is spoken to.
 PORTS = (80, 443)
@@ -31,46 +29,38 @@ ACCEPT = "text/html, application/xhtml+xml, text/plain, application/pdf, */*;q=0
 class WebPages:
     """Adds pages by their address, where that is switched on."""
 
-    def __init__(
-        self, http: PublicHttp, library: Library, documents: DocumentStore, settings: Callable[[], Settings]
-    ) -> None:
+    def __init__(self, http: PublicHttp, settings: Callable[[], Settings]) -> None:
         self._http = http
-        self._library = library
-        self._documents = documents
         self._settings = settings
         self._places = threading.BoundedSemaphore(MAX_FETCHES)
 
-    def over(self, library: Library, documents: DocumentStore) -> WebPages:
-        """Return the same for those who have another library; how many pages are fetched at once is counted as one."""
-        own = shallow_copy(self)
-        own._library, own._documents = library, documents
-        return own
-
-    def add(self, url: str, tags: Sequence[str] = (), library_id: int | None = None) -> tuple[Document, bool]:
-        """Fetch a page and queue it; return its document, and False if its content was there before.
+    def add(
+        self, library: Library, url: str, tags: Sequence[str] = (), library_id: int | None = None
+    ) -> tuple[Document, bool]:
+        """Fetch a page for a person's library and queue it; return its document, and False if its content was there.
 
         A page whose address is known is fetched again. Raises AddressRefused, PageNotFetched, TooManyFetches, and what
         ``Library.accept`` raises.
         """
         url = self._address_of(url.strip())
-        earlier = self._documents.of_origin(url)
+        earlier = library.documents.of_origin(url)
         with self._fetched(url) as (content, name):
             if earlier is not None and library_id in (None, earlier.library_id):
-                return self._library.accept(content, name, replaces=earlier.id, tags=tags)
-            return self._library.accept(content, name, origin=url, tags=tags, library_id=library_id)
+                return library.accept(content, name, replaces=earlier.id, tags=tags)
+            return library.accept(content, name, origin=url, tags=tags, library_id=library_id)
 
-    def fetch_again(self, document_id: int) -> tuple[Document, bool]:
+    def fetch_again(self, library: Library, document_id: int) -> tuple[Document, bool]:
         """Fetch a page once more; if it has changed, what is there now takes its place once it is ready.
 
         Return the document, and False if nothing has changed. Raises DocumentNotFound, NoWebPage, and what ``add``
         raises.
         """
-        document = self._documents.get(document_id)
-        self._documents.refuse_read_only([document_id])
+        document = library.documents.get(document_id)
+        library.documents.refuse_read_only([document_id])
         if not document.is_web_page:
             raise NoWebPage(document_id)
         with self._fetched(self._address_of(document.origin or "")) as (content, name):
-            return self._library.accept(content, name, replaces=document_id)
+            return library.accept(content, name, replaces=document_id)
 
     def _address_of(self, url: str) -> str:
         """Return an address as it is kept. Raises AddressRefused."""

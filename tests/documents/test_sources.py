@@ -47,7 +47,7 @@ class Watched:
         self._services = services
         self._source = source
         self.store = SourceStore(services.database)
-        self.sources = Sources([source], services.library, services.documents, self.store, 300)
+        self.sources = Sources([source], services.library, self.store, 300)
 
     def look(self) -> dict[str, str]:
         """Look through it once, and return the texts of the documents by their names once all are ready."""

@@ -17,7 +17,6 @@ from rag_assistant.documents.intake import Intake, SourceFile
 from rag_assistant.documents.library import Library
 from rag_assistant.records import SourceState
 from rag_assistant.records.errors import AssistantError, FilesUnavailable, OriginUnavailable, StorageFailed
-from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.sources import SourceStore
 
 log = logging.getLogger(__name__)
@@ -54,13 +53,12 @@ class Sources:
         self,
         sources: Sequence[Source],
         library: Library,
-        documents: DocumentStore,
         store: SourceStore,
         interval_seconds: float,
     ) -> None:
         self._sources = sources
         self._library = library
-        self._documents = documents
+        self._documents = library.documents
         self._store = store
         self._interval_seconds = interval_seconds
         self._seen: dict[str, dict[str, _Seen]] = defaultdict(dict)
@@ -112,7 +110,7 @@ class Sources:
         if self._closing.is_set():
             self._store.release(source.address)
             return
-        for document in Intake(self._library, self._documents).gone(source.holds, files.__contains__):
+        for document in Intake(self._library).gone(source.holds, files.__contains__):
             log.info("Document %s goes, since %s is gone.", document.id, document.origin)
             self._library.remove(document.id)
         named = [f"{name}: {sentence}" for name, sentence in refused[:MAX_PROBLEMS_NAMED]]
@@ -129,7 +127,7 @@ class Sources:
 
         A file that has not changed since it was seen is not opened: its content is there, or was refused.
         """
-        intake, contents = Intake(self._library, self._documents), self._documents.ids_by_sha256()
+        intake, contents = Intake(self._library), self._documents.ids_by_sha256()
         seen, refused = self._seen[source.address], []
         for origin in seen.keys() - files.keys():
             del seen[origin]

@@ -60,14 +60,14 @@ def add() -> Response:
 def add_web_page() -> Response:
     """Fetch a web page and take it in; one whose address is known is fetched again."""
     body = read_json(WebPageBody)
-    document, new = services().web_pages.add(body.url, body.tags, body.library_id)
+    document, new = services().web_pages.add(services().library, body.url, body.tags, body.library_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
 @blueprint.post("/<int:document_id>/fetch", policy=DOCUMENTS, answer=DocumentAnswer, status=202)
 def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more; what has changed takes its place once it is ready."""
-    document, new = services().web_pages.fetch_again(document_id)
+    document, new = services().web_pages.fetch_again(services().library, document_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 

@@ -86,14 +86,14 @@ def add_documents() -> Response:
 @blueprint.post("/documents/web-page", policy=DOCUMENTS)
 def add_web_page() -> Response:
     """Fetch a web page and take it in."""
-    services().web_pages.add(request.form.get("url", ""))
+    services().web_pages.add(services().library, request.form.get("url", ""))
     return _to_library()
 
 
 @blueprint.post("/documents/<int:document_id>/fetch", policy=DOCUMENTS)
 def fetch_again(document_id: int) -> Response:
     """Fetch a web page once more."""
-    services().web_pages.fetch_again(document_id)
+    services().web_pages.fetch_again(services().library, document_id)
     return _to_library()
 
 

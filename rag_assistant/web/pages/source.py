@@ -55,7 +55,7 @@ def picture(document_id: int, number: int) -> Response:
     The passage from ``start`` to ``end`` is marked, and strongest what goes from ``quote_start`` to ``quote_end``.
     """
     view = PageView(number, _range_asked(""), _range_asked("quote_"), flag_asked("whole") is not False)
-    response = make_response(services().page_images.picture(document_id, view))
+    response = make_response(services().page_images.picture(services().library, document_id, view))
     response.mimetype = "image/png"
     response.headers["Content-Disposition"] = "inline"
     return response
