@@ -10,7 +10,6 @@ from typing import Any
 
 from flask import Response, jsonify, url_for
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, collect
@@ -93,8 +92,7 @@ def _begin(asked: Asked) -> _Answering:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
             live = assistant.ask_stateless(asked.question, asked.sent.history)
             events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.stop
-        known = about(own_id, asked.model, asked.ignored, stored=asked.stored)
-        known = replace(known, manages_context=asked.manages_context)
+        known = about(own_id, asked.model, asked.ignored, stored=asked.stored, manages_context=asked.manages_context)
 
     def leave() -> None:
         places.leave()
@@ -104,14 +102,16 @@ def _begin(asked: Asked) -> _Answering:
     return _Answering(while_let_in(events), known, leave)
 
 
-def about(own_id: str, model: str, ignored: Iterable[str] = (), *, stored: bool) -> About:
+def about(
+    own_id: str, model: str, ignored: Iterable[str] = (), *, stored: bool, manages_context: bool = False
+) -> About:
     """Return what the views know of an answer besides its events."""
     root = url_for("document_pages.documents", _external=True)
 
     def link(source: Mapping[str, Any]) -> str:
         return f"{root}/{source['document_id']}?start={source['start']}&end={source['end']}"
 
-    return About(own_id, model, int(time.time()), link, tuple(ignored), stored)
+    return About(own_id, model, int(time.time()), link, tuple(ignored), stored, manages_context)
 
 
 def _until_start(events: Events) -> list[Event | None]:

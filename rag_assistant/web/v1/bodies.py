@@ -104,23 +104,16 @@ class Function(Passed):
 
 
 class ChatTool(Passed):
-    """A tool in a chat."""
+    """A tool in a chat, or the one that is to be called."""
 
     type: Literal["function"]
     function: Function
 
 
 class ResponseTool(Function):
-    """A tool in a response."""
+    """A tool in a response, or the one that is to be called."""
 
     type: Literal["function"]
-
-
-class ChatChoice(Passed):
-    """The one tool that is to be called, in a chat."""
-
-    type: Literal["function"]
-    function: Function
 
 
 class AnswerFormat(Passed):
@@ -216,7 +209,7 @@ class ChatBody(OpenAIBody):
     max_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
     max_completion_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
     tools: list[ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
-    tool_choice: Choice | ChatChoice | None = field(None, TOOL_CHOICE)
+    tool_choice: Choice | ChatTool | None = field(None, TOOL_CHOICE)
     response_format: AnswerFormat | None = field(None, FORMAT)
     stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = field(
         None, f"text, or a list of up to {MAX_STOPS} texts"

@@ -18,7 +18,7 @@ from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message,
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
-from rag_assistant.web.v1.bodies import ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
+from rag_assistant.web.v1.bodies import NOTHING, ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
 
 # The ways of answering, each as a model.
 MODES: dict[str, AnswerMode] = {
@@ -98,16 +98,21 @@ def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None
         raise InvalidRequest(STORED_TOOLS, param="tools")
 
 
-def ignored_without_model(body: ChatBody | ResponseBody) -> list[str]:
-    """Return the fields that count for nothing in quotes. Raises InvalidRequest for what needs a model."""
+def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
+    """Return what counts for nothing, here or in quotes. Raises InvalidRequest for what needs a model."""
+    ignored = [
+        f"context_management.{kind}.{name}" for kind, edit in body.edits.items() for name in edit.model_extra or ()
+    ]
+    if not body.tools:
+        ignored += [n for n in ("parallel_tool_calls", "tool_choice") if getattr(body, n) not in NOTHING]
     if services().models.connected:
-        return []
+        return ignored
     for name in ("tools", "response_format"):
         if name in body.endpoint_fields():
             named = "text" if name not in type(body).model_fields else name
             raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
     without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature")
-    return [name for name in without_effect if getattr(body, name, None) is not None]
+    return ignored + [name for name in without_effect if getattr(body, name, None) is not None]
 
 
 def _on_overflow(body: OpenAIBody) -> str | None:

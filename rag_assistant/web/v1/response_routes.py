@@ -24,7 +24,7 @@ from rag_assistant.web.v1.reading import (
     MODES,
     Sent,
     conversation_named,
-    ignored_without_model,
+    ignored_fields,
     mode_of,
     question_of,
     read_input,
@@ -61,7 +61,7 @@ def create_response() -> Response:
     take_pictures()
     body, ignored = read_openai(ResponseBody)
     sent = read_input(body.input, [body.instructions])
-    ignored += [*sent.ignored, *ignored_without_model(body)]
+    ignored += [*sent.ignored, *ignored_fields(body)]
     question, stored = _question_of(body, sent)
     echoed = {name: as_sent(getattr(body, name)) for name in ("tools", "tool_choice", "parallel_tool_calls")}
     if body.text is not None and body.text.format is not None:

@@ -18,7 +18,7 @@ from rag_assistant.web.v1.chat import chunks, completion
 from rag_assistant.web.v1.reading import (
     MODES,
     conversation_named,
-    ignored_without_model,
+    ignored_fields,
     mode_of,
     question_of,
     read_chat,
@@ -63,7 +63,7 @@ def chat_completions() -> Response:
     take_pictures()
     body, ignored = read_openai(ChatBody)
     sent = read_chat(body)
-    ignored += [*sent.ignored, *ignored_without_model(body)]
+    ignored += [*sent.ignored, *ignored_fields(body)]
     named = conversation_named(request.headers.get("X-Conversation-Id"), body)
     question = question_of(
         body,

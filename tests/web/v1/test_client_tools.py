@@ -165,6 +165,9 @@ def test_what_gateways_add_is_ignored_by_name(client: FlaskClient) -> None:
     more = {name: {"x": 1} for name in [*fields.split(), "web_search_options"]}
     told = chat(client, talk(0), **more, stream_options={"include_obfuscation": False}).json["rag_assistant"]
     assert told["ignored"] == sorted(more)
+    trigger = {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 1}}
+    told = chat(client, talk(0), tool_choice="required", context_management=[trigger]).json["rag_assistant"]
+    assert told["ignored"] == ["context_management.clear_tool_uses_20250919.trigger", "tool_choice"]
 
 
 def test_what_the_endpoint_refuses_is_told_in_its_own_words(client: FlaskClient, stub: StubModel) -> None:
