@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
+import httpx  # noqa: F401 - the SDK looks at it where it is loaded; Chroma's thread may be halfway through loading it.
 import httpx2
 import openai
 

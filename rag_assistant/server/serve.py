@@ -6,6 +6,7 @@ A request gets a thread once its head and body are there, so a slow or silent cl
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import logging
 import os
@@ -144,6 +145,7 @@ def serve() -> None:
         app = create_app()
         services: Services = app.extensions["assistant"]
         services.start()
+        gc.enable()
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     served = logged(app) if settings.access_log else app
