@@ -57,7 +57,7 @@ def half_requests(stage: Stage) -> Outcome:
     outcome, stub = Outcome(), stage.echo()
     server = _server(stage, stub.url)
     before = held_by(server)
-    slowest, other = 0.0, stage.enter(_other_process())
+    slowest, other = 0.0, stage.enter(other_process())
     for half in HALVES.values():
         with ExitStack() as stack:
             for _ in range(stage.count(150, 2000)):
@@ -79,7 +79,7 @@ def attacks(stage: Stage) -> Outcome:
     """Hold hundreds of connections of each kind that once held all threads, and of readers that read nothing."""
     outcome, stub = Outcome(), stage.echo()
     server = _server(stage, stub.url)
-    slowest, other = 0.0, stage.enter(_other_process())
+    slowest, other = 0.0, stage.enter(other_process())
     status, answer = server.call("POST", "/api/query", {"question": "Question 0"})
     follow = b"GET /api/turns/%d/stream HTTP/1.1\r\nHost: localhost\r\n\r\n" % answer["turn_id"]
     page = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
@@ -120,7 +120,7 @@ def streams(stage: Stage) -> Outcome:
                 outcome.wrong.append(f"a stream was {response.status}: {text[:200]}")
         connection.close()
 
-    other = stage.enter(_other_process())
+    other = stage.enter(other_process())
     server.kill()
     server.environment["MAX_RUNNING_ANSWERS"] = str(carried)
     server.start("/readyz")
@@ -173,7 +173,7 @@ def light_requests(url: str, seconds: float) -> tuple[float, list[str]]:
     return slowest, wrong
 
 
-def _other_process() -> ProcessPoolExecutor:
+def other_process() -> ProcessPoolExecutor:
     """Start a process for light requests: this one is busy with the flood."""
     other = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
     other.submit(time.sleep, 0).result()
