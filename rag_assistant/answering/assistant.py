@@ -30,7 +30,7 @@ from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.request_context import turn_id as current_turn_id
-from rag_assistant.runtime.telemetry.steps import Step, step, watcher
+from rag_assistant.runtime.telemetry.steps import Step, step, watching
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
@@ -395,7 +395,7 @@ def observed(observer: Observer, live: LiveTurn) -> Iterator[Step]:
     """Measure how a turn is answered; what raises is counted as an interrupted turn."""
     turn = live.turn
     current_turn_id.set(turn.id)
-    watcher.set(observer)
+    watching.set(observer.watching)
     with step("turn", turn_id=turn.id, conversation_id=turn.conversation_id) as whole:
         try:
             yield whole

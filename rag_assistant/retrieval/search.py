@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
+    from rag_assistant.retrieval.indexes.vector_search import ServingVectors, VectorSearch
     from rag_assistant.storage.documents.chunks import ChunkStore
     from rag_assistant.storage.documents.scope import ChunksInScope
 
@@ -58,40 +59,6 @@ MIN_KNOWN_WORDS = 0.5
 MIN_KNOWN_PIECES = 0.5
 
 
-class QueryVectors(Protocol):
-    """Embeds questions, and finds chunks by their vectors."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether there are none."""
-
-    def compare(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how near each of some texts is to a question."""
-
-    def similarity(self, one: Vectors, other: Vectors) -> float:
-        """Return how near two vectors are."""
-
-    def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return one vector for each short text; the newest are remembered."""
-
-    def familiarity(self, text: str) -> Familiarity:
-        """Return how well the model knows a text."""
-
-    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
-        """Return chunk ids with their similarity, the nearest first."""
-
-
-class VectorIndex(Protocol):
-    """Knows which vectors are searched now."""
-
-    @property
-    def failing(self) -> bool:
-        """Whether the embedding model does not work, or did not a moment ago."""
-
-    def now(self) -> QueryVectors | None:
-        """Return them, ``None`` while no embedding model is ready."""
-
-
 class Retriever:
     """Searches the library. A document that was deleted is never found, whatever an index still holds."""
 
@@ -99,7 +66,7 @@ class Retriever:
         self,
         chunks: ChunkStore,
         keywords: KeywordSearch,
-        vectors: VectorIndex,
+        vectors: VectorSearch,
         reranking: Reranking = NO_RERANKING,
     ) -> None:
         self._chunks = chunks
@@ -120,20 +87,21 @@ class Retriever:
         one, which always comes. What has nothing to do with the library finds nothing. While the embedding model is
         not loaded, or does not work, keywords search alone.
         """
-        asked = query if isinstance(query, SearchQuery) else SearchQuery(query)
+        query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return []
-        found, best_cosine = self._found(asked, limit, scope)
-        if self._is_about_nothing(asked, found[:MIN_CANDIDATES_READ], best_cosine):
+        passages, best_cosine = self._candidates(query, limit, scope)
+        if self._is_about_nothing(query, passages[:MIN_CANDIDATES_READ], best_cosine):
             return []
-        found = self.reranking.best_first(f"{asked.context}\n{asked.text}".strip(), found)
-        return joined(within_budget(list(islice(distinct(found), limit)), budget_tokens))
+        passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
+        return joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""
-        there = self._chunks.texts_at({(one.document_id, one.start) for one in sources}, scope)
-        texts = [there.get((one.document_id, one.start)) for one in sources]
-        return [one for one, text in zip(sources, texts, strict=True) if text and one.text.startswith(text)]
+        texts = self._chunks.texts_at({(one.document_id, one.start) for one in sources}, scope)
+        return [
+            one for one in sources if (text := texts.get((one.document_id, one.start))) and one.text.startswith(text)
+        ]
 
     @property
     def by_keywords_alone(self) -> bool:
@@ -142,33 +110,33 @@ class Retriever:
 
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
         """Return the documents and sections that come nearest to a question, however far away they are."""
-        found, _ = self._found(query, MAX_HEADINGS, scope)
-        return sections_of(found)[:MAX_HEADINGS]
+        passages, _ = self._candidates(query, MAX_HEADINGS, scope)
+        return sections_of(passages)[:MAX_HEADINGS]
 
-    def _found(self, asked: SearchQuery, limit: int, scope: Scope) -> tuple[list[Passage], float | None]:
+    def _candidates(self, query: SearchQuery, limit: int, scope: Scope) -> tuple[list[Passage], float | None]:
         """Return what both halves find, the best first, and the best cosine; ``None`` where vectors say nothing."""
-        ranked, best_cosine = self.ranked(asked, scope)
+        ranked, best_cosine = self.ranked(query, scope)
         return self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates)), best_cosine
 
-    def ranked(self, asked: SearchQuery, scope: Scope = EVERYTHING) -> tuple[list[Hit], float | None]:
-        """Return the chunks that both halves find, the best first, and the best cosine as ``_found`` does.
+    def ranked(self, query: SearchQuery, scope: Scope = EVERYTHING) -> tuple[list[Hit], float | None]:
+        """Return the chunks that both halves find, the best first, and the best cosine as ``_candidates`` does.
 
         Some of them may be deleted.
         """
         # What is not to be found yet must not take the places of what is.
         pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
-        by_vector, familiarity = self._by_vector(asked, within, pending)
-        by_keyword = self._by_keyword(asked, within, pending)
+        by_vector, familiarity = self._by_vector(query, within, pending)
+        by_keyword = self._by_keyword(query, within, pending)
         ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
 
-    def _is_about_nothing(self, asked: SearchQuery, found: Sequence[Passage], best_cosine: float | None) -> bool:
-        question = f"{asked.text} {asked.context}"
-        if not nothing_found(question, found, best_cosine):
+    def _is_about_nothing(self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None) -> bool:
+        question = f"{query.text} {query.context}"
+        if not nothing_found(question, passages, best_cosine):
             return False
         # A list among other things is far from a question about one of them; the sentences are nearer.
-        return not self._with_vectors(asked, lambda compare: compare and has_near_sentence(question, found, compare))
+        return not self._with_vectors(query, lambda compare: compare and has_near_sentence(question, passages, compare))
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).
@@ -215,9 +183,9 @@ class Retriever:
 
         own, before = vectors.of_questions([question, last])
         of_last, library = vectors.similarity(own, before), nearest(own)
-        asked = vectors.of_questions(questions_before(exchanges)) if min_share and content_words(question) else []
-        if asked:
-            middle = np.sum(asked, axis=0) / (float(np.linalg.norm(np.sum(asked, axis=0))) or 1.0)
+        earlier = vectors.of_questions(questions_before(exchanges)) if min_share and content_words(question) else []
+        if earlier:
+            middle = np.sum(earlier, axis=0) / (float(np.linalg.norm(np.sum(earlier, axis=0))) or 1.0)
             near = vectors.similarity(own, middle)
             by_questions = Similarity(of_last, near, library, nearest(middle), by_questions=True)
             if share_of(question, context, by_questions) < min_share:
@@ -247,50 +215,48 @@ class Retriever:
         return choose(None)
 
     @measured("keywords")
-    def _by_keyword(self, asked: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
+    def _by_keyword(self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
         languages = self._keywords.state().languages
 
         def hits(text: str) -> list[Hit]:
-            found = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), within)
-            return _without_pending(found, pending, CANDIDATES)
+            ranked = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), within)
+            return _without_pending(ranked, pending, CANDIDATES)
 
-        return add(hits(asked.text), hits(asked.context), asked.share) if asked.is_follow_up else hits(asked.text)
+        return add(hits(query.text), hits(query.context), query.share) if query.is_follow_up else hits(query.text)
 
     @measured("vectors")
     def _by_vector(
-        self, asked: SearchQuery, within: ChunksInScope | None, pending: Set[int]
+        self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]
     ) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
-        if vectors is None or vectors.empty or not asked.text.strip():
+        if vectors is None or vectors.empty or not query.text.strip():
             return nothing
         try:
-            familiarity = vectors.familiarity(f"{asked.text} {asked.context}")
-            texts = [asked.text, asked.context] if asked.is_follow_up else [asked.text]
+            familiarity = vectors.familiarity(f"{query.text} {query.context}")
+            texts = [query.text, query.context] if query.is_follow_up else [query.text]
             embedded = vectors.of_questions(texts)
         except EmbedderFailed as error:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
-        limit = FOLLOW_UP_CANDIDATES if asked.is_follow_up else CANDIDATES
-        nearest = asked.nearest or [_nearest(vectors, vector, limit, within, pending) for vector in embedded]
-        if not asked.is_follow_up:
+        limit = FOLLOW_UP_CANDIDATES if query.is_follow_up else CANDIDATES
+        nearest = query.nearest or [_nearest(vectors, vector, limit, within, pending) for vector in embedded]
+        if not query.is_follow_up:
             return list(nearest[0][:limit]), familiarity
         own, context = embedded
-        length = float(np.linalg.norm(own + np.float32(asked.share) * context)) or 1.0
-        return mix(nearest[0], nearest[1], asked.share, length), familiarity
+        length = float(np.linalg.norm(own + np.float32(query.share) * context)) or 1.0
+        return mix(nearest[0], nearest[1], query.share, length), familiarity
 
     @measured("passages")
-    def _existing(self, ranked: Iterable[Hit], limit: int) -> list[Passage]:
+    def _existing(self, ranked: Sequence[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""
-        hits = list(ranked)
-        found: list[Passage] = []
-        for start in range(0, len(hits), limit):
-            some = hits[start : start + limit]
-            found += self._chunks.passages(dict(some))
-            if len(found) >= limit:
+        passages: list[Passage] = []
+        for start in range(0, len(ranked), limit):
+            passages += self._chunks.passages(dict(ranked[start : start + limit]))
+            if len(passages) >= limit:
                 break
-        return found[:limit]
+        return passages[:limit]
 
 
 def sections_of(passages: Iterable[Passage]) -> list[str]:
@@ -299,7 +265,7 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
 
 
 def _nearest(
-    vectors: QueryVectors, vector: Vectors, limit: int, within: ChunksInScope | None, pending: Set[int]
+    vectors: ServingVectors, vector: Vectors, limit: int, within: ChunksInScope | None, pending: Set[int]
 ) -> list[Hit]:
     return _without_pending(vectors.search(vector, limit + len(pending), within), pending, limit)
 

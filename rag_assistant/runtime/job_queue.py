@@ -122,6 +122,3 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._stopping.wait(self._seconds):
             self._beat()
-
-
-log = logging.getLogger(__name__)

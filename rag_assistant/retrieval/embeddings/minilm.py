@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,6 @@ from rag_assistant.records.errors import EmbedderFailed, ModelFileMissing
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity, familiarity
 from rag_assistant.retrieval.embeddings.quantised import quantised
 from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZER
-
-
-def share_out(count: int, do: Callable[[int], object]) -> None:
-    """Call ``do`` with each number below ``count``, several at once. Whatever it raises is raised."""
-    if count == 1:  # A question, which should not wait for a pool of threads.
-        do(0)
-        return
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="share") as pool:
-        list(pool.map(do, range(count)))
-
 
 Vectors = NDArray[np.float32]
 
@@ -65,13 +55,10 @@ class OnnxEmbedder:
         Each text by itself, several at once where cores are free: batches padded to their longest text were slower
         (18 chunks a second against 24).
         """
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-
-        def embed(row: int) -> None:
-            vectors[row] = self._embed_one(texts[row])
-
-        share_out(len(texts), embed)
-        return vectors
+        if len(texts) == 1:  # A question, which should not wait for a pool of threads.
+            return self._embed_one(texts[0])[np.newaxis]
+        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="embed") as pool:
+            return np.array(list(pool.map(self._embed_one, texts)), np.float32).reshape(-1, self.dimension)
 
     def close(self) -> None:
         """There is nothing to give back before the process ends."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
-from typing import Literal, ParamSpec, Protocol, TypeVar
+from typing import Literal, ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
@@ -33,19 +33,13 @@ class Step(Struct):
     traceparent: str | None = None
 
 
-class Watcher(Protocol):
-    """Measures steps."""
-
-    def watching(self, step: Step) -> AbstractContextManager[Step]:
-        """Measure what is done inside, and give the step."""
-
-
-watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+# What measures a step while it is done: ``Observer.watching``.
+watching: ContextVar[Callable[[Step], AbstractContextManager[Step]] | None] = ContextVar("watching", default=None)
 _traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 
-# W3C, Trace Context, section 3.2: a later version may have more behind the flags.
+# W3C, Trace Context, section 3.2: a version after the first may have more behind the flags.
 _TRACEPARENT = re.compile(
-    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[ -~]{0,200})?"
+    r"(?!ff|00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[ -~]{0,200})?"
 )
 
 
@@ -54,14 +48,14 @@ def continue_trace(traceparent: str | None) -> None:
 
     A ``traceparent`` that is not well-formed counts as none, as the standard says.
     """
-    _traceparent.set(_well_formed(traceparent))
+    _traceparent.set(traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None)
 
 
 def step(name: StepName, **facts: Value) -> AbstractContextManager[Step]:
     """Measure what is done inside as a step; more facts can be added to it until its end."""
     begun = Step(name, facts, _traceparent.get())
-    watching = watcher.get()
-    return nullcontext(begun) if watching is None else watching.watching(begun)
+    watch = watching.get()
+    return nullcontext(begun) if watch is None else watch(begun)
 
 
 def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
@@ -76,9 +70,3 @@ def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[G
         return run
 
     return decorate
-
-
-def _well_formed(header: str | None) -> str | None:
-    if not header or not _TRACEPARENT.fullmatch(header) or (header.startswith("00-") and len(header) != 55):
-        return None
-    return header
