@@ -38,7 +38,7 @@ def main() -> Figures:
         services: Services = app.extensions["assistant"]
         services.prepare()
         services.library.start()
-        embedder = services.embedders.configured().embedder
+        embedder = services.embedders.configured()
         wait_until_ready(services)
         print("| | chunks a second | CPU ms per chunk | cores |\n|---|---|---|---|")
         a_second = add_documents(services)

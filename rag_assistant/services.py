@@ -342,7 +342,7 @@ class Services:
         """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""
 
         def embed(text: str) -> Sized:
-            vector: Sized = self.embedders.configured().embedder.embed([text])[0]
+            vector: Sized = self.embedders.configured().embed([text])[0]
             return vector
 
         builtin = self.settings.current.embedder.startswith("builtin")

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedders, RecognisedEmbedder
+from rag_assistant.retrieval.embeddings.registry import PROBE_TEXT, Embedder, Embedders
 from rag_assistant.runtime.job_queue import JobQueue
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -49,12 +49,12 @@ class DocumentEmbedder(Struct, frozen=True):
             self.documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
             self.queue.add("embed", document_id, delay)
 
-    def _embed_missing(self, document_id: int, model: RecognisedEmbedder) -> bool:
+    def _embed_missing(self, document_id: int, model: Embedder) -> bool:
         """Return whether every chunk has its vector now; not so if the document went away, or we close."""
         missing = self.embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
             batch = missing[start : start + CHUNKS_AT_ONCE]
-            vectors = model.embedder.embed([indexed_text(one.document, one.section, one.text) for one in batch])
+            vectors = model.embed([indexed_text(one.document, one.section, one.text) for one in batch])
             rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
             if self.is_closing() or not self.embeddings.keep_embeddings(document_id, model.key, rows):
                 return False
@@ -86,7 +86,7 @@ class DocumentEmbedder(Struct, frozen=True):
             return
         self.queue.add("reindex", document_id)
 
-    def _later_or_never(self, document_id: int, model: RecognisedEmbedder, error: EmbedderFailed) -> None:
+    def _later_or_never(self, document_id: int, model: Embedder, error: EmbedderFailed) -> None:
         """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
         if not _answers(model):
             log.warning("Embedding anew waits: %s", error)
@@ -96,7 +96,7 @@ class DocumentEmbedder(Struct, frozen=True):
             self._give_up(document_id, error)
         self.queue.add("reindex", document_id)
 
-    def _switch_if_due(self, model: RecognisedEmbedder) -> None:
+    def _switch_if_due(self, model: Embedder) -> None:
         """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
         serving = self.embeddings.serving()
         if serving is None:
@@ -112,10 +112,10 @@ class DocumentEmbedder(Struct, frozen=True):
                 self.embeddings.forget(embedder.key)
 
 
-def _answers(model: RecognisedEmbedder) -> bool:
+def _answers(model: Embedder) -> bool:
     """Tell whether a model embeds anything at all."""
     try:
-        model.embedder.embed([PROBE_TEXT])
+        model.embed([PROBE_TEXT])
     except EmbedderFailed:
         return False
     return True

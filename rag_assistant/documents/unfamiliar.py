@@ -30,7 +30,7 @@ def unfamiliar_documents(chunks: ChunkStore, embedders: Embedders) -> Unfamiliar
         return None
     texts = chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)
     try:
-        embedder = embedders.configured().embedder
+        embedder = embedders.configured()
         unknown = sum(embedder.familiarity(text).words < MIN_KNOWN_WORDS for text in texts)
     except EmbedderFailed:
         return None

@@ -19,7 +19,7 @@ def shelf(database: Database) -> Shelf:
 
 
 def nearest(shelf: Shelf, index: ExactIndex, text: str, within: ChunksInScope | None = None) -> list[int]:
-    (row,) = shelf.embedders.configured().embedder.embed([text])
+    (row,) = shelf.embedders.configured().embed([text])
     vector: NDArray[np.float32] = row
     return [chunk_id for chunk_id, _ in index.search(vector, 3, shelf.embeddings.version(KEY), within)]
 

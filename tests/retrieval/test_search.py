@@ -69,7 +69,7 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
+    monkeypatch.setattr(house.embedders.configured(), "embed_questions", broken)
     assert len(house.found("geese")) == 1
     sources = number_sources(house.retriever.search("geese", 5))
     (quote,) = house.retriever.quotes(SearchQuery("Who feeds geese?"), sources)
@@ -212,7 +212,7 @@ def test_the_context_is_embedded_only_if_the_question_may_lean_on_it(
     house: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.shelve("the price of a goose is four crowns")
-    embedder, embedded = house.embedders.configured().embedder, list[str]()
+    embedder, embedded = house.embedders.configured(), list[str]()
     embed = embedder.embed_questions
 
     def noted(texts: Sequence[str]) -> Vectors:
@@ -235,7 +235,7 @@ def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
     def broken(_texts: Sequence[str]) -> Vectors:
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
+    monkeypatch.setattr(house.embedders.configured(), "embed_questions", broken)
     assert house.retriever.follow_up("And why?", [("What does the lamp burn?", "Oil.")]).is_follow_up
 
 
@@ -244,7 +244,7 @@ def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
 ) -> None:
     house.shelve("geese hiss and boats float and lamps burn")
     assert house.retriever.search("geese hiss", 1)[0].score < 1
-    monkeypatch.setattr(house.embedders.configured().embedder, "familiarity", lambda _text: Familiarity(0.0, 0.0))
+    monkeypatch.setattr(house.embedders.configured(), "familiarity", lambda _text: Familiarity(0.0, 0.0))
     assert house.retriever.search("geese hiss", 1)[0].score == 1
 
 
@@ -264,7 +264,7 @@ def test_a_model_that_fails_is_left_alone_for_a_while(house: Shelf, monkeypatch:
         asked.append(1)
         raise EmbedderFailed("broken")
 
-    monkeypatch.setattr(house.embedders.configured().embedder, "embed_questions", broken)
+    monkeypatch.setattr(house.embedders.configured(), "embed_questions", broken)
     for _ in range(3):
         assert house.found("geese") == ["geese hiss"]
     assert len(asked) == 1

@@ -65,11 +65,11 @@ class Shelf:
 
     def embed(self, document: Document) -> bool:
         """Embed what is not embedded."""
-        key, embedder = self.embedders.configured().key, self.embedders.configured().embedder
-        missing = self.embeddings.without_embedding(document.id, key)
+        embedder = self.embedders.configured()
+        missing = self.embeddings.without_embedding(document.id, embedder.key)
         rows = embedder.embed([one.text for one in missing])
         pairs = [(one.chunk_id, row.tobytes()) for one, row in zip(missing, rows, strict=True)]
-        return self.embeddings.keep_embeddings(document.id, key, pairs)
+        return self.embeddings.keep_embeddings(document.id, embedder.key, pairs)
 
     def shelve(self, *texts: str, **more: Any) -> Document:
         """Keep a document of one chunk for each text, ready to be found."""

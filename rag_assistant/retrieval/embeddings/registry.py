@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from rag_assistant.records import KnownEmbedder
@@ -50,11 +49,11 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder:
-    """A model that is ready, and whose vectors have length 1."""
+    """A model that is ready, whose vectors have length 1. They are kept under its ``key``, once it is recognised."""
 
     def __init__(self, model: EmbeddingModel) -> None:
         """Load a model and try it out. Raises EmbedderFailed."""
-        self.name = model.name
+        self.name = self.key = model.name
         self._model = model
         self._width: int | None = None
         try:
@@ -110,13 +109,6 @@ class Embedder:
         self._model.close()
 
 
-class RecognisedEmbedder(Struct, frozen=True):
-    """A model together with the key under which its vectors are kept."""
-
-    key: str
-    embedder: Embedder
-
-
 class Embedders:
     """The model that the settings name (``wanted``), and the one whose vectors are searched now (``active``).
 
@@ -128,7 +120,7 @@ class Embedders:
         self._source = source
         self._make = make
         self._lock = threading.Lock()
-        self._configured: RecognisedEmbedder | None = None
+        self._configured: Embedder | None = None
         self._older: dict[str, Embedder] = {}
         self._older_tried: dict[str, float] = {}
         self.problem: str | None = None
@@ -138,7 +130,7 @@ class Embedders:
         """Whether the model that the settings name is ready."""
         return self._configured is not None
 
-    def configured(self) -> RecognisedEmbedder:
+    def configured(self) -> Embedder:
         """Return the model that the settings name; load and recognise it at the first call. Raises EmbedderFailed."""
         if self._configured is None:
             with self._lock:
@@ -157,7 +149,7 @@ class Embedders:
         if known is None:
             return None
         if self._configured is not None and known.key == self._configured.key:
-            return known, self._configured.embedder
+            return known, self._configured
         if known.key in self._older:
             return known, self._older[known.key]
         self._open_behind(known)
@@ -166,11 +158,11 @@ class Embedders:
     def close(self) -> None:
         """Give back what the models hold."""
         if self._configured is not None:
-            self._configured.embedder.close()
+            self._configured.close()
         for older in self._older.values():
             older.close()
 
-    def _recognise(self) -> RecognisedEmbedder:
+    def _recognise(self) -> Embedder:
         try:
             embedder = Embedder(self._make(self._source))
         except EmbedderFailed as error:
@@ -183,7 +175,8 @@ class Embedders:
         fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
         key = next(same, fresh)
         self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
-        return RecognisedEmbedder(key, embedder)
+        embedder.key = key
+        return embedder
 
     def _open_behind(self, known: KnownEmbedder) -> None:
         """Open the model that was used before, behind the questions; try again after a while if it is away."""

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,7 +15,6 @@ from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
-from rag_assistant.retrieval.embeddings.question_cache import QuestionVectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
+MAX_QUESTIONS = 1024  # Their vectors are remembered: 1.6 MB with 384 numbers each.
 
 
 class ApproximateIndex(Protocol):
@@ -52,76 +53,64 @@ class ApproximateIndex(Protocol):
         """Stop following."""
 
 
-class VectorSpace:
-    """The vectors of one embedding model, and their index. Whatever that does, there is an answer."""
-
-    def __init__(self, store: VectorStore, known: KnownEmbedder, index: ApproximateIndex) -> None:
-        self.key = known.key
-        self.index = index
-        self.question_vectors = QuestionVectors()
-        # After a failure the model is left alone for a while: each question would wait for it again.
-        self.rests_until = 0.0
-        self._exact = ExactIndex(store, known.key, known.dimension)
-
-    def search(
-        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those."""
-        try:
-            hits = self.index.search(vector, limit, version, within)
-        except IndexUnavailable as error:
-            log.debug("The exact index answers: %s", error)
-            return self._exact.search(vector, limit, version, within)
-        self._exact.release()
-        return hits
-
-
 class ServingVectors:
-    """The vectors as they are at one moment: what embeds a question, and where it is looked for."""
+    """The vectors of one embedding model, what embeds a question, and their index. Whatever that does, it answers.
 
-    def __init__(self, known: KnownEmbedder, embedder: Embedder, space: VectorSpace) -> None:
-        self._known = known
-        self._embedder = embedder
-        self._space = space
+    ``known`` is the model as it was when the vectors were last asked for.
+    """
+
+    def __init__(self, store: VectorStore, known: KnownEmbedder, embedder: Embedder, index: ApproximateIndex) -> None:
+        self.known = known
+        self.embedder = embedder
+        self.index = index
+        self._exact = ExactIndex(store, known.key, known.dimension)
+        # A conversation asks for each of its questions several times.
+        self._of_question = lru_cache(MAX_QUESTIONS)(lambda text: embedder.embed_questions([text])[0])
+        self._rests_until = 0.0
 
     @property
     def empty(self) -> bool:
         """Whether there are none."""
-        return self._known.version[0] == self._known.version[1]
+        return self.known.version[0] == self.known.version[1]
 
     @property
-    def dimension(self) -> int:
-        """How many numbers a vector has."""
-        return self._known.dimension
+    def failing(self) -> bool:
+        """Whether the model failed a moment ago. It is left alone for a while: each question would wait for it."""
+        return time.monotonic() < self._rests_until
 
     def compare(self, question: str, texts: Sequence[str]) -> list[float]:
         """Return how near each of some texts is to a question, 0 to 1. Raises EmbedderFailed."""
         (vector,) = self.of_questions([question])
-        return [self.similarity(vector, row) for row in self._embedder.embed(texts)]
+        return [self.similarity(vector, row) for row in self.embedder.embed(texts)]
 
     def similarity(self, one: Vectors, other: Vectors) -> float:
         """Return how near two vectors are, 0 to 1."""
-        return self._embedder.similarity(float(one @ other))
+        return self.embedder.similarity(float(one @ other))
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
         """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
         try:
-            return self._space.question_vectors.of(texts, self._embedder.embed_questions)
+            return [self._of_question(text) for text in texts]
         except EmbedderFailed:
-            self._space.rests_until = time.monotonic() + COOLDOWN_SECONDS
+            self._rests_until = time.monotonic() + COOLDOWN_SECONDS
             raise
 
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text."""
-        return self._embedder.familiarity(text)
+        return self.embedder.familiarity(text)
 
     def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
 
         With ``within``, only of those.
         """
-        hits = self._space.search(vector, limit, self._known.version, within)
-        similarities = self._embedder.similarity(np.array([cosine for _, cosine in hits]))
+        try:
+            hits = self.index.search(vector, limit, self.known.version, within)
+            self._exact.release()
+        except IndexUnavailable as error:
+            log.debug("The exact index answers: %s", error)
+            hits = self._exact.search(vector, limit, self.known.version, within)
+        similarities = self.embedder.similarity(np.array([cosine for _, cosine in hits]))
         return [(chunk_id, one) for (chunk_id, _), one in zip(hits, similarities.tolist(), strict=True)]
 
 
@@ -135,7 +124,7 @@ class VectorSearch:
         self._embedders = embedders
         self._open_index = open_index
         self._lock = threading.Lock()
-        self._space: VectorSpace | None = None
+        self._vectors: ServingVectors | None = None
         self._follows = False
 
     def follow(self) -> None:
@@ -145,42 +134,41 @@ class VectorSearch:
 
     def now(self) -> ServingVectors | None:
         """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
-        found = self._embedders.serving()
-        if found is None:
+        serving = self._embedders.serving()
+        if serving is None:
             return None
-        known, embedder = found
+        known, embedder = serving
         with self._lock:
-            if self._space is None or self._space.key != known.key:
+            if self._vectors is None or (self._vectors.known.key, self._vectors.embedder) != (known.key, embedder):
                 self.close()
-                self._space = VectorSpace(self._store, known, self._open_index(known))
+                self._vectors = ServingVectors(self._store, known, embedder, self._open_index(known))
+            self._vectors.known = known
             if self._follows:
-                self._space.index.start()
-            rests = time.monotonic() < self._space.rests_until
-            return None if rests else ServingVectors(known, embedder, self._space)
+                self._vectors.index.start()
+            return None if self._vectors.failing else self._vectors
 
     def warm_up(self) -> None:
         """Make ready what the first question would wait for."""
         vectors = self.now()
         if vectors is not None and not vectors.empty:
-            vectors.search(np.zeros(vectors.dimension, np.float32), 1)
+            vectors.search(np.zeros(vectors.known.dimension, np.float32), 1)
 
     @property
     def failing(self) -> bool:
         """Whether the embedding model could not be loaded, or failed a moment ago."""
-        rests = self._space is not None and time.monotonic() < self._space.rests_until
-        return rests or self._embedders.problem is not None
+        return self._embedders.problem is not None or (self._vectors is not None and self._vectors.failing)
 
     @property
     def index(self) -> ApproximateIndex | None:
         """The index of the vectors that are searched now, whether it runs or not."""
-        return self._space.index if self._space is not None else None
+        return self._vectors.index if self._vectors is not None else None
 
     @property
     def notice(self) -> str | None:
         """What whoever looks after the server should know of the index, if anything."""
-        return self._space.index.notice if self._space is not None else None
+        return self.index.notice if self.index is not None else None
 
     def close(self) -> None:
         """End what the index runs."""
-        if self._space is not None:
-            self._space.index.close()
+        if self.index is not None:
+            self.index.close()

@@ -90,7 +90,7 @@ def chat_completions() -> Response:
 def embeddings() -> Response:
     """Embed texts with the embedding model that searches the documents."""
     body, _ = read_openai(EmbeddingsBody)
-    embedder = services().embedders.configured().embedder
+    embedder = services().embedders.configured()
     if body.model not in (EMBEDDINGS_MODEL, embedder.name):
         raise ModelNotFound(body.model, (EMBEDDINGS_MODEL, embedder.name))
     width = len(embedder.probe)

@@ -117,9 +117,9 @@ def test_search_goes_over_to_the_new_model_without_a_start(database: Database) -
     assert made == ["Nameless", "test"]
     embed_all(shelf, key)
     shelf.embeddings.activate(key)
-    before = shelf.vectors._space
+    before = shelf.vectors._vectors
     assert len(shelf.nearest("geese")) == 1
-    assert shelf.vectors._space is not before
+    assert shelf.vectors._vectors is not before
 
 
 def test_while_the_older_model_is_away_keywords_search_alone(database: Database) -> None:
@@ -158,7 +158,7 @@ def test_a_model_that_gives_another_number_of_numbers_is_refused(database: Datab
             return super().embed(texts)[:, : 384 if len(self.embedded) < 2 else 32]
 
     shelf = Shelf(database, lambda _source: Changing())
-    embedder = shelf.embedders.configured().embedder
+    embedder = shelf.embedders.configured()
     with pytest.raises(EmbedderFailed, match="gives 32 numbers for a text and gave 384 before"):
         embedder.embed(["geese hiss"])
 

@@ -208,7 +208,7 @@ def test_a_half_embedded_document_is_taken_up_where_it_was(
     path = f"/api/documents/{document['document_id']}"
     half = client.get(path).json
     assert (half["state"], half["embedded"]) == ("embedding", 16)
-    embedder = services.embedders.configured().embedder._model
+    embedder = services.embedders.configured()._model
     embedded_before = len(embedder.embedded)
     services.library._embedding.add("embed", document["document_id"])
     until(lambda: client.get(path).json["state"] == "ready")

@@ -27,7 +27,7 @@ class Gate:
     """An embedder behind a gate that a test opens; it may also fail."""
 
     def __init__(self, services: Services) -> None:
-        self._embedder = services.embedders.configured().embedder
+        self._embedder = services.embedders.configured()
         self._embed = self._embedder.embed
         self.open = threading.Event()
         self.failures: list[Exception] = []
