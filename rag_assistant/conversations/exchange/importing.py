@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.records import MAX_INT32, Scope, Source
 from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
 # In the place of the id of a document that is not here: no document gets as far.
 NO_DOCUMENT = MAX_INT32
+WAIT_TIMEOUT_SECONDS = 30.0
 
 
 class Outcome(Struct, frozen=True):
@@ -39,9 +41,12 @@ class ConversationImport:
     def run(self, export: Export) -> list[Outcome]:
         """Import what is not here yet, each conversation whole or not at all, and return what became of each.
 
-        Raises InvalidRequest for one that cannot be kept; those before it stay, and are skipped the next time.
+        Raises ImportsBusy, and InvalidRequest for one that cannot be kept; those before it stay, and are skipped the
+        next time.
         """
-        with self._lock:
+        if not self._lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
+            raise ImportsBusy
+        try:
             ids_here = self._store.known()
             document_ids = self._ids_here(export.documents)
             ids: dict[int, int] = {}
@@ -55,6 +60,8 @@ class ConversationImport:
                 ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
             return outcomes
+        finally:
+            self._lock.release()
 
     def _ids_here(self, documents: Iterable[ArchivedDocument]) -> dict[int, int]:
         """Return the ids of documents here by those in an archive, for those with the same content."""
