@@ -21,6 +21,7 @@ from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.answer import Dependencies
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation
+from rag_assistant.answering.live import LiveTurns
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
@@ -134,7 +135,7 @@ class Services:
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
         self._usage = UsageStore(database)
         limits = TokenLimits(lambda: settings.current, self._usage)
-        self.models = LanguageModels(lambda: settings.current, local).over(limits.refuse_beyond, limits.count)
+        self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local)
         # What one person may take; none where nobody is signed in.
         self.limits: PersonalLimits | None = None
         self.local_servers = LocalServers(values.port)
@@ -159,7 +160,8 @@ class Services:
         self._writer = AnswerWriter(self.turns, self.answers)
         self._stateless = StatelessWriter(self.turns, self.answers)
         deps = self._connect()
-        self.assistant = Assistant(values.max_running_answers, deps, self._signals)
+        self._live_turns = LiveTurns(values.max_running_answers)
+        self.assistant = Assistant(self._live_turns, deps, self._signals)
         # Rated questions are asked again as ever, but nothing of the answers is kept.
         self.evaluation = Evaluation(self.ratings, self.branches, structs.replace(deps, writer=self._stateless))
         self.accounts = Accounts(PeopleStore(database), CredentialStore(database), AuditLog(database))
@@ -239,9 +241,9 @@ class Services:
         own, limits = copy(self), self._limits_of(person_id)
         own._open_stores(self.database.for_person(person_id, changes_documents=changes_documents))
         own.limits = limits
-        own.models = self.models.over(limits.of_models.refuse_beyond, limits.of_models.count)
+        own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
         own.library = self.library.over(own.documents, limits.refuse_bytes)
-        own.assistant = self.assistant.over(own._connect(), limits.take_question, limits.accepting)
+        own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)
         return own
 
     def open_files(self, where: str) -> FileStore:

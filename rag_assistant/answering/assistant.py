@@ -6,14 +6,12 @@ its own, and ``follow`` shows what is committed to whoever wants to see it.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from copy import copy as shallow_copy
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rag_assistant.answering.answer import answer, refuse_undecided
-from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, LiveTurns, last_event, replay
+from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, last_event, replay
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
@@ -33,7 +31,9 @@ from rag_assistant.runtime.request_context import turn_id as current_turn_id
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
 
 if TYPE_CHECKING:
+    from rag_assistant.accounts.limits import PersonalLimits
     from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.live import LiveTurns
     from rag_assistant.answering.request import SearchResult
     from rag_assistant.conversations.viewed_history import SentHistory
     from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
@@ -51,36 +51,19 @@ CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 class Assistant:
-    """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored."""
+    """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored.
 
-    def __init__(self, max_running: int, deps: Dependencies, signals: Signals) -> None:
-        self._live = LiveTurns(max_running)
-        # A turn is committed a moment before it is entered as live; who holds this sees both or neither.
-        self._beginning = threading.Lock()
+    With the ``limits`` of a person, only that person's turns are there, also of the ``live`` ones, which all share.
+    """
+
+    def __init__(
+        self, live: LiveTurns, deps: Dependencies, signals: Signals, limits: PersonalLimits | None = None
+    ) -> None:
+        self._live = live
         self._deps = deps
-        self._signals = signals
-        # Below every id that a database gives.
-        self._stateless_ids = itertools.count(-1, -1)
         self._turns = deps.turns
-        self._sees_all_turns = True
-        self._take_question: Callable[[], None] = lambda: None
-        self._accepting: AbstractContextManager[object] = nullcontext()
-
-    def over(
-        self,
-        deps: Dependencies,
-        take_question: Callable[[], None],
-        accepting: AbstractContextManager[object],
-    ) -> Assistant:
-        """Return the same assistant for somebody who sees less: of the running turns, too.
-
-        ``take_question`` may refuse what is about to be answered; ``accepting`` is held from there until it is stored.
-        """
-        theirs = shallow_copy(self)
-        theirs._deps = deps
-        theirs._turns, theirs._sees_all_turns = deps.turns, False
-        theirs._take_question, theirs._accepting = take_question, accepting
-        return theirs
+        self._signals = signals
+        self._limits = limits
 
     def ask(self, question: Question) -> Turn:
         """Commit a question and begin to answer it; return its turn.
@@ -104,17 +87,18 @@ class Assistant:
         self._check(question)
         deps, conversation = self._deps, sent.conversation
         deps = replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
-        turn = replace(stateless_turn(next(self._stateless_ids), question, conversation), iterations=sent.iterations)
+        turn_id = next(self._live.stateless_ids)
+        turn = replace(stateless_turn(turn_id, question, conversation), iterations=sent.iterations)
         self._reserve()
         try:
-            live, found = LiveTurn(turn, deps.models.new_call()), None
+            live, search_result = LiveTurn(turn), None
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
-                found = refuse_undecided(live, conversation, deps)
+                search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
         except BaseException:
             self._live.release()
             raise
-        self._start(live, conversation, deps, found=found)
+        self._start(live, conversation, deps, search_result=search_result)
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
@@ -144,7 +128,7 @@ class Assistant:
 
     def follow_live(self, live: LiveTurn, after: int = 0) -> Iterator[Event | None]:
         """Return the events of a turn that is answered here, as ``follow`` does."""
-        seconds = HEARTBEAT_INTERVAL_SECONDS if self._sees_all_turns else WATCH_INTERVAL_SECONDS
+        seconds = HEARTBEAT_INTERVAL_SECONDS if self._limits is None else WATCH_INTERVAL_SECONDS
         return live.follow(after, seconds)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
@@ -176,7 +160,7 @@ class Assistant:
         """
         live = self._live_turn(turn_id)
         if live is not None:
-            live.stop()
+            live.call.stop()
             return self.wait(turn_id)
         if self._turns.request_stop(turn_id):
             self._signals.tell_stop(turn_id)
@@ -188,10 +172,10 @@ class Assistant:
 
     def stop_here(self, turn_id: int) -> None:
         """End an answer that this process writes, because a person said so through another one."""
-        with self._beginning:
+        with self._live.beginning:
             live = self._live.get(turn_id)
         if live is not None:
-            live.stop()
+            live.call.stop()
 
     def look_for_stops(self) -> None:
         """End the answers of this process that were stopped through another one."""
@@ -279,7 +263,7 @@ class Assistant:
             return None
         if any(last.status == "running" for last in self._turns.page(conversation.id, 1)):
             raise ConversationBusy(conversation.id)
-        return refuse_undecided(LiveTurn(turn, self._deps.models.new_call()), conversation, self._deps)
+        return refuse_undecided(LiveTurn(turn), conversation, self._deps)
 
     @property
     def running(self) -> tuple[int, int]:
@@ -288,11 +272,11 @@ class Assistant:
 
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
         """Return a turn that is answered here. Raises TurnNotFound."""
-        if not self._sees_all_turns:
+        if self._limits is not None:
             self._turns.get(turn_id)
         live = self._live.get(turn_id)
         if live is None and self._turns.get(turn_id).status == "running":
-            with self._beginning:
+            with self._live.beginning:
                 live = self._live.get(turn_id)
         return live
 
@@ -307,13 +291,13 @@ class Assistant:
 
         ``accept`` gives no conversation with a turn that was accepted before.
         """
-        with self._accepting:
+        with self._limits.accepting if self._limits is not None else nullcontext():
             self._reserve(asks_model=not quotes)
             try:
-                found = self._refuse_undecided(question) if question is not None else None
-                with self._beginning:
+                search_result = None if question is None else self._refuse_undecided(question)
+                with self._live.beginning:
                     turn, conversation = accept()
-                    live = LiveTurn(turn, self._deps.models.new_call())
+                    live = LiveTurn(turn)
                     if conversation is not None:
                         self._live.enter(turn.id, live)
             except BaseException:
@@ -322,16 +306,16 @@ class Assistant:
         if conversation is None:
             self._live.release()
             return turn
-        self._start(live, conversation, self._deps, quotes=quotes, found=found)
+        self._start(live, conversation, self._deps, quotes=quotes, search_result=search_result)
         return turn
 
     def _reserve(self, *, asks_model: bool = True) -> None:
         """Reserve a place for a turn. Raises Overloaded, and what limits raise."""
         if asks_model and self._deps.models.connected:
             self._deps.models.refuse_beyond_limits()
-        self._take_question()
-        if not self._live.reserve():
-            raise Overloaded(self._live.limit)
+        if self._limits is not None:
+            self._limits.take_question()
+        self._live.reserve()
 
     def _start(
         self,
@@ -340,12 +324,12 @@ class Assistant:
         deps: Dependencies,
         *,
         quotes: bool = False,
-        found: SearchResult | None = None,
+        search_result: SearchResult | None = None,
     ) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
 
         def run() -> None:
-            self._run(live, deps, lambda: answer(live, conversation, deps, quotes=quotes, found=found))
+            self._run(live, deps, lambda: answer(live, conversation, deps, quotes=quotes, found=search_result))
 
         try:
             # What the request knows of itself, its answer knows.

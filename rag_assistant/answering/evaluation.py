@@ -49,10 +49,10 @@ class Evaluation(Struct, frozen=True):
 
     def rated(self) -> list[Turn]:
         """Return all rated turns as they were rated, the oldest first."""
-        found: list[Turn] = []
-        while page := self.ratings.page(TURNS_AT_ONCE, found[-1].id if found else None):
-            found += page
-        return found[::-1]
+        turns: list[Turn] = []
+        while page := self.ratings.page(TURNS_AT_ONCE, turns[-1].id if turns else None):
+            turns += page
+        return turns[::-1]
 
     def ask_again(self, turn: Turn) -> Evaluated:
         """Ask the question of a rated turn again, and keep what came of it."""
@@ -81,7 +81,7 @@ class Evaluation(Struct, frozen=True):
 
     def _answered(self, turn: Turn) -> Turn:
         """Return the turn with the answer that its question gets now."""
-        asked = Turn(
+        repeated = Turn(
             id=turn.id,
             conversation_id=turn.conversation_id,
             number=turn.number,
@@ -96,4 +96,4 @@ class Evaluation(Struct, frozen=True):
             on_overflow="ask",
         )
         conversation = self.branches.conversation_before(turn)
-        return answer(LiveTurn(asked, self.deps.models.new_call()), conversation, self.deps)
+        return answer(LiveTurn(repeated), conversation, self.deps)

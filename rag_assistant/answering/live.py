@@ -5,6 +5,7 @@ And turns as the events of their streams.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Event, Step, Turn
+from rag_assistant.records.errors import Overloaded
 from rag_assistant.records.views import StartEvent, data_of, turn_data, view_of
 
 if TYPE_CHECKING:
-    from rag_assistant.llm.calls import ModelCall
     from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
@@ -68,9 +70,9 @@ class LiveTurn:
     ``failure`` is why text could not be committed: no more of it is.
     """
 
-    def __init__(self, turn: Turn, call: ModelCall) -> None:
+    def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.call = call
+        self.call = ModelCall()
         self._changed = threading.Condition()
         self._state: Event | None = None
         self._start: Event | None = None
@@ -122,10 +124,6 @@ class LiveTurn:
         with self._changed:
             self._show(last)
         self.ended.set()
-
-    def stop(self) -> None:
-        """End the answer because nobody wants it any more."""
-        self.call.stop()
 
     def text(self) -> str:
         """Return the whole text so far."""
@@ -191,19 +189,22 @@ class LiveTurns:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        # A turn is committed a moment before it is entered here; who holds this sees both or neither.
+        self.beginning = threading.Lock()
+        # For turns that are not stored: below every id that a database gives.
+        self.stateless_ids = itertools.count(-1, -1)
         self._lock = threading.Lock()
         self._turns: dict[int, LiveTurn] = {}
         # Their end could not be kept, so that the database says that they run.
         self._lost: dict[int, LiveTurn] = {}
         self._reserved = 0
 
-    def reserve(self) -> bool:
-        """Take a place for a turn that is about to be accepted; return False if there is none."""
+    def reserve(self) -> None:
+        """Take a place for a turn that is about to be accepted. Raises Overloaded if there is none."""
         with self._lock:
             if len(self._turns) + self._reserved >= self.limit:
-                return False
+                raise Overloaded(self.limit)
             self._reserved += 1
-            return True
 
     def release(self) -> None:
         """Release a place that was not used."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from rag_assistant.cli.commands import ApiError, Function, added, opened_services
+from rag_assistant.llm.failures import cause_of
 from rag_assistant.records import ALONE, Event
 
 if TYPE_CHECKING:
@@ -143,32 +143,13 @@ class Api:
         except httpx2.ProtocolError as error:
             raise self._no_assistant() from error
         except httpx2.TransportError as error:
-            raise ApiError(f"{self._url} cannot be reached: {self._reason(error)}.", NOT_REACHED) from error
+            raise ApiError(f"{self._url} could not be reached{cause_of(error)}.", NOT_REACHED) from error
 
     def _parsed(self, response: httpx2.Response) -> Any:
         try:
             return json.loads(response.read())
         except ValueError as error:
             raise self._no_assistant() from error
-
-    def _reason(self, error: BaseException) -> str:
-        """Return why a server cannot be reached."""
-        import httpx2
-
-        while cause := error.__cause__ or error.__context__:
-            error = cause
-        match error:
-            case ssl.SSLCertVerificationError():
-                return f"its certificate is not trusted ({error.verify_message})"
-            case ssl.SSLError():
-                return "it does not use TLS; write http:// instead of https://"
-            case TimeoutError() | httpx2.TimeoutException():
-                return "it does not answer"
-            case socket.gaierror():
-                return f'there is no host "{self._http.base_url.host}"'
-            case ConnectionRefusedError():
-                return "nothing listens there"
-        return getattr(error, "strerror", None) or "the connection broke off"
 
     def _no_assistant(self) -> ApiError:
         return ApiError(f"What answers at {self._url} is not an assistant. Check the address.", NOT_REACHED)

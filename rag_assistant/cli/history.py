@@ -108,6 +108,7 @@ def replay(api: Api, turn: int) -> None:
 
 
 def _replay(services: Services, turn: int) -> None:
+    from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.client import Retrying
     from rag_assistant.records import ModelRequest
 
@@ -118,7 +119,7 @@ def _replay(services: Services, turn: int) -> None:
         raise InvalidRequest(
             f"Part of what turn {turn} sent was erased since, so its exact request can't be sent again."
         )
-    call = services.models.new_call()
+    call = ModelCall()
     request = ModelRequest.from_body(body["request"])
     for part in services.models.stream(services.models.endpoint(call), request, call):
         if isinstance(part, str):

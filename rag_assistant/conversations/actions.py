@@ -17,6 +17,7 @@ from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistor
 from rag_assistant.conversations.window import Rules, fit_window, load_window, rules_for
 from rag_assistant.history import FittedHistory, HistoryStrategy, LeftOut, hidden_until
 from rag_assistant.history.words import seen, turns_by_reason
+from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import UNSET, Conversation, Message, Summary, Unset, runs_of
@@ -144,7 +145,7 @@ class HistoryActions(Struct, frozen=True):
 
     def _compact(self, conversation: Conversation, history: ViewedHistory) -> tuple[Conversation, str]:
         settings = self.settings()
-        call = self.models.new_call()
+        call = ModelCall()
         endpoint = self.models.endpoint(call)
         fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rag_assistant.llm.calibration import MIN_LIMIT_TOKENS
 from rag_assistant.llm.calls import ModelCall, Watchdog
-from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
@@ -33,6 +33,8 @@ from rag_assistant.records.errors import (
 
 if TYPE_CHECKING:
     import openai
+
+    from rag_assistant.settings.schema import Settings
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +59,8 @@ Part = str | Retrying | ModelReply
 class ModelClient:
     """Speaks to endpoints. Its clients are made at the first use: importing the SDK takes half a second."""
 
-    def __init__(self, deadlines: Callable[[], Deadlines]) -> None:
-        self._deadlines = deadlines
+    def __init__(self, settings: Callable[[], Settings]) -> None:
+        self._settings = settings
         self._watchdog = Watchdog()
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
@@ -84,7 +86,7 @@ class ModelClient:
         Before the first text, a refused connection, a 5xx and a 429 are tried again a few times. Raises a ModelError
         (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was stopped.
         """
-        timeout_seconds = self._deadlines().answer
+        timeout_seconds = self._settings().answer_timeout_seconds
         if request.timeout_seconds is not None:
             timeout_seconds = min(timeout_seconds, request.timeout_seconds)
         call.begin_request(timeout_seconds)
@@ -118,7 +120,7 @@ class ModelClient:
         """
         if endpoint.model is None:
             if endpoint.base_url not in self._first_models:
-                timeout_seconds = self._deadlines().connect + MAX_TIMEOUT_SECONDS
+                timeout_seconds = self._settings().connect_timeout_seconds + MAX_TIMEOUT_SECONDS
                 listed = self._models(endpoint, call, timeout_seconds)
                 if not listed:
                     raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
@@ -149,7 +151,7 @@ class ModelClient:
         Raises ModelUnreachable, ModelTimedOut, ModelBusy.
         """
         try:
-            return tuple(self._models(endpoint, call, self._deadlines().connect + MAX_TIMEOUT_SECONDS))
+            return tuple(self._models(endpoint, call, self._settings().connect_timeout_seconds + MAX_TIMEOUT_SECONDS))
         except (ModelFailed, ModelRefused):
             return ()
 
@@ -159,7 +161,7 @@ class ModelClient:
 
         call.wait_for(timeout_seconds, "no list of models arrived")
         with self._asking(endpoint, call) as client:
-            answer = client.models.with_raw_response.list(timeout=timeouts(self._deadlines().connect))
+            answer = client.models.with_raw_response.list(timeout=timeouts(self._settings().connect_timeout_seconds))
             try:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): _limit_in(model) for model in listed}
@@ -171,10 +173,10 @@ class ModelClient:
 
         from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream, timeouts
 
-        deadlines = self._deadlines()
+        settings = self._settings()
         reader = AnswerReader(endpoint.api_key)
         body = _request_body(endpoint, request)
-        call.wait_for(deadlines.connect + deadlines.first_token, "no text arrived")
+        call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
         with self._asking(endpoint, call, lambda: reader.shown) as client:
             completions = client.chat.completions.with_streaming_response
@@ -184,7 +186,7 @@ class ModelClient:
                 stream=True,
                 extra_body=body,  # Sent as it is: every message of ``messages`` would be looked through first.
                 extra_headers=headers,
-                timeout=timeouts(deadlines.connect),
+                timeout=timeouts(settings.connect_timeout_seconds),
             ) as response:
                 texts: Iterator[str]
                 if is_event_stream(response.http_response):
@@ -195,7 +197,7 @@ class ModelClient:
                     for text in filter(None, texts):
                         call.wait_for(None)  # Who takes the text may take its time.
                         yield text
-                        call.wait_for(deadlines.token, "no more text arrived")
+                        call.wait_for(settings.token_timeout_seconds, "no more text arrived")
                 except APIConnectionError as error:
                     # Many say with the last token that it is the last one, and some say no more.
                     if reader.finish_reason is None or not isinstance(error.__cause__, StreamBrokenOff):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence, Sized
 
 from msgspec import Struct
 
+from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import collect
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import ModelRequest
@@ -109,7 +110,7 @@ def _listed(listed: Sequence[str], model: str | None) -> str:
 
 
 def _answer(models: LanguageModels) -> str:
-    call = models.new_call()
+    call = ModelCall()
     endpoint = models.endpoint(call)
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
     collect(models.stream(endpoint, request, call, may_retry=False))

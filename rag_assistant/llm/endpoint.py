@@ -29,12 +29,3 @@ class Endpoint(Struct, frozen=True):
 
 # What answers where no model is connected: sentences of the documents.
 QUOTES_ENDPOINT = Endpoint("", None, QUOTES, quotes=True, takes_tools=False)
-
-
-class Deadlines(Struct, frozen=True):
-    """How long each part of an answer may take, in seconds."""
-
-    connect: float
-    first_token: float
-    token: float
-    answer: float

@@ -40,22 +40,22 @@ class LocalServers:
     def __init__(self, own_port: int, ports: Mapping[str, int] = PORTS) -> None:
         self._ports = {name: port for name, port in ports.items() if port != own_port}
         self._lock = threading.Lock()
-        self._found: list[LocalServer] = []
-        self._found_at: float | None = None
+        self._servers: list[LocalServer] = []
+        self._looked_at: float | None = None
 
     def find(self) -> list[LocalServer]:
         """Return the servers that listen now."""
         with self._lock:
-            if self._found_at is None or time.monotonic() - self._found_at > CACHED_SECONDS:
-                self._found = self._look()
-                self._found_at = time.monotonic()
-            return self._found
+            if self._looked_at is None or time.monotonic() - self._looked_at > CACHED_SECONDS:
+                self._servers = self._look()
+                self._looked_at = time.monotonic()
+            return self._servers
 
     def _look(self) -> list[LocalServer]:
         """Ask all ports at once; who has not answered in time is not waited for."""
-        found: dict[str, LocalServer] = {}
+        servers: dict[str, LocalServer] = {}
         threads = [
-            threading.Thread(target=_ask, args=(name, port, found), name="local servers", daemon=True)
+            threading.Thread(target=_ask, args=(name, port, servers), name="local servers", daemon=True)
             for name, port in self._ports.items()
         ]
         end = time.monotonic() + MAX_WAIT_SECONDS
@@ -63,10 +63,10 @@ class LocalServers:
             thread.start()
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
-        return [found[name] for name in self._ports if name in found]
+        return [servers[name] for name in self._ports if name in servers]
 
 
-def _ask(name: str, port: int, found: dict[str, LocalServer]) -> None:
+def _ask(name: str, port: int, servers: dict[str, LocalServer]) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/v1/models", headers={"Accept": "application/json"})
@@ -76,4 +76,4 @@ def _ask(name: str, port: int, found: dict[str, LocalServer]) -> None:
         return  # Nobody there, or something else.
     finally:
         connection.close()
-    found[name] = LocalServer(name, port, models)
+    servers[name] = LocalServer(name, port, models)

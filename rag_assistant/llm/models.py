@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from copy import copy as shallow_copy
+from collections.abc import Callable, Generator, Iterator
+from copy import copy
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part
-from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Deadlines, Endpoint
+from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
@@ -26,23 +26,31 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 class LanguageModels:
     """Chooses the endpoint for each question anew, so that a change of the settings counts from the next one on."""
 
-    def __init__(self, settings: Callable[[], Settings], local: LocalModel | None = None) -> None:
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        refuse_beyond_limits: Callable[[], None],
+        count_tokens: Callable[[int], None],
+        local: LocalModel | None = None,
+    ) -> None:
         self._settings = settings
+        self.refuse_beyond_limits = refuse_beyond_limits
+        self._count_tokens = count_tokens
         self._local = local
-        self.client = ModelClient(lambda: deadlines_of(settings()))
+        self.client = ModelClient(settings)
         self.calibration = Calibration()
         # By their base URL: what was learnt when they were asked last, and how that went.
         self._last: dict[str, Endpoint] = {}
         self._states: dict[str, str] = {}
         self.tool_habits = ToolHabits()
-        self.refuse_beyond_limits: Callable[[], None] = lambda: None
-        self._count: Callable[[int], None] = lambda _tokens: None
 
-    def over(self, refuse_beyond_limits: Callable[[], None], count: Callable[[int], None]) -> LanguageModels:
-        """Return the same models for somebody whose tokens are counted, and may be used up."""
-        theirs = shallow_copy(self)
-        theirs.refuse_beyond_limits, theirs._count = refuse_beyond_limits, count
-        return theirs
+    def for_person(
+        self, refuse_beyond_limits: Callable[[], None], count_tokens: Callable[[int], None]
+    ) -> LanguageModels:
+        """Return the same models for a person whose tokens are counted, and may be used up."""
+        models = copy(self)
+        models.refuse_beyond_limits, models._count_tokens = refuse_beyond_limits, count_tokens
+        return models
 
     @property
     def connected(self) -> bool:
@@ -65,10 +73,6 @@ class LanguageModels:
         self.client.close()
         if self._local is not None:
             self._local.process.close()
-
-    def new_call(self) -> ModelCall:
-        """Return a call that has not begun."""
-        return ModelCall()
 
     def endpoint(self, call: ModelCall) -> Endpoint:
         """Return the endpoint with its model's name; waits for the local one. Raises a ModelError."""
@@ -100,7 +104,7 @@ class LanguageModels:
         """Return the names of the endpoint's models, none where it lists none. Raises a ModelError."""
         endpoint = self.configured_endpoint()
         with self._noting_failures(endpoint):
-            listed = self.client.listed(endpoint, self.new_call())
+            listed = self.client.listed(endpoint, ModelCall())
             self._states[endpoint.base_url] = "ready"
             return listed
 
@@ -113,7 +117,7 @@ class LanguageModels:
 
     def stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
-    ) -> Iterator[Part]:
+    ) -> Generator[Part]:
         """Yield what comes of a request; see ModelClient.stream. What an endpoint refuses is remembered."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
@@ -139,7 +143,7 @@ class LanguageModels:
         """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""
         self._states[endpoint.base_url] = "ready"
         estimate = estimated_tokens(request) + estimate_tokens(text)
-        self._count(tokens_told(usage) or round(estimate * self.calibration.ratio(endpoint)))
+        self._count_tokens(tokens_told(usage) or round(estimate * self.calibration.ratio(endpoint)))
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
@@ -168,21 +172,11 @@ class LanguageModels:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
             return self._local.known()
-        known = self.configured_endpoint()
-        last = self._last.get(known.base_url)
-        if last is not None and known.model in (None, last.model):
+        configured = self.configured_endpoint()
+        last = self._last.get(configured.base_url)
+        if last is not None and configured.model in (None, last.model):
             return last
-        return replace(known, api_key=None)
-
-
-def deadlines_of(settings: Settings) -> Deadlines:
-    """Return the deadlines that the settings set."""
-    return Deadlines(
-        connect=settings.connect_timeout_seconds,
-        first_token=settings.first_token_timeout_seconds,
-        token=settings.token_timeout_seconds,
-        answer=settings.answer_timeout_seconds,
-    )
+        return replace(configured, api_key=None)
 
 
 def tokens_told(usage: dict[str, Any] | None) -> int | None:

@@ -4,12 +4,11 @@ import threading
 from datetime import UTC, datetime
 
 from rag_assistant.answering.live import LiveTurn
-from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Event, Turn
 
 
 def begun() -> LiveTurn:
-    live = LiveTurn(Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC)), ModelCall())
+    live = LiveTurn(Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC)))
     live.begin(Event("start", {}, 0))
     return live
 

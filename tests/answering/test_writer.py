@@ -10,7 +10,6 @@ from sqlalchemy import update
 from rag_assistant.answering import writer as module
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.writer import AnswerWriter
-from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.storage.conversations.turn_endings import AnswerLog, Piece
@@ -50,7 +49,7 @@ class Answers:
 
     def begin(self, count: int = 1) -> list[LiveTurn]:
         """Begin some answers."""
-        return [LiveTurn(self.turns.accept(Question("Why?"), "Why?")[0], ModelCall()) for _ in range(count)]
+        return [LiveTurn(self.turns.accept(Question("Why?"), "Why?")[0]) for _ in range(count)]
 
     def write_together(self, answers: Sequence[LiveTurn], text: str) -> None:
         """Write to some answers while a commit is under way."""

@@ -88,7 +88,7 @@ def test_a_chat_that_cannot_begin_says_why_with_its_exit_code(run: Run, services
     wrong = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN="rag_wrong")
     assert (wrong.exit_code, "does not accept this token" in wrong.stderr) == (3, True)
     away = run("chat", typed="One\n", RAG_ASSISTANT_SERVER="http://127.0.0.1:1")
-    assert (away.exit_code, "nothing listens there" in away.stderr) == (5, True)
+    assert (away.exit_code, "nothing is listening there" in away.stderr) == (5, True)
     gone = run("chat", "--conversation", "9", typed="One\n")
     assert (gone.exit_code, gone.stderr) == (1, "Error: There is no conversation 9.\n")
     # What is refused later does not end it.

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient, Part, Retrying, collect
-from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import reason_given
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import ModelRequest
@@ -32,7 +32,7 @@ from rag_assistant.records.errors import (
 )
 from tests.testkit.shared_data import shared_jsonl
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import until
+from tests.web.conftest import timeouts, until
 
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
 REQUEST = ModelRequest(tuple(QUESTION))
@@ -42,7 +42,7 @@ KEY = "sk-canary-123"
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelClient]:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
-    made = ModelClient(lambda: Deadlines(connect=1.0, first_token=0.5, token=0.5, answer=5.0))
+    made = ModelClient(lambda: timeouts(connect=1.0, first_token=0.5, token=0.5, answer=5.0))
     made.warm_up()  # Or the first test would wait for the SDK to be loaded within its deadline.
     yield made
     made.close()
@@ -280,7 +280,7 @@ def test_a_stream_that_is_no_answer_fails(client: ModelClient, stub: StubModel, 
     ],
 )
 def test_stop_closes_the_upstream_long_before_its_deadline(stub: StubModel, reply: Reply) -> None:
-    client = ModelClient(lambda: Deadlines(connect=1.0, first_token=30.0, token=30.0, answer=60.0))
+    client = ModelClient(lambda: timeouts(connect=1.0, first_token=30.0, token=30.0, answer=60.0))
     stub.replies.append(reply)
     call, ended = ModelCall(), []
 

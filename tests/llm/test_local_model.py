@@ -12,14 +12,13 @@ from flask.testing import FlaskClient
 
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient, collect
-from rag_assistant.llm.endpoint import Deadlines
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import ModelUnreachable
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.gguf import carried_gguf
-from tests.web.conftest import ask, until, upload
+from tests.web.conftest import ask, timeouts, until, upload
 
 NOTE = "The keeper of the lighthouse feeds seventeen geese. The lamp burns oil. The boat is painted green."
 
@@ -50,7 +49,7 @@ def test_it_answers_under_its_own_name_with_its_own_limit_and_the_tools_of_its_t
     model = LocalModel(str(carried_gguf()))
     try:
         endpoint = model.endpoint()
-        with closing(ModelClient(lambda: Deadlines(connect=60, first_token=60, token=60, answer=120))) as client:
+        with closing(ModelClient(lambda: timeouts(connect=60, first_token=60, token=60, answer=120))) as client:
             request = ModelRequest(({"role": "user", "content": "Why?"},), max_tokens=4)
             text, _ = collect(client.stream(endpoint, request, ModelCall()))
     finally:

@@ -15,7 +15,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import ModelClient, collect
 from rag_assistant.llm.embeddings import EndpointEmbedder
-from rag_assistant.llm.endpoint import Deadlines, Endpoint
+from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.reader import MAX_ANSWER_CHARS, AnswerReader
 from rag_assistant.records import ModelRequest
 from rag_assistant.records.errors import (
@@ -29,6 +29,7 @@ from rag_assistant.records.errors import (
 )
 from tests.testkit.lying_endpoint import Shape, lying_endpoint
 from tests.testkit.stub_model import Reply, StubModel
+from tests.web.conftest import timeouts
 
 REQUEST = ModelRequest(({"role": "user", "content": "Why?"},))
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -50,7 +51,7 @@ def endless(head: bytes, piece: bytes) -> AbstractContextManager[str]:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelClient]:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", ())
-    made = ModelClient(lambda: Deadlines(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
+    made = ModelClient(lambda: timeouts(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
     made.warm_up()
     yield made
     made.close()
@@ -140,14 +141,14 @@ def test_the_text_of_a_packed_stream_is_there_as_it_arrives(client: ModelClient)
     ids=["head", "error", "body", "pings", "line", "thoughts", "words"],
 )
 def test_a_byte_now_and_then_gives_an_endpoint_no_more_time(head: bytes, piece: bytes) -> None:
-    hurried = ModelClient(lambda: Deadlines(connect=2.0, first_token=1.0, token=1.0, answer=1.5))
+    hurried = ModelClient(lambda: timeouts(connect=2.0, first_token=1.0, token=1.0, answer=1.5))
     hurried.warm_up()
     with lying_endpoint(lambda _request: Shape(head, "drip", piece)) as url, pytest.raises(ModelTimedOut):
         answer(hurried, url)
 
 
 def test_promises_without_end_give_an_endpoint_no_more_time() -> None:
-    hurried = ModelClient(lambda: Deadlines(connect=1.0, first_token=0.5, token=1.0, answer=1.5))
+    hurried = ModelClient(lambda: timeouts(connect=1.0, first_token=0.5, token=1.0, answer=1.5))
     hurried.warm_up()
     with endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 500) as url, pytest.raises(ModelTimedOut):
         answer(hurried, url)
@@ -184,7 +185,7 @@ def test_what_never_ends_is_not_asked_for_again(head: bytes, piece: bytes) -> No
         asked.append(request)
         return Shape(head, "repeat", piece)
 
-    patient = ModelClient(lambda: Deadlines(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
+    patient = ModelClient(lambda: timeouts(connect=2.0, first_token=60.0, token=60.0, answer=120.0))
     patient.warm_up()
     with lying_endpoint(shape) as url, pytest.raises(AnswerTooLong):
         answer(patient, url)

@@ -16,14 +16,11 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from msgspec.structs import replace
 from werkzeug.serving import make_server
 
 from rag_assistant.extraction.loaders import read_document
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
-from rag_assistant.llm.endpoint import Deadlines
-from rag_assistant.llm.models import deadlines_of as configured
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.services import Services
@@ -112,17 +109,25 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def late_soon(stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def late_soon(app: Flask, stub: StubModel, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a model that is about to hang for late after a moment; any other one has its time."""
+    services: Services = app.extensions["assistant"]
 
-    def deadlines_of(settings: Settings) -> Deadlines:
+    def settings() -> Settings:
         reply = stub.replies[0] if stub.replies else stub.default
-        usual = configured(settings)
+        current = services.settings.current
         if reply.hang_before_headers or reply.hang_at == 0:
-            return replace(usual, connect=LATE_SECONDS, first_token=LATE_SECONDS)
-        return usual if reply.hang_at is None else replace(usual, token=LATE_SECONDS)
+            late = ("connect_timeout_seconds", "first_token_timeout_seconds")
+        else:
+            late = () if reply.hang_at is None else ("token_timeout_seconds",)
+        return current.model_copy(update=dict.fromkeys(late, LATE_SECONDS))
 
-    monkeypatch.setattr("rag_assistant.llm.models.deadlines_of", deadlines_of)
+    monkeypatch.setattr(services.models.client, "_settings", settings)
+
+
+def timeouts(**seconds: float) -> Settings:
+    """Return settings with other timeouts: connect, first_token, token, answer."""
+    return Settings(**{f"{name}_timeout_seconds": float(value) for name, value in seconds.items()})
 
 
 @pytest.fixture

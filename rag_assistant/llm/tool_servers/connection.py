@@ -60,15 +60,15 @@ class ToolServer:
         """Return its tools. Raises ToolFailed."""
 
         async def listed(client: mcp.Client) -> list[RemoteTool]:
-            found: list[RemoteTool] = []
+            tools: list[RemoteTool] = []
             cursor: str | None = None
-            while len(found) < MAX_TOOLS:
+            while len(tools) < MAX_TOOLS:
                 page = await client.list_tools(cursor=cursor)
-                found += [_as_remote(tool) for tool in page.tools]
+                tools += [_as_remote(tool) for tool in page.tools]
                 cursor = page.next_cursor
                 if cursor is None:
                     break
-            return found[:MAX_TOOLS]
+            return tools[:MAX_TOOLS]
 
         return self._within(CONNECT_TIMEOUT_SECONDS, listed)
 

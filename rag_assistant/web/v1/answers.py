@@ -91,7 +91,7 @@ def _begin(asked: Asked) -> _Answering:
         else:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
             live = assistant.ask_stateless(asked.question, asked.sent.history)
-            events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.stop
+            events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.call.stop
         known = about(own_id, asked.model, asked.ignored, stored=asked.stored, manages_context=asked.manages_context)
 
     def leave() -> None:

@@ -8,7 +8,6 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.answer import answer
 from rag_assistant.answering.live import LiveTurn
-from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
@@ -91,7 +90,7 @@ def test_a_yes_that_is_stopped_deletes_nothing(client: FlaskClient, stub: StubMo
     question = Question("yes", asked["conversation_id"], confirms_turn=asked["turn_id"])
     turn, conversation = services.turns.accept(question, "A title")
     assert conversation is not None
-    live = LiveTurn(turn, ModelCall())
+    live = LiveTurn(turn)
     live.call.stop()
     assert answer(live, conversation, services.assistant._deps).status == "stopped"
     assert [client.get(f"/api/documents/{one}").status_code for one in ids] == [200, 200]

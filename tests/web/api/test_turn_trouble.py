@@ -10,7 +10,6 @@ from flask.testing import FlaskClient
 
 from rag_assistant.answering.live import LiveTurn, LiveTurns
 from rag_assistant.answering.request import FEWER_PASSAGES
-from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import Overloaded, StorageDamaged, StorageFailed
 from rag_assistant.services import Services
@@ -259,7 +258,7 @@ def test_an_answer_that_would_fill_the_model_leaves_room_for_the_question(
 def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
     turns = LiveTurns(1)
     turn = Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC))
-    old, new = LiveTurn(turn, ModelCall()), LiveTurn(turn, ModelCall())
+    old, new = LiveTurn(turn), LiveTurn(turn)
     turns.reserve()
     turns.enter(1, old)
     turns.enter(1, new)
