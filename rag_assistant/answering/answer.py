@@ -289,8 +289,8 @@ def shortened(
     """Learn what the endpoint takes, and return the draft so that its request is fitted into less."""
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
     deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
-    known = deps.models.endpoint(live.call)
-    profile = profile_of(known, live, deps, settings, uses_tools=bool(draft.profile.tools))
+    endpoint = deps.models.endpoint(live.call)
+    profile = profile_of(endpoint, live, deps, settings, uses_tools=bool(draft.profile.tools))
     log.info("Turn %s: %s It is fitted again.", live.turn.id, error)
     # Whatever is known now, what was refused is not sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)

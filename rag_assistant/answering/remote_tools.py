@@ -38,7 +38,7 @@ class RemoteTools:
         self._closing = threading.Event()
         self._waited_for_until = 0.0
         self._tried = [threading.Event() for _ in servers]
-        self._known: dict[str, tuple[ToolServer, RemoteTool]] = {}
+        self._listed: dict[str, tuple[ToolServer, RemoteTool]] = {}
         self._may_ask = True
 
     def start(self) -> None:
@@ -59,20 +59,20 @@ class RemoteTools:
         fewer._may_ask = False
         return fewer
 
-    def known(self) -> dict[str, dict[str, Any]]:
+    def schemas(self) -> dict[str, dict[str, Any]]:
         """Return the schemas of the tools by their names here; the first seconds wait for servers not tried yet."""
         for tried in self._tried:
             tried.wait(max(0.0, self._waited_for_until - time.monotonic()))
-        known = sorted(self._known.copy().items())  # Another thread may add to it.
-        return {name: _schema(name, server, tool) for name, (server, tool) in known if self.has(name)}
+        listed = sorted(self._listed.copy().items())  # Another thread may add to it.
+        return {name: _schema(name, server, tool) for name, (server, tool) in listed if self.has(name)}
 
     def has(self, name: str) -> bool:
         """Tell whether a tool of that name is known."""
-        return name in self._known and (self._may_ask or self._known[name][1].read_only)
+        return name in self._listed and (self._may_ask or self._listed[name][1].read_only)
 
     def run(self, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Call a tool that is read-only; of another one ask whether it shall be called. Raises ToolFailed."""
-        server, tool = self._known[name]
+        server, tool = self._listed[name]
         if tool.read_only:
             return ToolResult(self._called(name, arguments))
         given = json.dumps(arguments, ensure_ascii=False)
@@ -92,9 +92,9 @@ class RemoteTools:
             return f"{called} failed: {error}"
 
     def _called(self, name: str, arguments: dict[str, Any]) -> str:
-        if name not in self._known:
+        if name not in self._listed:
             raise ToolFailed("Its server is not connected.")
-        server, tool = self._known[name]
+        server, tool = self._listed[name]
         with step("tool", tool=name):
             return storable(server.call(tool.name, arguments))
 
@@ -102,9 +102,9 @@ class RemoteTools:
         tries = 0
         while not self._closing.is_set():
             try:
-                found = server.tools()
-                self._known.update({_name_here(server.name, tool.name): (server, tool) for tool in found})
-                log.info("The tool server %s has %s tools.", server.name, len(found))
+                tools = server.tools()
+                self._listed.update({_name_here(server.name, tool.name): (server, tool) for tool in tools})
+                log.info("The tool server %s has %s tools.", server.name, len(tools))
                 return
             except ToolFailed as error:
                 log.warning("%s Its tools are missing until it answers.", error)

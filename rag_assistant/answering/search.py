@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.query_rewrite import NO_REWRITE, rewrite_query
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
+    from rag_assistant.llm.client import Part
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
@@ -87,7 +88,7 @@ def search_for(
     )
 
 
-def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Iterator[str]:
+def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:
     """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
     quotes = retriever.quotes(draft.found.query, draft.sources)
     for piece in quoted_answer(quotes, len(draft.sources), model_failed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from rag_assistant.answering.live import start_event
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.search import quoted
 from rag_assistant.llm.calibration import estimated_tokens
-from rag_assistant.llm.client import Part, Retrying
+from rag_assistant.llm.client import Retrying
 from rag_assistant.llm.tool_calls import may_be_calls
 from rag_assistant.records import ModelReply, ModelRequest, Turn
 from rag_assistant.records.errors import AssistantError, ModelFailed
@@ -57,7 +56,11 @@ def stream(
     endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
     shown, held, reply = "", "", ModelReply()
     try:
-        with closing(_parts(live, built, request, deps, quotes)) as parts:
+        if endpoint.quotes:
+            parts = quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
+        else:
+            parts = deps.models.stream(endpoint, request, live.call)
+        with closing(parts):
             for part in parts:
                 if isinstance(part, Retrying):
                     live.tell("waiting", part.why)
@@ -80,17 +83,6 @@ def stream(
         deps.models.tool_habits.learn_call(endpoint)
     is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
     return shown, "" if is_call else held, reply.tool_calls or written
-
-
-def _parts(
-    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool
-) -> Generator[Part]:
-    """Yield what comes of a request: of a model, or of the documents."""
-    endpoint = built.draft.profile.endpoint
-    if endpoint.quotes:
-        yield from quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
-    else:
-        yield from deps.models.stream(endpoint, request, live.call)
 
 
 def _gap(live: LiveTurn) -> str:

@@ -95,7 +95,7 @@ class Tools:
     def schemas(self) -> tuple[dict[str, Any], ...]:
         """The tools that there are now, in the OpenAI format."""
         own = (schema_of(name, kind) for name, (kind, _) in self._tools.items())
-        return (*own, *self.remote.known().values())
+        return (*own, *self.remote.schemas().values())
 
     def without_confirmations(self) -> Tools:
         """Return the tools without those that ask a person first, for answers to which nobody can come back."""
@@ -182,8 +182,8 @@ class Tools:
 
     def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
         if name not in self._tools:
-            known = ", ".join([*self._tools, *self.remote.known()])
-            raise ToolFailed(f'There is no tool "{name}". There are: {known}.')
+            names = ", ".join([*self._tools, *self.remote.schemas()])
+            raise ToolFailed(f'There is no tool "{name}". There are: {names}.')
         return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
@@ -191,7 +191,7 @@ class Tools:
         return ToolResult("" if passages else "Nothing was found. Try other words.", tuple(passages))
 
     def _read(self, arguments: ReadDocument, scope: Scope) -> ToolResult:
-        document = self._known(arguments.document_id, scope)
+        document = self._document(arguments.document_id, scope)
         whole = self._documents.text(document.id)
         piece = whole.text[arguments.start : arguments.start + arguments.length]
         if not piece:
@@ -210,14 +210,14 @@ class Tools:
 
     def _ask_to_delete(self, arguments: DeleteDocuments, scope: Scope) -> ToolResult:
         ids = list(dict.fromkeys(arguments.document_ids))
-        names = [self._known(document_id, scope).name for document_id in ids]
+        names = [self._document(document_id, scope).name for document_id in ids]
         self._documents.refuse_read_only(ids)
         asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
         return ToolResult(
             f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}
         )
 
-    def _known(self, document_id: int, scope: Scope) -> Document:
+    def _document(self, document_id: int, scope: Scope) -> Document:
         document = self._documents.get(document_id)
         if not scope.holds(document.id, document.tags):
             raise DocumentNotFound(document_id)

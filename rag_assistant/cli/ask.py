@@ -23,7 +23,6 @@ from rag_assistant.records.validation import spells_number
 MAX_READ_FIRST = 20
 MAX_EMBEDDING_WAIT_SECONDS = 30.0
 
-Show = Callable[[Event], None]
 Question = dict[str, Any]
 
 CONVERSATION = click.option("--conversation", type=ID, help="Continue this conversation.")
@@ -53,7 +52,7 @@ def ask(
         body["on_overflow"] = on_overflow
     try:
         _read_pending(api)
-        last = _follow(api, body, _print_nothing if as_json else _print_event)
+        last = _follow(api, body, None if as_json else _print_event)
     except KeyboardInterrupt:
         raise click.Abort from None
     if as_json:
@@ -148,12 +147,13 @@ def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
     return last
 
 
-def _follow(api: Api, question: Question, show: Show) -> dict[str, Any]:
-    """Ask, show the answer as it is written, and return the data of its last event. Ctrl-C stops it."""
+def _follow(api: Api, question: Question, show: Callable[[Event], None] | None) -> dict[str, Any]:
+    """Ask, hand the events of the answer to ``show``, and return the data of the last one. Ctrl-C stops the answer."""
     last: dict[str, Any] = {}
     with api.answering(question) as events:
         for event in events:
-            show(event)
+            if show is not None:
+                show(event)
             last = event.data
     return last
 
@@ -166,10 +166,6 @@ def _print_event(event: Event) -> None:
         click.secho(event.data["message"], dim=True, err=True)
     elif event.name == "step":
         click.secho(f"{event.data['n']}. {event.data['tool']} {event.data['arguments']}", dim=True, err=True)
-
-
-def _print_nothing(_event: Event) -> None:
-    """Wait for the end."""
 
 
 def _print_rest(answer: dict[str, Any]) -> None:

@@ -68,10 +68,11 @@ class LiveSettings:
         try:
             last, self._read_last = self._read_last, UNREADABLE
             content = self._read_last = _read(self.path)
+            unsettled, self._unsettled = self._unsettled, None
             if content == last:
-                self._settle()
+                if unsettled is not None:
+                    self._report(unsettled)
                 return
-            self._unsettled = None
             if content is None:
                 raise SettingsError(f"{self.path.name} is gone.")
             loaded = load_settings(_decoded(content, self.path.name), self._environment, self.path.name)
@@ -82,11 +83,6 @@ class LiveSettings:
             self._unsettled = problem
         else:
             self._apply(loaded)
-
-    def _settle(self) -> None:
-        if self._unsettled is not None:
-            self._report(self._unsettled)
-            self._unsettled = None
 
     def watch(self) -> None:
         """Look at the file every second, in a thread of its own, until ``close``."""
