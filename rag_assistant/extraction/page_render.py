@@ -13,7 +13,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
@@ -65,16 +65,6 @@ class MarkedLines(Struct, frozen=True, tag=True):
     whole: bool = False
 
 
-class _Page(Protocol):
-    """What is drawn."""
-
-    def get_size(self) -> tuple[float, float]:
-        """Return its width and height in points."""
-
-    def rows(self, part: Box, scale: float) -> list[bytearray]:
-        """Return the rows of pixels of a part of it, red, green and blue."""
-
-
 def draw_page(
     path: Path, media_type: str, page: int, mark: Mark | MarkedLines, *, memory_mb: int, timeout_seconds: float
 ) -> bytes:
@@ -86,18 +76,15 @@ def draw_page(
         mark = replace(mark, passage=mark.passage[:MAX_MARKED_CHARS], quote=mark.quote[:MAX_QUOTED_CHARS])
     else:
         mark = replace(mark, passage=mark.passage[:MAX_MARKED_LINES], quote=mark.quote[:MAX_MARKED_LINES])
+    argument = json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
-    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), _as_argument(mark)], limits)
+    output, status = run_confined(__spec__.name, [str(path), media_type, str(page), argument], limits)
     raise_for_end(status, timeout_seconds)
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
     if not output.startswith(PNG):
         raise ExtractionFailed("Drawing this page failed: what came out of it is no picture.")
     return output
-
-
-def _as_argument(mark: Mark | MarkedLines) -> str:
-    return json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
 
 
 def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -> bytes:
@@ -119,7 +106,7 @@ def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -
         raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
 
 
-def _picture(page: _Page, marked: MarkedLines) -> bytes:
+def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
     """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
     passage, quote = marked.passage, marked.quote
     whole = Box(0.0, 0.0, *page.get_size())
@@ -134,14 +121,20 @@ def _picture(page: _Page, marked: MarkedLines) -> bytes:
         (MAX_PIXELS / max(across * down, 1)) ** 0.5,
         MAX_SCALE,
     )
-    drawn = [_part(page, part, scale, passage, quote) for part in parts]
+    drawn = [page.rows(part, scale) for part in parts]
+    for rows, part in zip(drawn, parts, strict=True):
+        _tint(rows, passage, part, scale, TINT)
+        # What is tinted twice has the colour of the quote.
+        _tint(rows, quote, part, scale, QUOTE_TINT)
     width = max(len(row) for rows in drawn for row in rows) // 3
     gap = [bytes(GAP_COLOR) * width] * GAP_PIXELS
-    rows = [row for index, part_rows in enumerate(drawn) for row in [*(gap if index else ()), *part_rows]]
-    return png_of([bytes(row).ljust(3 * width, b"\xff") for row in rows], width)
+    lines = [row for index, rows in enumerate(drawn) for row in [*(gap if index else ()), *rows]]
+    return png_of([bytes(line).ljust(3 * width, b"\xff") for line in lines], width)
 
 
 class _PdfPage:
+    """A page of a PDF: its size in points, and the rows of pixels of a part of it, red, green and blue."""
+
     def __init__(self, page: Any) -> None:
         self._page = page
 
@@ -158,6 +151,8 @@ class _PdfPage:
 
 
 class _ImagePage:
+    """The same of an image."""
+
     def __init__(self, path: Path, number: int) -> None:
         from rag_assistant.extraction.formats.images import image_page, points_per_pixel
 
@@ -175,15 +170,6 @@ class _ImagePage:
         return [bytearray(pixels[3 * width * y : 3 * width * (y + 1)]) for y in range(height)]
 
 
-def _part(page: _Page, part: Box, scale: float, passage: Sequence[Box], quote: Sequence[Box]) -> list[bytearray]:
-    """Return the rows of a part of a page, with the colours of what is marked there."""
-    rows = page.rows(part, scale)
-    _tint(rows, passage, part, scale, TINT)
-    # What is tinted twice has the colour of the quote.
-    _tint(rows, quote, part, scale, QUOTE_TINT)
-    return rows
-
-
 def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, color: tuple[int, int, int]) -> None:
     """Multiply what is in some boxes by a colour, also where they overlap only once."""
     tables = [bytes(value * share // 255 for value in range(256)) for share in color]
@@ -194,8 +180,8 @@ def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, 
             first = max(done, round((box.left - part.left) * scale))
             done = max(done, min(len(row) // 3, round((box.right - part.left) * scale)))
             for channel, table in enumerate(tables):
-                place = slice(3 * first + channel, 3 * done, 3)
-                row[place] = row[place].translate(table)
+                values = slice(3 * first + channel, 3 * done, 3)
+                row[values] = row[values].translate(table)
 
 
 def _marked(page: Any, mark: Mark) -> MarkedLines:

@@ -6,6 +6,7 @@ Positions are in points (1/72 inch) from the upper left corner of the page as it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from statistics import median
 
 from msgspec.structs import replace
@@ -74,25 +75,21 @@ def lines_marked(page: RecognisedPage, passage: str, before: int, quote: str) ->
     words = [word for line in page.lines for word in line]
     word_of = [index for index, word in enumerate(words) for _ in letters_of(word.text)]
     letters = "".join(letters_of(word.text) for word in words)
-    found = find_letters(letters, letters_of(passage), before)
-    if found is None:
+    marked = find_letters(letters, letters_of(passage), before)
+    if marked is None:
         return [], []
-    first, last = found
+    first, last = marked
 
     def lines_between(start: int, end: int) -> list[Box]:
         return lines_of([_word_box(word) for word in words[word_of[start] : word_of[end - 1] + 1]])
 
     quoted = find_letters(letters[first:last], letters_of(quote), 0)
-    marked = lines_between(first + quoted[0], first + quoted[1]) if quoted else []
-    return lines_between(first, last), marked
+    return lines_between(first, last), lines_between(first + quoted[0], first + quoted[1]) if quoted else []
 
 
 def box_of(line: Line) -> Box:
     """Return the rectangle around a line."""
-    box = _word_box(line[0])
-    for word in line[1:]:
-        box = box.with_(_word_box(word))
-    return box
+    return reduce(Box.with_, map(_word_box, line))
 
 
 def _word_box(word: Word) -> Box:

@@ -10,7 +10,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -107,22 +107,15 @@ def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
 
 def _line(words: Any, points: float) -> tuple[Word, ...]:
     """Return a line's words, each with the upright rectangle around it; ``points`` is the size of a pixel."""
-    return tuple(
-        Word(
-            str(text),
-            *(round(points * float(value), 1) for value in (*box.min(axis=0), *box.max(axis=0))),
-        )
-        for text, box in _boxed(words)
-        if str(text).strip()
-    )
-
-
-def _boxed(words: Any) -> Iterator[tuple[str, Any]]:
     import numpy as np
 
+    line: list[Word] = []
     for text, _score, corners in words:
-        if corners is not None:
-            yield text, np.asarray(corners)
+        if corners is not None and str(text).strip():
+            box = np.asarray(corners)
+            sides = (*box.min(axis=0), *box.max(axis=0))
+            line.append(Word(str(text), *(round(points * float(side), 1) for side in sides)))
+    return tuple(line)
 
 
 def _pixels_of_pdf(path: Path, number: int) -> tuple[Any, float]:

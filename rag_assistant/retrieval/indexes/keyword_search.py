@@ -119,7 +119,7 @@ class KeywordSearch:
         changes = self._store.changes_after(self._change) if self._held is not None else None
         if changes is None:
             return state.change or 0, [(0, state.last_chunk)]
-        return max([self._change, *(n for n, _, _ in changes)]), apart([(first, last) for _, first, last in changes])
+        return max([self._change, *(n for n, _, _ in changes)]), sorted({(first, last) for _, first, last in changes})
 
     def _read_behind(self, change: int, ranges: Sequence[tuple[int, int]]) -> None:
         try:
@@ -132,19 +132,18 @@ class KeywordSearch:
         from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
 
         held = self._held or TantivyWords()
-        held.change(ranges, self._words(ranges))
+        held.change((first, last, self._words(first, last)) for first, last in ranges)
         if not self._closing.is_set():
             self._held, self._change = held, change
 
-    def _words(self, ranges: Sequence[tuple[int, int]]) -> Iterator[tuple[int, str]]:
-        """Yield the chunks of some ranges of ids with their words."""
-        for first, last in ranges:
-            while first <= last and not self._closing.is_set():
-                rows = self._store.words_between(first, last, ROWS_AT_ONCE)
-                yield from rows
-                if len(rows) < ROWS_AT_ONCE:
-                    break
-                first = rows[-1][0] + 1
+    def _words(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """Yield the chunks of a range of ids with their words."""
+        while first <= last and not self._closing.is_set():
+            rows = self._store.words_between(first, last, ROWS_AT_ONCE)
+            yield from rows
+            if len(rows) < ROWS_AT_ONCE:
+                return
+            first = rows[-1][0] + 1
 
 
 def _best(held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None) -> list[Hit]:
@@ -163,18 +162,7 @@ def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRa
     count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
     while True:
         hits = held.best(words, count)
-        found = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
-        if len(found) >= limit or len(hits) < count:
-            return found[:limit]
+        within = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
+        if len(within) >= limit or len(hits) < count:
+            return within[:limit]
         count *= TIMES_MORE
-
-
-def apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the same numbers in ranges that do not overlap, in their order; both ends are included."""
-    kept: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if kept and first <= kept[-1][1]:
-            kept[-1] = kept[-1][0], max(last, kept[-1][1])
-        else:
-            kept.append((first, last))
-    return kept

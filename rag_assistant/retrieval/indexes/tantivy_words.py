@@ -51,17 +51,20 @@ class TantivyWords:
     def __len__(self) -> int:
         return self._searcher.num_docs
 
-    def change(self, ranges: Sequence[tuple[int, int]], words: Iterable[tuple[int, str]]) -> None:
-        """Forget the chunks with ids in some ranges, both ends included; add others, given as (id, words)."""
+    def change(self, ranges: Iterable[tuple[int, int, Iterable[tuple[int, str]]]]) -> None:
+        """Forget the chunks with ids in each range, both ends included, and add those that it has now, as (id, words).
+
+        Where ranges overlap, the later one counts.
+        """
         # Kept open, it would hold its memory and two threads.
         writer = self._index.writer(WRITER_BYTES, num_threads=1)
-        for first, last in ranges:
+        for first, last, words in ranges:
             writer.delete_documents_by_query(Query.range_query(SCHEMA, "id", FieldType.Unsigned, first, last))
-        for chunk_id, text in words:
-            document = Document()
-            document.add_unsigned("id", chunk_id)
-            document.add_text("words", text.translate(APOSTROPHES))
-            writer.add_document(document)
+            for chunk_id, text in words:
+                document = Document()
+                document.add_unsigned("id", chunk_id)
+                document.add_text("words", text.translate(APOSTROPHES))
+                writer.add_document(document)
         writer.commit()
         writer.wait_merging_threads()
         self._index.reload()
@@ -74,13 +77,13 @@ class TantivyWords:
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(" ".join(words).translate(APOSTROPHES)))
-        asked = Query.boolean_query([(Occur.Should, _weighed(searcher, term)) for term in terms])
+        query = Query.boolean_query([(Occur.Should, _weighed(searcher, term)) for term in terms])
         if among is not None:
             these = Query.const_score_query(Query.term_set_query(SCHEMA, "id", sorted(among)), 0.0)
-            asked = Query.boolean_query([(Occur.Must, these), (Occur.Must, asked)])
-        found = searcher.search(asked, limit, count=False).hits
-        ids = searcher.fast_field_values("id", [address for _, address in found])
-        return [(int(chunk_id or 0), score) for chunk_id, (score, _) in zip(ids, found, strict=True)]
+            query = Query.boolean_query([(Occur.Must, these), (Occur.Must, query)])
+        hits = searcher.search(query, limit, count=False).hits
+        ids = searcher.fast_field_values("id", [address for _, address in hits])
+        return [(int(chunk_id or 0), score) for chunk_id, (score, _) in zip(ids, hits, strict=True)]
 
 
 def _weighed(searcher: Searcher, term: str) -> Query:

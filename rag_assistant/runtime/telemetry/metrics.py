@@ -13,10 +13,15 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
-from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from prometheus_client.registry import Collector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 if TYPE_CHECKING:
     from rag_assistant.runtime.telemetry.steps import Step
@@ -100,39 +105,25 @@ class Metrics:
 
     def exposition(self, levels: Levels) -> bytes:
         """Return all figures in Prometheus' format."""
-        return generate_latest(_Together(self._registry, levels))
+        return generate_latest(self._registry) + generate_latest(_registry_of(levels))
 
 
-class _Together(Collector):
-    """What was counted, and how things stand."""
+def _registry_of(levels: Levels) -> CollectorRegistry:
+    """Return how things stand as figures."""
+    registry = CollectorRegistry()
 
-    def __init__(self, counted: CollectorRegistry, levels: Levels) -> None:
-        self._counted = counted
-        self._levels = levels
+    def gauge(name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=registry)
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield every metric."""
-        yield from self._counted.collect()
-        now = self._levels
-        yield _gauge("running_answers", "Answers that are being written.", now.running_answers)
-        yield _gauge("max_running_answers", "How many may be written at once.", now.max_running_answers)
-        yield _gauge("indexed_chunks", "Chunks whose vectors are searched.", now.indexed_chunks)
-        yield _by_label("jobs", "Work on documents that waits, by when it is due.", "due", now.jobs)
-        yield _by_label("documents", "Documents, by their state.", "state", now.documents)
-        parts = GaugeMetricFamily(
-            f"{PREFIX}part", "The parts of /readyz: 1 for the state that each is in.", labels=["part", "state"]
-        )
-        for part, state in now.parts.items():
-            parts.add_metric([part, state], 1)
-        yield parts
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(PREFIX + name, text, value=value)
-
-
-def _by_label(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, text, labels=[label])
-    for value, count in values.items():
-        family.add_metric([value], count)
-    return family
+    gauge("running_answers", "Answers that are being written.").set(levels.running_answers)
+    gauge("max_running_answers", "How many may be written at once.").set(levels.max_running_answers)
+    gauge("indexed_chunks", "Chunks whose vectors are searched.").set(levels.indexed_chunks)
+    jobs = gauge("jobs", "Work on documents that waits, by when it is due.", "due")
+    documents = gauge("documents", "Documents, by their state.", "state")
+    parts = gauge("part", "The parts of /readyz: 1 for the state that each is in.", "part", "state")
+    for by_label, values in ((jobs, levels.jobs), (documents, levels.documents)):
+        for value, count in values.items():
+            by_label.labels(value).set(count)
+    for part in levels.parts.items():
+        parts.labels(*part).set(1)
+    return registry
