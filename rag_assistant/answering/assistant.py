@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import copy_context
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rag_assistant.answering.answer import answer, refuse_undecided
-from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, last_event, replay
+from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, last_event, replay, stateless_turn
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
@@ -89,16 +88,12 @@ class Assistant:
         deps = replace(deps, history=sent, tools=deps.tools.without_confirmations(), writer=deps.stateless)
         turn_id = next(self._live.stateless_ids)
         turn = replace(stateless_turn(turn_id, question, conversation), iterations=sent.iterations)
-        self._reserve()
-        try:
-            live, search_result = LiveTurn(turn), None
+        live, search_result = LiveTurn(turn), None
+        with self._reserved():
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
                 search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
-        except BaseException:
-            self._live.release()
-            raise
-        self._start(live, conversation, deps, search_result=search_result)
+        self._start(live, deps, partial(answer, live, conversation, deps, found=search_result))
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
@@ -291,50 +286,41 @@ class Assistant:
 
         ``accept`` gives no conversation with a turn that was accepted before.
         """
-        with self._limits.accepting if self._limits is not None else nullcontext():
-            self._reserve(asks_model=not quotes)
-            try:
-                search_result = None if question is None else self._refuse_undecided(question)
-                with self._live.beginning:
-                    turn, conversation = accept()
-                    live = LiveTurn(turn)
-                    if conversation is not None:
-                        self._live.enter(turn.id, live)
-            except BaseException:
-                self._live.release()
-                raise
+        deps = self._deps
+        with self._reserved(asks_model=not quotes):
+            search_result = None if question is None else self._refuse_undecided(question)
+            with self._live.beginning:
+                turn, conversation = accept()
+                live = LiveTurn(turn)
+                if conversation is not None:
+                    self._live.enter(turn.id, live)
         if conversation is None:
             self._live.release()
             return turn
-        self._start(live, conversation, self._deps, quotes=quotes, search_result=search_result)
+        self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, found=search_result))
         return turn
 
-    def _reserve(self, *, asks_model: bool = True) -> None:
-        """Reserve a place for a turn. Raises Overloaded, and what limits raise."""
-        if asks_model and self._deps.models.connected:
-            self._deps.models.refuse_beyond_limits()
-        if self._limits is not None:
-            self._limits.take_question()
-        self._live.reserve()
+    @contextmanager
+    def _reserved(self, *, asks_model: bool = True) -> Iterator[None]:
+        """Reserve a place for a turn that is accepted in the block. Raises Overloaded, and what limits raise."""
+        with self._limits.accepting if self._limits is not None else nullcontext():
+            if asks_model and self._deps.models.connected:
+                self._deps.models.refuse_beyond_limits()
+            if self._limits is not None:
+                self._limits.take_question()
+            self._live.reserve()
+            try:
+                yield
+            except BaseException:
+                self._live.release()
+                raise
 
-    def _start(
-        self,
-        live: LiveTurn,
-        conversation: Conversation,
-        deps: Dependencies,
-        *,
-        quotes: bool = False,
-        search_result: SearchResult | None = None,
-    ) -> None:
+    def _start(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
-
-        def run() -> None:
-            self._run(live, deps, lambda: answer(live, conversation, deps, quotes=quotes, found=search_result))
-
         try:
             # What the request knows of itself, its answer knows.
-            context = copy_context()
-            threading.Thread(target=context.run, args=(run,), name=f"turn {live.turn.id}", daemon=True).start()
+            run = partial(copy_context().run, self._run, live, deps, answering)
+            threading.Thread(target=run, name=f"turn {live.turn.id}", daemon=True).start()
         except RuntimeError as error:
             overloaded = Overloaded(self._live.limit)
             self._run(live, deps, lambda: deps.writer.fail(live, overloaded))
@@ -354,24 +340,6 @@ class Assistant:
         finally:
             self._live.leave(turn_id, live, kept=kept)
             self._signals.tell_text({turn_id})
-
-
-def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
-    """Return the turn that a question becomes in a conversation if it is not stored."""
-    return Turn(
-        id=turn_id,
-        conversation_id=conversation.id,
-        number=conversation.turns + 1,
-        status="running",
-        question=question.text,
-        answer="",
-        created_at=datetime.now(UTC),
-        max_history_turns=question.max_history_turns,
-        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
-        on_overflow=question.on_overflow,
-        options=question.options,
-        images=question.images,
-    )
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rag_assistant.answering.answer import answer
-from rag_assistant.answering.live import LiveTurn
+from rag_assistant.answering.live import LiveTurn, stateless_turn
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
-from rag_assistant.records import Turn
+from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import ConversationNotFound
 
 if TYPE_CHECKING:
@@ -81,19 +81,13 @@ class Evaluation(Struct, frozen=True):
 
     def _answered(self, turn: Turn) -> Turn:
         """Return the turn with the answer that its question gets now."""
-        repeated = Turn(
-            id=turn.id,
-            conversation_id=turn.conversation_id,
-            number=turn.number,
-            status="running",
-            question=turn.question,
-            answer="",
-            created_at=datetime.now(UTC),
+        conversation = self.branches.conversation_before(turn)
+        question = Question(
+            turn.question,
             max_history_turns=turn.max_history_turns,
             scope=turn.scope,
             options=turn.options,
             # With "ask" an answer changes nothing in its conversation: what does not fit is left out.
             on_overflow="ask",
         )
-        conversation = self.branches.conversation_before(turn)
-        return answer(LiveTurn(repeated), conversation, self.deps)
+        return answer(LiveTurn(stateless_turn(turn.id, question, conversation)), conversation, self.deps)

@@ -9,12 +9,13 @@ import itertools
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.records import Event, Step, Turn
+from rag_assistant.records import Conversation, Event, Question, Step, Turn, Unset
 from rag_assistant.records.errors import Overloaded
 from rag_assistant.records.views import StartEvent, data_of, turn_data, view_of
 
@@ -61,6 +62,24 @@ def replay(turn: Turn, after: int) -> list[Event]:
     if turn.answer[after:]:
         events.append(Event("token", {"text": turn.answer[after:]}, len(turn.answer)))
     return [*events, last_event(turn)]
+
+
+def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
+    """Return the turn that a question becomes in a conversation if it is not stored."""
+    return Turn(
+        id=turn_id,
+        conversation_id=conversation.id,
+        number=conversation.turns + 1,
+        status="running",
+        question=question.text,
+        answer="",
+        created_at=datetime.now(UTC),
+        max_history_turns=question.max_history_turns,
+        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
+        on_overflow=question.on_overflow,
+        options=question.options,
+        images=question.images,
+    )
 
 
 class LiveTurn:

@@ -24,6 +24,7 @@ MAX_ANSWER_TOKENS = 16
 TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
 RERANKED_QUESTION, RERANKED_TEXTS = "Is it ready?", ("It is ready.", "The geese are asleep.")
+EMBEDDED = "The embedding model answered with {} numbers."
 ASKED = {"role": "user", "content": "Answer with one word: ready"}
 
 Embed = Callable[[str], Sized]
@@ -64,7 +65,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
         raise NoEndpoint
     others = []
     if embed is not None:
-        others.append(_step("embeddings", lambda: _embed(embed)))
+        others.append(_step("embeddings", lambda: EMBEDDED.format(len(embed(ASKED["content"])))))
     if rerank is not None:
         others.append(_step("reranking", lambda: _rerank(rerank)))
     if not models.has_endpoint:
@@ -115,10 +116,6 @@ def _answer(models: LanguageModels) -> str:
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
     collect(models.stream(endpoint, request, call, may_retry=False))
     return f"{endpoint.model} answered."
-
-
-def _embed(embed: Embed) -> str:
-    return f"The embedding model answered with {len(embed(ASKED['content']))} numbers."
 
 
 def _rerank(rerank: Rerank) -> str:
