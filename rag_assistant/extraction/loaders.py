@@ -72,24 +72,24 @@ def _read_package(content: bytes) -> ExtractedText:
     from rag_assistant.extraction.formats.word import read_docx
     from rag_assistant.extraction.formats.workbooks import read_xlsx
 
-    with Package(content) as package:
-        kind = package.kind
-        if kind == DOCX:
-            extracted = read_docx(package)
-        elif kind == kinds.PPTX:
-            extracted = read_pptx(package)
-        elif kind in (kinds.ODT, kinds.ODP):
-            extracted = read_opendocument(package, kind)
-        elif kind == kinds.XLSX:
-            extracted = read_xlsx(package, content)
-        else:
-            package.unpack_in_vain()
-            return read_converted(content, kind)
-        if package.unread:
-            told = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
-            warning = f"{extracted.warning} {told}" if extracted.warning else told
-            return ExtractedText(extracted.text, kind, extracted.page_starts, extracted.markdown, warning)
-        return extracted
+    package = Package(content)
+    kind = package.kind
+    if kind == DOCX:
+        extracted = read_docx(package)
+    elif kind == kinds.PPTX:
+        extracted = read_pptx(package)
+    elif kind in (kinds.ODT, kinds.ODP):
+        extracted = read_opendocument(package, kind)
+    elif kind == kinds.XLSX:
+        extracted = read_xlsx(package, content)
+    else:
+        package.unpack_in_vain()
+        return read_converted(content, kind)
+    if package.unread:
+        unread = f"{len(package.unread)} of {len(package.names)} parts of this file could not be read."
+        warning = f"{extracted.warning} {unread}" if extracted.warning else unread
+        return ExtractedText(extracted.text, kind, extracted.page_starts, extracted.markdown, warning)
+    return extracted
 
 
 def _kind_of_ole(content: bytes) -> str:

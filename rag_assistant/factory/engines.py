@@ -30,7 +30,6 @@ from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import EmbeddingModel
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
-from rag_assistant.retrieval.indexes.vector_search import ApproximateIndex
 from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
 from rag_assistant.settings.package_files import command_for_extra
@@ -143,10 +142,10 @@ EMBEDDERS = "embedders"
 
 def index_opener(
     values: Settings, data_dir: Path, database: Database, embeddings: EmbeddingStore
-) -> Callable[[KnownEmbedder], ApproximateIndex]:
+) -> Callable[[KnownEmbedder], ChromaIndex | PgVectorIndex]:
     """Return what opens the index of the vectors of a model: pgvector where that is there, else Chroma."""
 
-    def open_index(known: KnownEmbedder) -> ApproximateIndex:
+    def open_index(known: KnownEmbedder) -> ChromaIndex | PgVectorIndex:
         problem = None
         if not database.is_sqlite and values.chroma_url is None:
             table = VectorTable(database)

@@ -31,7 +31,9 @@ def chunk_document(
     starts, paths = section_starts(extracted.text) if extracted.markdown else ([], [])
     leads = Leads(extracted.text if extracted.markdown else "")
     chunks: list[Chunk] = []
-    for number, (first, last) in enumerate(_pages(extracted), 1):
+    # A text without pages is one. No chunk reaches over two.
+    pages = pairwise([*(extracted.page_starts or (0,)), len(extracted.text)])
+    for number, (first, last) in enumerate(pages, 1):
         page = number if extracted.page_starts else None
         for begin, end in _sections(extracted.text, first, last):
             refuse()
@@ -64,8 +66,3 @@ def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
         yield first, end
         first = end
     yield first, last
-
-
-def _pages(extracted: ExtractedText) -> list[tuple[int, int]]:
-    """Return where each page begins and ends; a text without pages is one. No chunk reaches over two pages."""
-    return list(pairwise([*(extracted.page_starts or (0,)), len(extracted.text)]))

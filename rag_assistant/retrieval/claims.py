@@ -169,7 +169,7 @@ def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Pr
         return "number", strange
     if len(words) < MIN_WORDS:
         return None
-    names = tuple(name for name in _names(sentence) if not _name_stems(name) <= stems | asked.stems)
+    names = tuple(name for name in _names(sentence) if not set(map(stem, search_words(name))) <= stems | asked.stems)
     if names:
         return "name", names
     if len(words & stems) < MIN_SHARE * len(words):
@@ -211,12 +211,4 @@ def _numbers(text: str) -> list[str]:
 def _names(sentence: str) -> list[str]:
     """Return the words with a capital that do not begin the sentence; none where that is how nouns are written."""
     names = [name for name in NAME.findall(sentence) if len(name) >= MIN_NAME_CHARS]
-    return [] if len(names) > MAX_CAPITALS * len(sentence.split()) and _is_german(sentence) else names
-
-
-def _is_german(sentence: str) -> bool:
-    return not GERMAN.isdisjoint(search_words(sentence))
-
-
-def _name_stems(name: str) -> set[str]:
-    return {stem(word) for word in search_words(name)}
+    return [] if len(names) > MAX_CAPITALS * len(sentence.split()) and GERMAN & set(search_words(sentence)) else names

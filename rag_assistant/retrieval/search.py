@@ -174,7 +174,7 @@ class Retriever:
         if vectors is None or vectors.empty:
             return None
         last = last_question(exchanges)
-        if vectors.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
+        if vectors.embedder.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
             return None
         pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
 
@@ -208,7 +208,7 @@ class Retriever:
         """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
         vectors = self._vectors.now()
         try:
-            if vectors is not None and vectors.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
+            if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
                 return choose(vectors.compare)
         except EmbedderFailed as error:
             log.warning("Choosing sentences by keywords alone: %s", error)
@@ -234,7 +234,7 @@ class Retriever:
         if vectors is None or vectors.empty or not query.text.strip():
             return nothing
         try:
-            familiarity = vectors.familiarity(f"{query.text} {query.context}")
+            familiarity = vectors.embedder.familiarity(f"{query.text} {query.context}")
             texts = [query.text, query.context] if query.is_follow_up else [query.text]
             embedded = vectors.of_questions(texts)
         except EmbedderFailed as error:

@@ -99,7 +99,7 @@ def _pieces(kind: str, lines: list[str], heading: str, lead: str) -> Iterator[Se
             if len(item) <= MAX_LIST_CHARS:
                 yield Sentence(item, heading, lead, block=True)
             else:
-                yield from (Sentence(one, heading) for one in split_text(ITEM.sub(_without_marker, item)))
+                yield from (Sentence(one, heading) for one in split_text(ITEM.sub(lambda marker: marker[0][-1], item)))
 
 
 def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -160,7 +160,3 @@ def _joined(before: str, line: str) -> str:
     """Return a line behind another; scripts without blanks between words have none between lines either."""
     blank = " " if before and not unspaced_char().match(before[-1:]) else ""
     return f"{before}{blank}{line}"
-
-
-def _without_marker(match: re.Match[str]) -> str:
-    return match[0][-1]

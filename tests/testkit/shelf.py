@@ -43,7 +43,7 @@ class Shelf:
         self.embeddings = EmbeddingStore(database)
         self.keywords = KeywordSearch(KeywordIndex(database))
         self.embedders = Embedders(self.embeddings, {"embedder": "test"}, make_embedder)
-        self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)
+        self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)  # type: ignore[arg-type]
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors)
 
     def add(self, content: str = "one", **more: Any) -> Document:

@@ -60,7 +60,7 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
         elif kind == "list":
             found += _blocks(element, depth + 1)
         elif kind == "table":
-            found.append(_table(element))
+            found.append(table([_row(row) for row in _rows(element)]))
         elif kind not in SKIPPED:
             found += _blocks(element, depth)
     return found
@@ -82,10 +82,6 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
     for child in element:
         text += _text(child, beside) + (child.tail or "")
     return text + (")" if kind in ("note", "annotation") else "")
-
-
-def _table(element: Element) -> str:
-    return table([_row(row) for row in _rows(element)])
 
 
 def _rows(parent: Element) -> list[Element]:

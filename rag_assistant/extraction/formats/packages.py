@@ -6,8 +6,6 @@ import io
 import posixpath
 import zipfile
 import zlib
-from types import TracebackType
-from typing import Self
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -40,14 +38,6 @@ class Package:
         self.unread: list[str] = []
         self._left = MAX_INFLATED_BYTES
         self._check()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._archive.close()
 
     @property
     def kind(self) -> str:

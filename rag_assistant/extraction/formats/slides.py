@@ -52,7 +52,7 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
         if placeholder in FURNITURE:
             continue
         if placeholder in TITLES and not title:
-            title = heading(2, " ".join(text for _, text in _paragraphs(shape)))
+            title = heading(2, _line(shape))
         else:
             blocks += _shape(package, shape, relations, placeholder)
     notes = next((target for kind, target in relations.values() if kind == "notesSlide"), None)
@@ -90,8 +90,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
         kind = local(element)
         if kind == "tbl":
             rows = [row for row in element if local(row) == "tr"]
-            cells = [[_cell(cell) for cell in row if local(cell) == "tc"] for row in rows]
-            blocks.append(table(cells))
+            blocks.append(table([[_line(cell) for cell in row if local(cell) == "tc"] for row in rows]))
         elif kind == "chart":
             part = package.optional(relations.get(element.get(RELATION_ID, ""), ("", ""))[1])
             blocks += charts_of([part]) if part is not None else []
@@ -101,14 +100,14 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
     return blocks
 
 
-def _cell(cell: Element) -> str:
-    return " ".join(text for _, text in _paragraphs(cell))
-
-
 def _placeholder(shape: Element) -> str | None:
     """Return what kind of placeholder a shape is, the empty string for the body, ``None`` if it is none."""
     found = next((element for element in shape.iter() if local(element) == "ph"), None)
     return found.get("type", "") if found is not None else None
+
+
+def _line(shape: Element) -> str:
+    return " ".join(text for _, text in _paragraphs(shape))
 
 
 def _paragraphs(shape: Element) -> list[tuple[int, str]]:

@@ -103,7 +103,7 @@ def _blocks(parent: Element, styles: Styles) -> list[str]:
         if kind == "p":
             found += _paragraph(element, styles)
         elif kind == "tbl":
-            found.append(_table(element, styles))
+            found.append(table([_row(row, styles) for row in _inside(element, "tr")]))
         elif kind not in SKIPPED:
             found += _blocks(element, styles)
     return found
@@ -158,10 +158,6 @@ def _text(element: Element, boxes: list[Element]) -> str:
     if kind == "nary":
         before = next((attribute(part, "val") or "" for part in element.iter() if local(part) == "chr"), "∫")
     return before + "".join(_text(child, boxes) for child in element) + after
-
-
-def _table(element: Element, styles: Styles) -> str:
-    return table([_row(row, styles) for row in _inside(element, "tr")])
 
 
 def _row(row: Element, styles: Styles) -> list[str]:

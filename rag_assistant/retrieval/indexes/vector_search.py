@@ -7,50 +7,29 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import EmbedderFailed, IndexUnavailable
-from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
 
 if TYPE_CHECKING:
+    from rag_assistant.retrieval.indexes.chroma import ChromaIndex
+    from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
     from rag_assistant.storage.documents.scope import ChunksInScope
+
+    # An index of the vectors of one embedding model, which is faster than looking at all.
+    ApproximateIndex: TypeAlias = ChromaIndex | PgVectorIndex
 
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
 MAX_QUESTIONS = 1024  # Their vectors are remembered: 1.6 MB with 384 numbers each.
-
-
-class ApproximateIndex(Protocol):
-    """Chroma or pgvector: an index of the vectors of one embedding model, which is faster than looking at all."""
-
-    name: str
-
-    @property
-    def state(self) -> str:
-        """How it is, as /readyz shows it."""
-
-    @property
-    def notice(self) -> str | None:
-        """A sentence for whoever looks after the server, if there is something to say."""
-
-    def start(self) -> None:
-        """Begin to follow SQL, once."""
-
-    def search(
-        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine. Raises IndexUnavailable where it cannot tell."""
-
-    def close(self) -> None:
-        """Stop following."""
 
 
 class ServingVectors:
@@ -94,10 +73,6 @@ class ServingVectors:
         except EmbedderFailed:
             self._rests_until = time.monotonic() + COOLDOWN_SECONDS
             raise
-
-    def familiarity(self, text: str) -> Familiarity:
-        """Return how well the model knows a text."""
-        return self.embedder.familiarity(text)
 
     def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.

@@ -54,11 +54,6 @@ def span_name(step: Step) -> str:
     return f"{operation} {target}" if target else operation
 
 
-def is_call_to_others(step: Step) -> bool:
-    """Tell whether the step waits for another program."""
-    return step.name == "model"
-
-
 def attributes(step: Step) -> dict[str, str | int | float | bool | list[str]]:
     """Return what is known of a step under the standard's names."""
     found: dict[str, str | int | float | bool | list[str]] = {}
@@ -109,11 +104,11 @@ class Tracing:
         """Trace a step, under what is known of it at its end; ``step.traceparent`` becomes that of its span."""
         below = trace.get_current_span().get_span_context().is_valid
         parent = None if below else HEADERS.extract({"traceparent": step.traceparent or ""})
-        kind = trace.SpanKind.CLIENT if is_call_to_others(step) else trace.SpanKind.INTERNAL
+        kind = trace.SpanKind.CLIENT if step.name == "model" else trace.SpanKind.INTERNAL
         span = self._tracer.start_span(span_name(step), context=parent, kind=kind)
-        told: dict[str, str] = {}
-        HEADERS.inject(told, trace.set_span_in_context(span))
-        step.traceparent = told.get("traceparent")
+        headers: dict[str, str] = {}
+        HEADERS.inject(headers, trace.set_span_in_context(span))
+        step.traceparent = headers.get("traceparent")
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield
