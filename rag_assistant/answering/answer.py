@@ -120,8 +120,11 @@ def _answer(
     if live.turn.confirms_turn is not None:
         return say(live, deps, reply_to_confirmation(live, deps))
     draft = prepare(live, conversation, deps, settings, quotes, found)
-    if draft.profile.endpoint.quotes and (text := _instead_of_quotes(draft, live, deps, settings)) is not None:
-        return say(live, deps, text)
+    if draft.profile.endpoint.quotes:
+        # What was said before is only looked for where the documents have nothing.
+        text = instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
+        if text is not None:
+            return say(live, deps, text)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = overflow.make_room(build(draft, live, deps, settings), live, deps, settings)
     return _exchange(live, draft, deps, settings, sent, quotes)
@@ -261,11 +264,6 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
     draft = replace(draft, profile=profile_of(endpoint, live, deps, settings, uses_tools=False))
     found = search_for(draft, live, deps, settings, may_rewrite=False)
     return replace(draft, found=found) if found.sources else None
-
-
-def _instead_of_quotes(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> str | None:
-    # What was said before is only looked for where the documents have nothing.
-    return instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
 
 
 # --- build: from the draft to a request that fits

@@ -72,18 +72,18 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
 
     Small models answer the question instead, or make up what it is about (docs/retrieval-benchmarks.md).
     """
-    asked, found = content_stems(question), content_stems(query)
-    said = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
-    added = found - asked
+    question_words, query_words = content_stems(question), content_stems(query)
+    conversation_words = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
+    added = query_words - question_words
     if question.rstrip().endswith("?") and query.endswith((".", "!")):
         return "It is a statement and no question."
     if not set(NUMBER.findall(question)) <= set(NUMBER.findall(query)):
         return "A number of the question is missing."
-    if len(asked - found) > len(asked) / 2:
+    if len(question_words - query_words) > len(question_words) / 2:
         return "Most words of the question are missing."
     if not added:
         return "It adds nothing to the question."
-    if len(added - said) > max(1, len(added) / 2):
+    if len(added - conversation_words) > max(1, len(added) / 2):
         return "Most of its words stand neither in the question nor in the conversation."
     return None
 

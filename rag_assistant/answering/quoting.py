@@ -79,11 +79,11 @@ def _listed(lines: Sequence[str]) -> str:
 
 def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
     """Return what the person said earlier that a question seems to be about; a question is no answer to another."""
-    asked = set(content_words(question))
+    words = set(content_words(question))
     for turn in related:
         said = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
-        best = max(said, key=lambda one: len(asked & set(content_words(one))), default="")
-        if turn.certainty >= MIN_ALARM_CERTAINTY and asked & set(content_words(best)):
+        best = max(said, key=lambda one: len(words & set(content_words(one))), default="")
+        if turn.certainty >= MIN_ALARM_CERTAINTY and words & set(content_words(best)):
             return f"{SAID_BEFORE.format(turn.number)}\n\n> {best}"
     return None
 
@@ -95,7 +95,8 @@ def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = Fa
         return
     yield LEAD_INSTEAD if model_failed else LEAD
     for quote in quotes:
-        text = _with_number("\n\n".join(_paragraphs(quote, sources)), quote)
+        gap = "\n\n" if quote.sentences[-1].block else " "
+        text = "\n\n".join(_paragraphs(quote, sources)) + f"{gap}[{quote.n}]"
         yield "\n\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
@@ -126,11 +127,6 @@ def _running(texts: Sequence[str]) -> Iterator[str]:
             paragraph = ""
     if paragraph:
         yield paragraph
-
-
-def _with_number(text: str, quote: Quote) -> str:
-    gap = "\n\n" if quote.sentences[-1].block else " "
-    return f"{text}{gap}[{quote.n}]"
 
 
 def _uncited(sentence: Sentence, sources: int) -> str:

@@ -35,19 +35,15 @@ MIN_LEANING = 0.3
 
 def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
     """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
-    related = _related(built, turn, deps.history, settings.history_recall)
-    recalled = tuple(one for one in related if one.why in RECALLABLE)[: _limit(built, settings.history_recall)]
+    limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes are of documents alone.
+    related = _related(built, turn, deps.history, limit)
+    recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
     cited = _cited(built, recalled, deps.history)
     found, budget = built.draft.found.sources, settings.passages_token_budget
     evidence = cited_passages(deps.retriever, cited, found, turn.scope, budget)
     if not related and not evidence:
         return built
     return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence))
-
-
-def _limit(built: BuiltRequest, limit: int) -> int:
-    """Quotes are of documents alone."""
-    return 0 if built.draft.profile.endpoint.quotes else limit
 
 
 def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int) -> tuple[RelatedTurn, ...]:
@@ -58,7 +54,7 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int
     seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
-    words, most = query_words(draft.question), max(_limit(built, limit), MAX_RELATED)
+    words, most = query_words(draft.question), max(limit, MAX_RELATED)
     related = history.related(draft.window.conversation, words, turn.number, seen, most)
     return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in related)
 
@@ -102,11 +98,11 @@ def cited_passages(
 
 def _apart(sources: Iterable[Source]) -> list[Source]:
     """Return some sources without those that overlap with one before them."""
-    kept: list[Source] = []
+    apart: list[Source] = []
     for source in sources:
-        if not any(_overlap(source, one) for one in kept):
-            kept.append(source)
-    return kept
+        if not any(_overlap(source, one) for one in apart):
+            apart.append(source)
+    return apart
 
 
 def _overlap(one: Source, other: Source) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rag_assistant.records.validation import shown
 from rag_assistant.settings.schema import Settings
 
 NEEDED_BY_ALL = ("embedder", "files_url")
@@ -39,14 +40,10 @@ def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str
         for name in NEEDED_BY_ALL:
             if (value := other.get(name)) != own[name]:
                 return (
-                    f"{name} is {_shown(own[name])}, but a server on the same database uses {_shown(value)}; all must "
+                    f"{name} is {shown(own[name])}, but a server on the same database uses {shown(value)}; all must "
                     "use one. To change it, stop all of them first."
                 )
     return None
-
-
-def _shown(value: object) -> str:
-    return "null" if value is None else f'"{value}"'
 
 
 def differences(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[str]:
