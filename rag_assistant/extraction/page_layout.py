@@ -119,8 +119,8 @@ def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None
     if start is None:
         return None
     end = page.find(tail, start)
-    known = 0 <= end <= start + 2 * len(passage)
-    return start, end + len(tail) if known else min(len(page), start + len(head))
+    has_end = 0 <= end <= start + 2 * len(passage)
+    return start, end + len(tail) if has_end else min(len(page), start + len(head))
 
 
 def _nearest(page: str, needle: str, before: int) -> int | None:

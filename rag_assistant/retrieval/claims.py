@@ -87,23 +87,23 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
     word for word, is offered to be cited.
     """
     texts = {n: _Text(passage) for n, passage in passages.items()}
-    asked = _Text(question)
+    of_question = _Text(question)
     cited: dict[int, int] = dict.fromkeys(passages, 0)
-    found = dict.fromkeys(passages, Checked())
+    checked = dict.fromkeys(passages, Checked())
     for sentence, numbers in _sentences(answer):
-        known = [n for n in numbers if n in passages]
-        for n in known:
+        cited_numbers = [n for n in numbers if n in passages]
+        for n in cited_numbers:
             cited[n] += 1
-        if not numbers and (carrier := _carrier(sentence, texts, asked, MIN_OFFERED)) is not None:
-            found[carrier] = replace(found[carrier], offered=(*found[carrier].offered, sentence))
-        problem = _problem(sentence, [texts[n] for n in known], asked) if known else None
+        if not numbers and (carrier := _carrier(sentence, texts, of_question, MIN_OFFERED)) is not None:
+            checked[carrier] = replace(checked[carrier], offered=(*checked[carrier].offered, sentence))
+        problem = _problem(sentence, [texts[n] for n in cited_numbers], of_question) if cited_numbers else None
         if problem is not None:
-            others = {n: text for n, text in texts.items() if n not in known}
-            carrier = _carrier(sentence, others, asked, MIN_CARRIED)
-            for n in dict.fromkeys(known):
+            others = {n: text for n, text in texts.items() if n not in cited_numbers}
+            carrier = _carrier(sentence, others, of_question, MIN_CARRIED)
+            for n in dict.fromkeys(cited_numbers):
                 doubt = Doubt(cited[n], *problem, carrier)
-                found[n] = replace(found[n], doubts=(*found[n].doubts, doubt))
-    return found
+                checked[n] = replace(checked[n], doubts=(*checked[n].doubts, doubt))
+    return checked
 
 
 def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: float) -> int | None:

@@ -97,25 +97,21 @@ class Block(Struct, frozen=True):
 def example_questions(text: str, limit: int) -> list[str]:
     """Return up to ``limit`` questions that a text answers, the surest first."""
     blocks = list(_blocks(text))
-    found = {question.casefold(): question for question in _made(blocks) if _is_fit(question)}
-    return list(found.values())[:limit]
+    questions = {question.casefold(): question for question in _made(blocks) if _is_fit(question)}
+    return list(questions.values())[:limit]
 
 
 def _made(blocks: list[Block]) -> Iterator[str]:
     prose = "\n".join(block.text for block in blocks)
+    questions = [one for one in blocks if QUESTION.fullmatch(one.heading)]
     if not _is_english(prose):
-        yield from (one.heading for one in blocks if QUESTION.fullmatch(one.heading) and not one.is_line)
+        yield from (one.heading for one in questions if not one.is_line)
         return
     small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
-    yield from _own(blocks)
+    yield from (one.heading for one in questions if ASKING.match(one.heading))
     yield from _how_to(blocks, small)
     yield from _patterned(blocks, small)
     yield from _topics(blocks, small, prose)
-
-
-def _own(blocks: list[Block]) -> Iterator[str]:
-    """Yield headings that are questions."""
-    return (one.heading for one in blocks if QUESTION.fullmatch(one.heading) and ASKING.match(one.heading))
 
 
 def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:

@@ -38,15 +38,9 @@ def section_starts(text: str) -> tuple[list[int], list[str]]:
         if title:
             above.append((depth, title))
         starts.append(line_starts[token.map[0]])
-        paths.append(_path([name for _, name in above]))
+        path = SEPARATOR.join(name for _, name in above)
+        paths.append(path if len(path) <= MAX_PATH_CHARS else "…" + path[1 - MAX_PATH_CHARS :])
     return starts, paths
-
-
-def _path(names: list[str]) -> str:
-    path = SEPARATOR.join(names)
-    if len(path) <= MAX_PATH_CHARS:
-        return path
-    return "…" + path[1 - MAX_PATH_CHARS :]
 
 
 def _plain(heading: Token) -> str:

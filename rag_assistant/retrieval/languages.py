@@ -101,14 +101,14 @@ def language_of(
 
     A word counts less the more of the languages have it, and once, however often it stands there.
     """
-    found: dict[str, float] = defaultdict(float)
+    scores: dict[str, float] = defaultdict(float)
     common: dict[str, int] = defaultdict(int)
     for word in _LANGUAGES_OF.keys() & words:
         languages = _LANGUAGES_OF[word]
         for language in languages:
-            found[language] += 1 / len(languages)
+            scores[language] += 1 / len(languages)
             common[language] += 1
-    ranked = sorted(((score, one) for one, score in found.items() if one in among), reverse=True)
+    ranked = sorted(((score, one) for one, score in scores.items() if one in among), reverse=True)
     (best, language), (second, _) = [*ranked, (0.0, ""), (0.0, "")][:2]
     return language if best > second and common[language] >= min_common else ""
 

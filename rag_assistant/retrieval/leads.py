@@ -90,12 +90,12 @@ class Leads:
 
 def _code_of(text: str) -> list[tuple[int, int]]:
     """Return where each fenced code begins and ends."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     opening: re.Match[str] | None = None
     for fence in FENCE.finditer(text):
         if opening is None:
             opening = fence
         elif fence[1].startswith(opening[1]):
-            found.append((opening.start(), fence.end()))
+            ranges.append((opening.start(), fence.end()))
             opening = None
-    return [*found, *([(opening.start(), len(text))] if opening else [])]
+    return [*ranges, *([(opening.start(), len(text))] if opening else [])]

@@ -61,12 +61,12 @@ def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
     The best come first. Paragraphs that several documents share come from two of them, for which one is meant is not
     known: with one copy only, doc2dial loses 0.05 of the right documents.
     """
-    kept: list[tuple[Passage, frozenset[str]]] = []
+    better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
-        copies = [one.document_id for one, other in kept if _same(vocabulary, other)]
+        copies = [one.document_id for one, other in better if _same(vocabulary, other)]
         if len(copies) < MAX_COPIES and passage.document_id not in copies:
-            kept.append((passage, vocabulary))
+            better.append((passage, vocabulary))
             yield passage
 
 
@@ -74,14 +74,14 @@ def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[
     """Return the passages that fit together into a budget, the first one always; one that does not fit is skipped."""
     if budget_tokens is None:
         return list(passages)
-    kept: list[Sized] = []
+    fitting: list[Sized] = []
     left = budget_tokens
     for passage in passages:
         tokens = estimate_tokens(passage.text) + TOKENS_BETWEEN
-        if tokens <= left or not kept:
-            kept.append(passage)
+        if tokens <= left or not fitting:
+            fitting.append(passage)
             left -= tokens
-    return kept
+    return fitting
 
 
 def joined(passages: Sequence[Passage]) -> list[Passage]:

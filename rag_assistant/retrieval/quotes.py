@@ -99,15 +99,15 @@ def _scores(query: SearchQuery, sources: Sequence[Source], compare: Compare | No
 def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
     """Return the sentences of the sources, each text once."""
     best = max((source.score for source in sources), default=0.0) or 1.0
-    found: dict[str, _Candidate] = {}
+    candidates: dict[str, _Candidate] = {}
     for source in sources:
         position = 0
         for _, below in groupby(sentences_of(source.text), key=lambda sentence: sentence.heading):
             for sentence in below:
-                found.setdefault(sentence.text, _Candidate((source.n, position), sentence, source.score / best))
+                candidates.setdefault(sentence.text, _Candidate((source.n, position), sentence, source.score / best))
                 position += 1
             position += 1  # Across a heading nothing is side by side.
-    return list(found.values())
+    return list(candidates.values())
 
 
 def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:

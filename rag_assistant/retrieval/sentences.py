@@ -45,7 +45,7 @@ class Sentence(Struct, frozen=True):
 
 def sentences_of(text: str) -> list[Sentence]:
     """Return the sentences of a text in their order. Headings are none: they say what a text is about."""
-    found: list[Sentence] = []
+    cut: list[Sentence] = []
     heading = lead = ""
     for kind, lines in _blocks(text):
         if kind == "heading":
@@ -54,13 +54,13 @@ def sentences_of(text: str) -> list[Sentence]:
         elif kind == "text":
             sentences = [one for paragraph in _paragraphs(lines) for one in split_text(paragraph)]
             lead = sentences.pop() if sentences and _leads(lines, sentences[-1]) else ""
-            found += [Sentence(one, heading) for one in sentences]
-            found += [Sentence(lead, heading)] if lead else []
+            cut += [Sentence(one, heading) for one in sentences]
+            cut += [Sentence(lead, heading)] if lead else []
         else:
-            if lead and found and found[-1].text == lead:
-                found.pop()  # It comes with what it introduces.
-            found += _pieces(kind, lines, heading, lead)
-    return found
+            if lead and cut and cut[-1].text == lead:
+                cut.pop()  # It comes with what it introduces.
+            cut += _pieces(kind, lines, heading, lead)
+    return cut
 
 
 def _leads(lines: list[str], last: str) -> bool:

@@ -54,8 +54,8 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
     telling = [word for word in _with_characters(words) if not HAN_STOP_CHARS.search(word)]
     own = language_of(search_words(question), languages)
     # What is in no known language was indexed as if in the usual one of its script.
-    asked = [own, *({""} & set(languages))] if own else languages or [""]
-    return list(dict.fromkeys(term for language in asked for term in stems(telling or words, language)))
+    searched = [own, *({""} & set(languages))] if own else languages or [""]
+    return list(dict.fromkeys(term for language in searched for term in stems(telling or words, language)))
 
 
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
@@ -91,13 +91,13 @@ def _with_characters(words: Sequence[str]) -> list[str]:
     """Return words with the single characters of Chinese pairs between them."""
     if not any(map(HAN.fullmatch, words)):
         return list(words)
-    found: list[str] = []
+    with_characters: list[str] = []
     for word, following in pairwise([*words, ""]):
-        found.append(word)
+        with_characters.append(word)
         if not word.isascii() and HAN.fullmatch(word):
             # The second character begins the next pair, unless the run ends here.
-            found += word[0] if following[:1] == word[1] else word
-    return found
+            with_characters += word[0] if following[:1] == word[1] else word
+    return with_characters
 
 
 _one_at_a_time = threading.Lock()

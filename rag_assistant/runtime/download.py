@@ -62,10 +62,10 @@ def check_file(file: Path, sha256: str | None) -> None:
 
 def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:
     """Fetch what is missing of a file. Raises OSError or HTTPException where the connection breaks."""
-    known = tag.read_text() if part.exists() and tag.exists() else ""
-    have = part.stat().st_size if known else 0
+    etag = tag.read_text() if part.exists() and tag.exists() else ""
+    have = part.stat().st_size if etag else 0
     # If-Range: the rest of the same file, or the whole of the one that has taken its place.
-    headers = {"Range": f"bytes={have}-", "If-Range": known} if have else {}
+    headers = {"Range": f"bytes={have}-", "If-Range": etag} if have else {}
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)
     except urllib.error.HTTPError as error:

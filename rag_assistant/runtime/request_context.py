@@ -17,13 +17,13 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:@+/=-]{1,128}")
 
 def begin_request(given_id: str | None) -> str:
     """Take note of a request and return its id: the given one if it is well-formed, else a new one."""
-    made = given_id if given_id and _REQUEST_ID.fullmatch(given_id) else uuid4().hex
-    request_id.set(made)
+    new_id = given_id if given_id and _REQUEST_ID.fullmatch(given_id) else uuid4().hex
+    request_id.set(new_id)
     turn_id.set(None)
-    return made
+    return new_id
 
 
 def ids() -> dict[str, str | int]:
     """Return the ids of the request and the turn at hand, without those that there are not."""
-    known = {"request_id": request_id.get(), "turn_id": turn_id.get()}
-    return {name: value for name, value in known.items() if value is not None}
+    current = {"request_id": request_id.get(), "turn_id": turn_id.get()}
+    return {name: value for name, value in current.items() if value is not None}

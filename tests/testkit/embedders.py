@@ -16,7 +16,6 @@ class WordHashEmbedder:
 
     name = "word-hash"
     dimension = 384
-    loaded = True
 
     def __init__(self, folder: Path | None = None) -> None:
         self.embedded: list[str] = []

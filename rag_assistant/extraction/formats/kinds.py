@@ -131,14 +131,14 @@ def kind_of_ole(content: bytes) -> str | None:
     start = (sector + 1) << min(shift, 12)
     if start >= len(content):
         start = 512
-    found: dict[int, str] = {}
+    kind_at: dict[int, str] = {}
     for name, kind in streams.items():
         needle = name.encode("utf-16-le") + b"\0\0"
         at = content.find(needle, start)
         at = at if at >= 0 else content.find(needle)
         if at >= 0:
-            found.setdefault(at, kind)
-    return found[min(found)] if found else None
+            kind_at.setdefault(at, kind)
+    return kind_at[min(kind_at)] if kind_at else None
 
 
 def _image_kind(head: bytes) -> str | None:

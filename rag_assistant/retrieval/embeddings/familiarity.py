@@ -38,8 +38,8 @@ def familiarity(text: str, pieces: Sequence[tuple[int, int, int | None]]) -> Fam
     in_word = Counter([word for _, _, word in pieces])
     several = whole = 0
     for begin, end, word in pieces:
-        known = letters_before[end] - letters_before[begin]
-        if known > 1:
-            several += known
-            whole += known if in_word[word] == 1 else 0
+        letters_in_piece = letters_before[end] - letters_before[begin]
+        if letters_in_piece > 1:
+            several += letters_in_piece
+            whole += letters_in_piece if in_word[word] == 1 else 0
     return Familiarity(min(1.0, several / letters), min(1.0, whole / letters))

@@ -40,11 +40,6 @@ class OnnxEmbedder:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
 
-    @property
-    def loaded(self) -> bool:
-        """Whether the model is in memory."""
-        return self._loaded is not None
-
     def load(self) -> None:
         """Load the model, if it is not. Raises EmbedderFailed."""
         self._parts()
