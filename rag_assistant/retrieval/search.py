@@ -156,9 +156,10 @@ class Retriever:
 
     def unknown(self, words: Sequence[str]) -> set[str]:
         """Return those of some words that no chunk holds in any form."""
-        forms = forms_of(words, self._keywords.state().languages)
+        state = self._keywords.state()
+        forms = forms_of(words, state.languages)
         every_form = [form for some in forms.values() for form in some]
-        unknown = self._keywords.unknown(every_form, self._chunks.within(EVERYTHING))
+        unknown = self._keywords.unknown(every_form, self._chunks.within(EVERYTHING), state)
         return {word for word, some in forms.items() if some <= unknown}
 
     def similarity(
@@ -216,10 +217,10 @@ class Retriever:
 
     @measured("keywords")
     def _by_keyword(self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
-        languages = self._keywords.state().languages
+        state = self._keywords.state()
 
         def hits(text: str) -> list[Hit]:
-            ranked = self._keywords.search(query_terms(text, languages), CANDIDATES + len(pending), within)
+            ranked = self._keywords.search(query_terms(text, state.languages), CANDIDATES + len(pending), within, state)
             return _without_pending(ranked, pending, CANDIDATES)
 
         return add(hits(query.text), hits(query.context), query.share) if query.is_follow_up else hits(query.text)

@@ -47,12 +47,19 @@ class KeywordSearch:
         """Return what is indexed now."""
         return self._store.state()
 
-    def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[Hit]:
+    def search(
+        self,
+        words: Sequence[str],
+        limit: int,
+        within: ChunksInScope | None = None,
+        state: KeywordState | None = None,
+    ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
 
         With ``within``, only of those. Nothing, while the words of a large library are read for the first time.
+        ``state`` is what is indexed, where the caller has read it already.
         """
-        state = self._store.state()
+        state = state or self._store.state()
         if not words or not state.languages:
             return []
         if state.change is None:
@@ -60,9 +67,11 @@ class KeywordSearch:
         held = self._in_step(state.change)
         return [] if held is None else _best(held, words, limit, within)
 
-    def unknown(self, words: Sequence[str], within: ChunksInScope | None = None) -> set[str]:
+    def unknown(
+        self, words: Sequence[str], within: ChunksInScope | None = None, state: KeywordState | None = None
+    ) -> set[str]:
         """Return those of some words that no chunk holds; none, while that cannot be told."""
-        state = self._store.state()
+        state = state or self._store.state()
         if not state.languages:
             return set(words)
         if state.change is None:
