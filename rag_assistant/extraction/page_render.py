@@ -190,15 +190,15 @@ def _marked(page: Any, mark: Mark) -> MarkedLines:
         return MarkedLines(whole=mark.whole)
     textpage = page.get_textpage()
     letters, index_of = _letters_on(textpage)
-    found = find_letters(letters, letters_of(mark.passage), mark.before)
-    if found is None:
+    marked = find_letters(letters, letters_of(mark.passage), mark.before)
+    if marked is None:
         return MarkedLines(whole=mark.whole)
-    first, last = found
+    first, last = marked
     quoted = find_letters(letters[first:last], letters_of(mark.quote), 0)
     passage = _lines_between(page, textpage, index_of[first], index_of[last - 1])
-    if quoted is None:
-        return MarkedLines(passage, (), mark.whole)
-    quote = _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1])
+    quote = (
+        _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1]) if quoted else ()
+    )
     return MarkedLines(passage, quote, mark.whole)
 
 

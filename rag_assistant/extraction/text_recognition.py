@@ -100,8 +100,8 @@ def _engine() -> Any:
 def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
     """Return what is recognised on one page. Raises ExtractionFailed."""
     pixels, points = _pixels_of_image(path, number) if media_type in kinds.IMAGES else _pixels_of_pdf(path, number)
-    found = _engine()(pixels)
-    lines = [_line(words, points) for words in found.word_results if words and found.txts]
+    result = _engine()(pixels)
+    lines = [_line(words, points) for words in result.word_results if words and result.txts]
     return RecognisedPage(number, tuple(in_reading_order([line for line in lines if line])))
 
 

@@ -85,8 +85,8 @@ def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -
         return None
     best = max(scores, key=lambda one: scores[one])
     # In the source it may go over several lines.
-    found = re.search(r"\s*".join(map(re.escape, "".join(best.sentence.text.split()))), source.text)
-    return found.span() if found else None
+    match = re.search(r"\s*".join(map(re.escape, "".join(best.sentence.text.split()))), source.text)
+    return match.span() if match else None
 
 
 def _scores(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> dict[_Candidate, float]:

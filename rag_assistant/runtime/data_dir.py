@@ -56,9 +56,9 @@ def _close_to_others(path: Path) -> None:
 
 def drop_unused(data_dir: Path) -> None:
     """Delete a data folder in which nothing is but what every command puts there; leave any other as it is."""
-    found = list(data_dir.iterdir())
-    if {path.name for path in found} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE, QUEUE_FILE}:
-        for path in found:
+    paths = list(data_dir.iterdir())
+    if {path.name for path in paths} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE, QUEUE_FILE}:
+        for path in paths:
             path.unlink()
         with contextlib.suppress(OSError):  # Something may be mounted there.
             data_dir.rmdir()

@@ -51,8 +51,8 @@ class Fetched(Struct, frozen=True):
 
 def resolve(host: str, port: int) -> list[str]:
     """Return every address of a name."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[4][0]) for address in found))
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[4][0]) for address in addresses))
 
 
 def network() -> httpx2.BaseTransport:
@@ -215,9 +215,9 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
         allowed = ", ".join(map(str, sorted(ports)))
         raise AddressRefused(f"The address names port {port}; pages are fetched from ports {allowed}.")
     named = f"[{host}]" if ":" in host else host
-    place = named if port == PORTS[parts.scheme] else f"{named}:{port}"
+    authority = named if port == PORTS[parts.scheme] else f"{named}:{port}"
     path, query = (quote(text, safe="/%:@!$&'()*+,;=?~-._") for text in (parts.path, parts.query))
-    return SplitResult(parts.scheme, place, path, query, "")
+    return SplitResult(parts.scheme, authority, path, query, "")
 
 
 def _host(name: str) -> str:

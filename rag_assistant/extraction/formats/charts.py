@@ -32,11 +32,11 @@ def _figures(root: Element) -> str:
 
 
 def _points(element: Element) -> dict[int, str]:
-    found: dict[int, str] = {}
+    points: dict[int, str] = {}
     for point in element.iter():
         if local(point) in ("pt", "tx"):
             value = next((part.text for part in point if local(part) == "v"), None)
             index = point.get("idx", "0")
             if value and index.isdigit():
-                found[int(index)] = value
-    return found
+                points[int(index)] = value
+    return points

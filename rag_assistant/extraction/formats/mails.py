@@ -54,14 +54,14 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
     for given, attached in attachments:
         name = _readable(given)
         try:
-            found = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
+            extracted = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
         except (ExtractionFailed, UnsupportedDocument):
             unread.append(name)
             continue
-        if found.text.strip():
-            blocks += [heading(1, f"Attachment: {name}"), _below(found)]
-            warnings.append(found.warning and f"{name}: {found.warning}")
-        if found.scans or not found.text.strip():
+        if extracted.text.strip():
+            blocks += [heading(1, f"Attachment: {name}"), _below(extracted)]
+            warnings.append(extracted.warning and f"{name}: {extracted.warning}")
+        if extracted.scans or not extracted.text.strip():
             unread.append(name)
     if unread:
         names = ", ".join(unread[:MAX_NAMED])
@@ -81,13 +81,13 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
     blocks, not_whole = list[str](), 0
     for mail in mails:
         try:
-            found = read(mail, EML)
+            extracted = read(mail, EML)
         except ExtractionFailed:
             not_whole += 1
             continue
-        subject = FIRST_FIELD.match(found.text)
-        blocks += [heading(1, subject[1] if subject else "Mail"), _below(found)]
-        not_whole += found.warning is not None
+        subject = FIRST_FIELD.match(extracted.text)
+        blocks += [heading(1, subject[1] if subject else "Mail"), _below(extracted)]
+        not_whole += extracted.warning is not None
     if not blocks:
         raise ExtractionFailed("None of the mails in this mailbox can be read.")
     warning = f"{not_whole} of {len(mails)} mails could not be read, or not all that is attached to them."
@@ -96,16 +96,16 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
 
 def _attachments(content: bytes, media_type: str) -> tuple[list[tuple[str, bytes]], bool]:
     """Return the name and the content of each attachment that could be found, and whether these are all."""
-    found: list[tuple[str, bytes]] = []
+    attachments: list[tuple[str, bytes]] = []
     try:
-        found.extend(_attached_to_eml(content) if media_type == EML else _attached_to_msg(content))
+        attachments.extend(_attached_to_eml(content) if media_type == EML else _attached_to_msg(content))
     except MemoryError:
         raise
     except Exception:
         # Both libraries raise whatever comes of a damaged mail: OSError, RecursionError, ValueError, AttributeError.
         log.info("Not all attachments of a mail could be found", exc_info=True)
-        return found, False
-    return found, True
+        return attachments, False
+    return attachments, True
 
 
 def _readable(name: str) -> str:

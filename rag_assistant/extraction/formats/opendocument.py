@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rag_assistant.extraction.formats.kinds import ODP, ODT
 from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
@@ -45,7 +47,7 @@ def _slide(slide: Element) -> str:
 
 def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[str]:
     """Return what stands in an element, block by block; ``depth`` is that of the list around it, -1 outside."""
-    found: list[str] = []
+    blocks: list[str] = []
     for element in [parent] if itself else parent:
         kind = local(element)
         if kind in ("p", "h"):
@@ -53,17 +55,17 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
             text = _text(element, beside, top=True).strip()
             level = attribute(element, "outline-level") or "1"
             if kind == "h":
-                found.append(heading(int(level) if level.isdigit() else 1, text))
+                blocks.append(heading(int(level) if level.isdigit() else 1, text))
             else:
-                found.append(item(depth, text) if depth >= 0 else text)
-            found += [block for frame in beside for block in _blocks(frame)]
+                blocks.append(item(depth, text) if depth >= 0 else text)
+            blocks += [block for frame in beside for block in _blocks(frame)]
         elif kind == "list":
-            found += _blocks(element, depth + 1)
+            blocks += _blocks(element, depth + 1)
         elif kind == "table":
-            found.append(table([_row(row) for row in _rows(element)]))
+            blocks.append(table([_row(row) for row in _rows(element)]))
         elif kind not in SKIPPED:
-            found += _blocks(element, depth)
-    return found
+            blocks += _blocks(element, depth)
+    return blocks
 
 
 def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
@@ -84,15 +86,13 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
     return text + (")" if kind in ("note", "annotation") else "")
 
 
-def _rows(parent: Element) -> list[Element]:
-    """Return the rows of a table, also those in groups, but none of a table in it."""
-    found: list[Element] = []
+def _rows(parent: Element) -> Iterator[Element]:
+    """Yield the rows of a table, also those in groups, but none of a table in it."""
     for element in parent:
         if local(element) == "table-row":
-            found.append(element)
+            yield element
         elif local(element) in ("table-header-rows", "table-rows", "table-row-group"):
-            found += _rows(element)
-    return found
+            yield from _rows(element)
 
 
 def _row(row: Element) -> list[str]:

@@ -43,9 +43,9 @@ class Package:
     def kind(self) -> str:
         """The media type of the document. Raises ExtractionFailed if it is none."""
         mimetype = self.read("mimetype")[:200].decode("ascii", "replace") if "mimetype" in self.names else ""
-        found = kind_of_package(self.names, mimetype)
-        if found is not None:
-            return found
+        kind = kind_of_package(self.names, mimetype)
+        if kind is not None:
+            return kind
         if any(name.startswith("Index/") or name == "index.apxl" or name == "index.xml" for name in self.names):
             raise ExtractionFailed("This is a Pages, Numbers or Keynote file. Export it as PDF or DOCX and add that.")
         files = "1 file" if len(self.names) == 1 else f"{len(self.names)} files"
@@ -95,13 +95,13 @@ class Package:
         """Return the kind and the target part of each relation of an OOXML part, by its id."""
         folder, file = posixpath.split(name)
         root = self.optional(f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels")
-        found = {}
+        relations = {}
         for relation in root if root is not None else ():
             target = relation.get("Target", "")
             whole = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
             kind = relation.get("Type", "").rsplit("/", 1)[-1]
-            found[relation.get("Id", "")] = (kind, posixpath.normpath(whole))
-        return found
+            relations[relation.get("Id", "")] = (kind, posixpath.normpath(whole))
+        return relations
 
     def main_part(self) -> str:
         """Return the name of the part that an OOXML document begins with. Raises ExtractionFailed."""

@@ -31,10 +31,10 @@ def read_pdf(content: bytes) -> ExtractedText:
         raise ExtractionFailed("This PDF is damaged and cannot be opened.") from error
     if not count:
         raise ExtractionFailed("This PDF is damaged: it has no pages.")
-    found = [_page(pdf, number) for number in range(count)]
-    pages = [text or "" for text in found]
-    scans = tuple(n for n, text in enumerate(found, 1) if text is not None and text != BLANK and not text.strip())
-    broken = sum(text is None for text in found)
+    texts = [_page(pdf, number) for number in range(count)]
+    pages = [text or "" for text in texts]
+    scans = tuple(n for n, text in enumerate(texts, 1) if text is not None and text != BLANK and not text.strip())
+    broken = sum(text is None for text in texts)
     if broken and not scans and not any(page.strip() for page in pages):
         raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
     warning = f"{broken} of {count} pages are damaged and could not be read." if broken else None

@@ -102,17 +102,16 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
 
 def _placeholder(shape: Element) -> str | None:
     """Return what kind of placeholder a shape is, the empty string for the body, ``None`` if it is none."""
-    found = next((element for element in shape.iter() if local(element) == "ph"), None)
-    return found.get("type", "") if found is not None else None
+    placeholder = next((element for element in shape.iter() if local(element) == "ph"), None)
+    return placeholder.get("type", "") if placeholder is not None else None
 
 
 def _line(shape: Element) -> str:
     return " ".join(text for _, text in _paragraphs(shape))
 
 
-def _paragraphs(shape: Element) -> list[tuple[int, str]]:
-    """Return depth and text of each paragraph that is not empty."""
-    found = []
+def _paragraphs(shape: Element) -> Iterator[tuple[int, str]]:
+    """Yield depth and text of each paragraph that is not empty."""
     for paragraph in (element for element in shape.iter() if local(element) == "p"):
         texts = []
         for element in paragraph.iter():
@@ -122,5 +121,4 @@ def _paragraphs(shape: Element) -> list[tuple[int, str]]:
                 texts.append(" ")
         level = next((element.get("lvl", "0") for element in paragraph if local(element) == "pPr"), "0")
         if text := "".join(texts).strip():
-            found.append((int(level) if level.isdigit() else 0, text))
-    return found
+            yield (int(level) if level.isdigit() else 0), text

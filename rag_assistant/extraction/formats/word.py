@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct, field
 
 from rag_assistant.extraction.formats.charts import charts_of
@@ -55,34 +57,34 @@ def read_docx(package: Package) -> ExtractedText:
 
 
 def _styles(root: Element | None) -> Styles:
-    found = Styles()
+    styles = Styles()
     based_on: dict[str, str] = {}
     for style in root if root is not None else ():
         identifier = attribute(style, "styleId") or ""
         for part in style:
             value = attribute(part, "val") or ""
             if local(part) == "name" and value.lower().startswith("heading ") and value[8:9].isdigit():
-                found.levels[identifier] = int(value[8])
+                styles.levels[identifier] = int(value[8])
             elif local(part) == "name" and value.lower() == "title":
-                found.levels[identifier] = 1
+                styles.levels[identifier] = 1
             elif local(part) == "name" and value.lower().startswith("list ") and value.lower() != "list paragraph":
-                found.lists.add(identifier)
+                styles.lists.add(identifier)
             elif local(part) == "basedOn":
                 based_on[identifier] = value
     for identifier in based_on:
         parent, seen = based_on[identifier], {identifier}
-        while parent not in found.levels and parent in based_on and parent not in seen:
+        while parent not in styles.levels and parent in based_on and parent not in seen:
             seen.add(parent)
             parent = based_on[parent]
-        if identifier not in found.levels and parent in found.levels:
-            found.levels[identifier] = found.levels[parent]
-    return found
+        if identifier not in styles.levels and parent in styles.levels:
+            styles.levels[identifier] = styles.levels[parent]
+    return styles
 
 
 def _numbered(root: Element | None) -> set[tuple[str, int]]:
     """Return the lists and depths whose items have numbers."""
     kinds: dict[str, set[int]] = {}
-    found = set()
+    numbered = set()
     for element in root if root is not None else ():
         if local(element) == "abstractNum":
             for level in (part for part in element if local(part) == "lvl"):
@@ -92,21 +94,21 @@ def _numbered(root: Element | None) -> set[tuple[str, int]]:
                     kinds.setdefault(attribute(element, "abstractNumId") or "", set()).add(int(deep))
         elif local(element) == "num":
             kind = next((attribute(part, "val") for part in element if local(part) == "abstractNumId"), None)
-            found |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
-    return found
+            numbered |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
+    return numbered
 
 
 def _blocks(parent: Element, styles: Styles) -> list[str]:
-    found: list[str] = []
+    blocks: list[str] = []
     for element in parent:
         kind = local(element)
         if kind == "p":
-            found += _paragraph(element, styles)
+            blocks += _paragraph(element, styles)
         elif kind == "tbl":
-            found.append(table([_row(row, styles) for row in _inside(element, "tr")]))
+            blocks.append(table([_row(row, styles) for row in _inside(element, "tr")]))
         elif kind not in SKIPPED:
-            found += _blocks(element, styles)
-    return found
+            blocks += _blocks(element, styles)
+    return blocks
 
 
 def _paragraph(element: Element, styles: Styles) -> list[str]:
@@ -169,15 +171,13 @@ def _row(row: Element, styles: Styles) -> list[str]:
     return cells
 
 
-def _inside(parent: Element, tag: str) -> list[Element]:
-    """Return the rows or cells of a table, also those inside of content controls, but none of a table in it."""
-    found: list[Element] = []
+def _inside(parent: Element, tag: str) -> Iterator[Element]:
+    """Yield the rows or cells of a table, also those inside of content controls, but none of a table in it."""
     for child in parent:
         if local(child) == tag:
-            found.append(child)
+            yield child
         elif local(child) in ("sdt", "sdtContent", "ins", "customXml", "smartTag"):
-            found += _inside(child, tag)
-    return found
+            yield from _inside(child, tag)
 
 
 def _note(note: Element, part: str, styles: Styles) -> str:

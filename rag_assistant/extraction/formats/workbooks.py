@@ -34,13 +34,13 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
 
 def _comments(package: Package) -> list[str]:
     """Return each comment with its cell. Newer ones are stored twice; the older form of them is no comment."""
-    found = []
+    comments = []
     for root in [*package.parts("xl/comments"), *package.parts("xl/threadedComments/")]:
         for comment in root.iter():
             text = _texts(comment) if local(comment) in ("comment", "threadedComment") else ""
             if text and not text.startswith("[Threaded comment]"):
-                found.append(item(0, f"Comment on {comment.get('ref', 'a cell')}: {text}"))
-    return found
+                comments.append(item(0, f"Comment on {comment.get('ref', 'a cell')}: {text}"))
+    return comments
 
 
 def _boxes(package: Package) -> list[str]:

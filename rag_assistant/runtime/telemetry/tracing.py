@@ -56,26 +56,20 @@ def span_name(step: Step) -> str:
 
 def attributes(step: Step) -> dict[str, str | int | float | bool | list[str]]:
     """Return what is known of a step under the standard's names."""
-    found: dict[str, str | int | float | bool | list[str]] = {}
+    named: dict[str, str | int | float | bool | list[str]] = {}
     if operation := OPERATIONS.get(step.name):
-        found["gen_ai.operation.name"] = operation
+        named["gen_ai.operation.name"] = operation
     if step.name == "turn":
-        found["gen_ai.agent.name"] = AGENT
+        named["gen_ai.agent.name"] = AGENT
     if step.name == "model":
-        found["gen_ai.provider.name"] = PROVIDER
-        found |= _server(step.facts.get("base_url"))
+        named["gen_ai.provider.name"] = PROVIDER
+        named |= _server(step.facts.get("base_url"))
     for fact, value in step.facts.items():
-        if value is None:
-            continue
-        if fact == "finish_reason":
-            found[NAMES[fact]] = [str(value)]
-        elif fact == "conversation_id":
-            found[NAMES[fact]] = str(value)
-        elif fact in NAMES:
-            found[NAMES[fact]] = value
-        elif fact in OWN_NAMES:
-            found[f"rag_assistant.{fact}"] = value
-    return found
+        name = NAMES.get(fact, f"rag_assistant.{fact}" if fact in OWN_NAMES else None)
+        if name is not None and value is not None:
+            as_text = str(value) if fact == "conversation_id" else value
+            named[name] = [str(value)] if fact == "finish_reason" else as_text
+    return named
 
 
 def _server(base_url: Value) -> dict[str, str | int]:
