@@ -28,14 +28,11 @@ LAST_EVENTS = ("end", "error")
 
 def step_events(turn: Turn, steps: Sequence[Step]) -> list[Event]:
     """Return the events that show tool calls with their results."""
-    ids = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
-    return [Event("step", data_of(step) | ids) for step in steps]
+    return [Event("step", data_of(step) | _ids(turn)) for step in steps]
 
 
-def state_event(turn: Turn, state: str, message: str) -> Event:
-    """Return the event that says what is awaited before the answer begins."""
-    ids = {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
-    return Event("state", {"state": state, "message": message} | ids)
+def _ids(turn: Turn) -> dict[str, int]:
+    return {"conversation_id": turn.conversation_id, "turn_id": turn.id, "turn": turn.number}
 
 
 def start_event(turn: Turn) -> Event:
@@ -111,7 +108,7 @@ class LiveTurn:
 
     def tell(self, what: str, sentence: str) -> None:
         """Show what is awaited before the answer begins."""
-        state = state_event(self.turn, what, sentence)
+        state = Event("state", {"state": what, "message": sentence} | _ids(self.turn))
         with self._changed:
             self._state = state
             self._show(state)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from rag_assistant.cli.commands import ApiError, Function, added, opened_services
+from rag_assistant.cli.commands import ApiError, Function, opened_services
 from rag_assistant.llm.failures import cause_of
 from rag_assistant.records import ALONE, Event
 
@@ -241,9 +241,9 @@ def api_command(
                     services.start_command(answers=answers)
                     function(api_here(services), *args, **options)
 
-        command = click.command(name)(run)
+        command = (click.command(name) if group is None else group.command(name))(run)
         command.params += OPTIONS
-        return added(command, group)
+        return command
 
     return decorate
 

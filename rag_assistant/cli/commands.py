@@ -75,16 +75,9 @@ def services_command(
                     services.start_command(answers=answers)
                 function(services, *args, **options)
 
-        return added(click.command(name)(run), group)
+        return (click.command(name) if group is None else group.command(name))(run)
 
     return decorate
-
-
-def added(command: click.Command, group: click.Group | None) -> click.Command:
-    """Return a command, added to its group if it has one."""
-    if group is not None:
-        group.add_command(command)
-    return command
 
 
 @contextmanager
