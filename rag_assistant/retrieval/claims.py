@@ -7,7 +7,7 @@ question says may be repeated. Measured in docs/retrieval-benchmarks.md, and the
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -144,20 +144,18 @@ class _Text:
         return frozenset(map(stem, search_words(self._text)))
 
 
-def _sentences(answer: str) -> list[tuple[str, list[int]]]:
-    """Return the sentences of an answer, each without its citations and with their numbers.
+def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
+    """Yield the sentences of an answer, each without its citations and with their numbers.
 
     A citation behind a full stop belongs to the sentence before it.
     """
-    found = []
     for paragraph in LINE.split(CODE.sub(" ", answer)):
         line = " ".join(LINE_MARK.sub("", paragraph).split())
         # Before the stop, so that it is cut off together with its sentence.
         line = re.sub(r"([.!?…]+)\s*((?:\[\d{1,3}\][\s,]*)+)", r" \2\1 ", line)
         for sentence in split_text(line):
             numbers = [int(number) for number in CITATION.findall(sentence)]
-            found.append((" ".join(CITATION.sub(" ", sentence).split()), numbers))
-    return found
+            yield " ".join(CITATION.sub(" ", sentence).split()), numbers
 
 
 def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Problem, tuple[str, ...]] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.charts import charts_of
@@ -24,7 +26,7 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     extracted = read_converted(content, XLSX)
     if broken:
         extracted = replace(extracted, warning=f"{len(broken)} of {len(sheets)} sheets are damaged: parts are missing.")
-    beside = _comments(package) + _boxes(package) + charts_of(package.parts("xl/charts/chart"))
+    beside = [*_comments(package), *_boxes(package), *charts_of(package.parts("xl/charts/chart"))]
     if any(beside):
         return replace(extracted, text=joined([extracted.text, *beside]))
     if not cells_of(extracted.text):
@@ -32,15 +34,13 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     return extracted
 
 
-def _comments(package: Package) -> list[str]:
-    """Return each comment with its cell. Newer ones are stored twice; the older form of them is no comment."""
-    comments = []
+def _comments(package: Package) -> Iterator[str]:
+    """Yield each comment with its cell. Newer ones are stored twice; the older form of them is no comment."""
     for root in [*package.parts("xl/comments"), *package.parts("xl/threadedComments/")]:
         for comment in root.iter():
             text = _texts(comment) if local(comment) in ("comment", "threadedComment") else ""
             if text and not text.startswith("[Threaded comment]"):
-                comments.append(item(0, f"Comment on {comment.get('ref', 'a cell')}: {text}"))
-    return comments
+                yield item(0, f"Comment on {comment.get('ref', 'a cell')}: {text}")
 
 
 def _boxes(package: Package) -> list[str]:
