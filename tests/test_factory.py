@@ -28,6 +28,7 @@ SHARED = {
     "sources": "its states are seen by administrators",
     "files_probe": "it tells whether the files can be reached",
     "probe": "it tells whether the database is there",
+    "_live_turns": "their number is the server's limit; a person's Assistant looks a turn up in its own store first",
     "membership": "processes are the server's, and so is what they tell each other: numbers of turns",
     "answers": "it writes the answers of all people in one transaction, under ids from their own TurnStore",
     "accounts": "people_pages and account_pages alone have it, by their policies",
