@@ -39,7 +39,7 @@ from rag_assistant.history.receipt import (
     without_notices,
 )
 from rag_assistant.history.repair import repair_messages
-from rag_assistant.history.turns import joined, split_turns, uses_tools
+from rag_assistant.history.turns import is_completed, joined, split_turns, uses_tools
 from rag_assistant.history.window import check_history_limit, turns_in_window
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import InvalidRequest
@@ -120,7 +120,9 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
     trimming = [run for run in runs if run.trimmed]
     kept = [turn for turn in past if turn.reason is None]
-    notice = _notice(kept, trimming, limit, policy) if trimming else earlier and renewed(earlier, len(kept))
+    # What a purge left of the newest is no turn: without its answer, it goes on in the current one.
+    ended = max((n for n, turn in enumerate(kept, 1) if is_completed(turn.messages, followed=True)), default=0)
+    notice = _notice(kept[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
     system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
         system_block = [_system("\n\n".join(text_in(message) for message in system_block))]

@@ -270,6 +270,22 @@ def test_what_was_fitted_stays_as_it_is_when_it_is_fitted_again(messages: list[M
     assert trim_history(once, None) == (once, 0)
 
 
+def test_a_question_whose_answer_was_purged_counts_as_no_turn() -> None:
+    def call(name: str) -> list[Message]:
+        function = {"name": "look", "arguments": "{}"}
+        asked: Message = {"role": "assistant", "tool_calls": [{"id": name, "type": "function", "function": function}]}
+        return [asked, {"role": "tool", "tool_call_id": name, "content": "found"}]
+
+    asked, answered = call("a")
+    messages: list[Message] = [{"role": "user", "content": "yes"}, asked, {"role": "user", "content": "and hurry"}]
+    messages += [answered, *call("done")]
+    messages += [{"role": "assistant", "content": "yes"}, {"role": "user", "content": "now"}]
+    unread = (left_out("turn_limit", 1, 2, 1, 1),)
+    fitted = fit_history(messages, HistoryPolicy(max_history_turns=None, purged=("done",), unread=unread))
+    assert fitted.notice == "[History trimmed to last 0 turns]"
+    assert fit_history(fitted.messages, HistoryPolicy(max_history_turns=None)).notice == fitted.notice
+
+
 @many_examples
 @given(conversations(), policies(), st.integers(0, 12), st.integers(1, 3))
 def test_a_larger_window_never_keeps_fewer_turns(
