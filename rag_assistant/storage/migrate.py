@@ -19,14 +19,16 @@ from rag_assistant.storage.failures import unreachable
 log = logging.getLogger(__name__)
 
 MAX_COPIES = 2
-SCHEMA_REVISION = "0029"  # The newest file below migrations/versions; a test compares them.
+SCHEMA_REVISION = "0029"  # The newest file below migrations/versions, as a test checks.
+FIRST_REVISION = "0029"
+UPGRADED_BY = "68b6a32dd0e1"  # The last commit that upgraded what is older than the first revision.
 
 
 def migrate(database: Database) -> bool:
     """Upgrade the schema if it is older, and return True if the database was empty before.
 
     Of processes that start together on PostgreSQL one does it, and the others wait. Raises StorageFailed if the
-    database was written by a newer version than this one.
+    database was written by a newer version than this one, or before version 1.0.
     """
     if current_revision(database) == SCHEMA_REVISION:
         return False
@@ -38,6 +40,11 @@ def _migrate(database: Database) -> bool:
     before = current_revision(database)
     if before == SCHEMA_REVISION:
         return False
+    if before is not None and before < FIRST_REVISION:
+        raise StorageFailed(
+            f"The database has the schema {before}, from before version 1.0, which starts at {FIRST_REVISION}. Start "
+            f"the program once as it was at commit {UPGRADED_BY}: that upgrades the database. Nothing was changed."
+        )
     if before is not None and before < SCHEMA_REVISION and database.is_sqlite:
         keep_copy(database, before)
     from alembic import command

@@ -97,23 +97,24 @@ def _run(server: ServerProcess, *words: str) -> str:
 
 
 def upgrades(stage: Stage) -> Outcome:
-    """Start on data of every older schema, with a kill in the midst of each upgrade."""
+    """Start without a database and on data of every older schema, with a kill in the midst of each upgrade."""
     outcome, stub = Outcome(), stage.echo()
-    older = sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py"))[:-1]
+    older = ["", *sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("0*.py"))[:-1]]
     for number in stage.rounds(2, 10 * len(older)):
-        revision = older[number % len(older) if stage.is_full else -1 - number * 4]
+        revision = older[-1 - number % len(older)]
         folder = stage.folder / f"schema{number}"
         (folder / "data").mkdir(parents=True)
         server = stage.server(stub.url, folder=folder)
-        _fill(server.data, revision)
+        if revision:
+            _fill(server.data, revision)
         server.launch()
         time.sleep(stage.chance.uniform(0, MAX_SECONDS_OF_AN_UPGRADE))
         server.kill()
         start_again(server, outcome)
-        if len(kept := answers_of(server)) != CONVERSATIONS or set(kept.values()) != {"They hiss."}:
+        if revision and (len(kept := answers_of(server)) != CONVERSATIONS or set(kept.values()) != {"They hiss."}):
             outcome.lost.append(f"from {revision}: {len(kept)} of {CONVERSATIONS} conversations")
         if rows(server, "SELECT version_num FROM alembic_version") != [(SCHEMA_REVISION,)]:
-            outcome.wrong.append(f"from {revision}: not upgraded")
+            outcome.wrong.append(f"from {revision or 'nothing'}: not upgraded")
         check_database(server, outcome)
         server.kill()
         outcome.tried += 1

@@ -3,21 +3,19 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from rag_assistant.records import Conversation, Message, Question
 from rag_assistant.records.errors import ConversationBusy, NoSummary, NothingToUndo
 from rag_assistant.retrieval.tokenize import search_words
-from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.conversations import history
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.history import MIN_CERTAINTY, HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
-from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import WordIndex
-from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import messages
 from rag_assistant.storage.tables import turns as turns_table
 from tests.conftest import both_engines
@@ -286,38 +284,3 @@ def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Data
     with database.read() as connection:
         left = connection.execute(select(turns_table.c.id)).scalars().all()
     assert left == other.ids
-
-
-def test_an_older_database_is_brought_along(tmp_path: Any) -> None:
-    from alembic import command
-    from alembic.config import Config
-
-    database = Database(sqlite_url(tmp_path))
-    config = Config(str(MIGRATIONS / "alembic.ini"))
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["engine"] = database.engine
-    command.upgrade(config, "0001")
-    with database.write() as connection:
-        connection.execute(
-            text("INSERT INTO conversations VALUES (1, 'Old', '2026-01-01', '2026-01-01', NULL, '{}', 1, 1, 2)")
-        )
-        connection.execute(
-            text(
-                "INSERT INTO turns (id, conversation_id, number, status, visible, owner, request, created_at) "
-                "VALUES (1, 1, 1, 'completed', 1, 'here', '{}', '2026-01-01')"
-            )
-        )
-        connection.execute(
-            text("INSERT INTO messages VALUES (1, 0, 'user', 'Kingfisher?', NULL), (1, 1, 'assistant', 'Blue.', NULL)")
-        )
-    migrate(database)
-    old = ConversationManager(database).find(["kingfisher"], 5)
-    assert [(hit.conversation.title, hit.turn, hit.text) for hit in old] == [("Old", 1, "Kingfisher?\nBlue.")]
-    (past,) = HistoryStore(database).past(old[0].conversation, 2, 5)
-    assert [message["content"] for message in past.messages] == ["Kingfisher?", "Blue."]
-    HistoryStore(database).move_context_start(1, "clear")
-    after, _ = HistoryStore(database).undo(1)
-    assert (after.visible_turns, after.visible_messages) == (1, 2)
-    command.downgrade(config, "0001")
-    migrate(database)
-    database.close()
