@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
 from msgspec.structs import asdict
+from werkzeug.datastructures import MultiDict
 
 from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
@@ -214,11 +214,12 @@ def tags_in(text: str) -> list[str]:
     return [tag for tag in text.split(",") if tag.strip()]
 
 
-def _said_beside(form: Mapping[str, str]) -> UploadFields:
-    fields: dict[str, Any] = {"tags": tags_in(form.get("tags", ""))}
+def _said_beside(form: MultiDict[str, str]) -> UploadFields:
+    fields: dict[str, Any] = {"tags": tags_in(",".join(form.getlist("tags")))}
     for name in ("replaces", "library_id"):
-        if number := form.get(name, "").strip():
-            fields[name] = int(number) if spells_number(number) else number
+        given = filter(None, map(str.strip, form.getlist(name)))
+        if numbers := [int(number) if spells_number(number) else number for number in given]:
+            fields[name] = numbers if len(numbers) > 1 else numbers[0]
     return checked(UploadFields, fields)
 
 

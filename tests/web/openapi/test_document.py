@@ -80,6 +80,20 @@ def golden_answers() -> list[tuple[str, str, int, Any]]:
     return found
 
 
+def test_the_numbers_that_are_refused_are_not_allowed(empty: FlaskClient, document: dict[str, Any]) -> None:
+    parameters = document["paths"]["/api/documents"]["get"]["parameters"]
+    limit = next(one["schema"] for one in parameters if one["name"] == "limit")
+    form = document["paths"]["/api/documents"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    for number in (0, 201):
+        assert not Draft202012Validator(limit).is_valid(number)
+        assert empty.get(f"/api/documents?limit={number}").status_code == 422
+    for name in ("library_id", "replaces"):
+        assert not Draft202012Validator(form["properties"][name]).is_valid([1, 1])
+        sent = {"file": (io.BytesIO(b"Geese."), "geese.txt"), name: ["1", "1"]}
+        refused = empty.post("/api/documents", data=sent)
+        assert (refused.status_code, f"{name} is [1, 1]" in refused.json["error"]["message"]) == (422, True)
+
+
 def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str, Any]) -> None:
     adapter = empty_app.url_map.bind("localhost")
     wrong = []
