@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
 from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD
 from rag_assistant.records.errors import cause_alone
-from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
 from rag_assistant.retrieval.tokenize import content_words
 
@@ -133,6 +133,7 @@ def _uncited(sentence: Sentence, sources: int) -> str:
     """Return a sentence in which no number in brackets is a citation of ours, however it looks."""
 
     def parted(match: re.Match[str]) -> str:
-        return f"[{WORD_JOINER}{match[1]}]" if 1 <= int(match[1]) <= sources else match[0]
+        is_ours = any(1 <= number <= sources for number in cited_numbers(match))
+        return match[0][0] + WORD_JOINER + match[0][1:] if is_ours else match[0]
 
     return CITATION.sub(parted, sentence.text)

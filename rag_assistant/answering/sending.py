@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
+ENDINGS = {
+    "content_filter": "The content filter of the model's provider ended this answer.",
+    "refusal": "The model refused to answer this question.",
+}
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
@@ -75,6 +79,8 @@ def stream(
         if held:
             deps.writer.write(live, held if shown else _gap(live) + held)
         raise
+    if (shown or held) and reply.finish_reason in ENDINGS:
+        live.note(ENDINGS[reply.finish_reason])
     counted = (reply.usage or {}).get("prompt_tokens")
     if isinstance(counted, int):
         deps.models.calibration.learn(endpoint, estimated_tokens(request), counted)
@@ -107,5 +113,6 @@ def show(live: LiveTurn, deps: Dependencies, text: str, *, is_continued: bool = 
 def refuse_empty(live: LiveTurn, text: str, rounds: int) -> None:
     """Raise ModelFailed where a model said nothing last, after ``rounds`` of calls; what came before is no answer."""
     if not text.strip():
-        thought = live.call.replies and live.call.replies[-1].thought
-        raise ModelFailed(NO_ANSWER.format(rounds) if rounds else ONLY_THOUGHTS if thought else EMPTY_ANSWER)
+        reply = live.call.replies[-1] if live.call.replies else ModelReply()
+        why = ENDINGS.get(reply.finish_reason or "", ONLY_THOUGHTS if reply.thought else EMPTY_ANSWER)
+        raise ModelFailed(NO_ANSWER.format(rounds) if rounds else why)

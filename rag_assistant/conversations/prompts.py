@@ -19,7 +19,7 @@ from rag_assistant.records import (
     text_in,
     with_pictures,
 )
-from rag_assistant.retrieval.claims import CITATION, check_citations, unknown_citations
+from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
 from rag_assistant.retrieval.excerpts import excerpt
 from rag_assistant.retrieval.tokenize import query_words
 
@@ -172,7 +172,7 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
 
     Quotes are what their sources say.
     """
-    named = {int(number) for number in CITATION.findall(answer)}
+    named = {number for match in CITATION.finditer(answer) for number in cited_numbers(match)}
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
     checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages)
     return tuple(

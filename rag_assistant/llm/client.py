@@ -19,6 +19,7 @@ from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
+from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
 from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AnswerTooLong,
@@ -66,6 +67,8 @@ class ModelClient:
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
+        # Models that were seen to close a thought that they had not opened.
+        self._thinkers: set[tuple[str, str | None]] = set()
 
     def warm_up(self) -> None:
         """Load the SDK, so that the first question does not wait for it."""
@@ -174,7 +177,8 @@ class ModelClient:
         from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream, timeouts
 
         settings = self._settings()
-        reader = AnswerReader(endpoint.api_key)
+        thinks_at_once = endpoint.key in self._thinkers or bool(OPENED_IN_PROMPT.search(endpoint.model or ""))
+        reader = AnswerReader(endpoint.api_key, thinks_at_once=thinks_at_once)
         body = _request_body(endpoint, request)
         call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
@@ -204,6 +208,9 @@ class ModelClient:
                         raise
             if call.ended:
                 raise ConnectionResetError
+        if rest := reader.rest():
+            yield rest
+        (self._thinkers.add if reader.thoughts.is_closed_only else self._thinkers.discard)(endpoint.key)
         yield reader.reply()
 
     @contextmanager

@@ -98,7 +98,9 @@ def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, OverlongBody):
         return AnswerTooLong(f"{where} sent {cause}; no answer is that long.{kept}")
-    if shown and isinstance(error, (*network, AssistantError)):
+    if shown and isinstance(error, AssistantError):
+        return AnswerInterrupted(f"{error}{TEXT_SAVED}")
+    if shown and isinstance(error, network):
         return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
     if isinstance(cause, (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, ConnectionError)):
         return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")

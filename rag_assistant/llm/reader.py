@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
 from rag_assistant.llm.refusals import is_web_page
+from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector
 from rag_assistant.records import ModelReply
 from rag_assistant.records.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelFailed
@@ -23,11 +24,12 @@ REASONING = ("reasoning_content", "reasoning")
 class AnswerReader:
     """Takes the parts of an answer, and keeps what is not text. ``shown`` is set with the first text."""
 
-    def __init__(self, api_key: str | None = None) -> None:
+    def __init__(self, api_key: str | None = None, *, thinks_at_once: bool = False) -> None:
         self._api_key = api_key
-        self._thought_chars = 0
+        self._half = ""
         self._length = 0
-        self.shown = False
+        self.thoughts = ThoughtFilter(thinks_at_once)
+        self.shown = self.refused = False
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
@@ -35,7 +37,8 @@ class AnswerReader:
     def reply(self) -> ModelReply:
         """Return what the answer ended with."""
         calls = self.tool_calls.calls()
-        return ModelReply(self.finish_reason, self.usage, calls, thought=self._thought_chars > 0)
+        reason = "refusal" if self.refused else self.finish_reason
+        return ModelReply(reason, self.usage, calls, thought=self.thoughts.chars > 0)
 
     def whole_answer(self, body: str) -> str:
         """Return the text of an answer that is not streamed. Raises ModelFailed if it is none."""
@@ -45,7 +48,7 @@ class AnswerReader:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise ModelFailed(f"The model sent something that is not JSON: {body[:80]!r}.") from error
-        text = self.text_of(answer)
+        text = self.text_of(answer) + self.rest()
         if not answer.get("choices"):
             raise _no_answer(answer)
         return text
@@ -54,7 +57,7 @@ class AnswerReader:
         """Return the text in a chunk of an answer. Raises ModelFailed, ContextTooLong, AnswerInterrupted."""
         if not isinstance(chunk, dict):
             raise _no_answer(chunk)
-        if chunk.get("error"):
+        if chunk.get("error") or ("choices" not in chunk and isinstance(chunk.get("message"), str)):
             raise reported_error(chunk, self._api_key)
         if isinstance(usage := chunk.get("usage"), dict):
             self.usage = usage
@@ -73,17 +76,33 @@ class AnswerReader:
         self._length += len(content)
         if self._length > MAX_ANSWER_CHARS:
             raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
-        self.shown = self.shown or bool(content)
-        return storable(content)
+        content, self._half = _without_half(self._half + content)
+        text = self.thoughts.feed(storable(content))
+        self.shown = self.shown or bool(text)
+        return text
+
+    def rest(self) -> str:
+        """Return what was held of the text until it was over."""
+        return self.thoughts.feed(storable(self._half)) + self.thoughts.rest()
 
     def _take_all(self, delta: dict[str, Any]) -> str:
         """Take what may stand beside text, such as a tool call, and return the text. Raises AnswerTooLong."""
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
-        self._thought_chars += sum(len(str(delta[name])) for name in REASONING if delta.get(name))
-        if self._thought_chars > MAX_ANSWER_CHARS:
+        if thought := sum(len(str(delta[name])) for name in REASONING if delta.get(name)):
+            self.thoughts.chars += thought
+            self.thoughts.is_opened = False
+        if self.thoughts.chars > MAX_ANSWER_CHARS:
             raise AnswerTooLong(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
+        if isinstance(refusal := delta.get("refusal"), str):
+            self.refused = self.refused or bool(refusal)
+            return _text_in(delta.get("content")) + refusal
         return _text_in(delta.get("content"))
+
+
+def _without_half(text: str) -> tuple[str, str]:
+    """Return a text, and apart from it the first half of a pair of characters, whose second comes with the next."""
+    return (text[:-1], text[-1]) if "\ud800" <= text[-1:] <= "\udbff" else (text, "")
 
 
 def _no_answer(chunk: object) -> ModelFailed:

@@ -33,7 +33,7 @@ class ToolCallCollector:
 
         A piece continues the call with its index. One that names a tool begins a call of its own if it has no index,
         another id, or comes when the arguments of that call are whole: some providers send whole calls, all with the
-        index 0.
+        index 0. One with nothing but arguments continues the last call where its index is new.
         """
         for piece in pieces if isinstance(pieces, list) else ():
             if not isinstance(piece, dict):
@@ -43,6 +43,8 @@ class ToolCallCollector:
             call_id, name = _text(piece.get("id")), _text(function.get("name"))
             index = piece.get("index")
             call = self._by_index.get(index) if isinstance(index, int) else None
+            if call is None and not name and not call_id and self._calls:
+                call = self._calls[-1]
             if call is None or (name and _is_another(call, call_id)):
                 call = {"id": "", "name": "", "arguments": ""}
                 self._calls.append(call)

@@ -19,7 +19,12 @@ from rag_assistant.retrieval.tokenize import content_stems, content_words, searc
 
 Problem = Literal["number", "name", "negation", "words"]
 
-CITATION = re.compile(r"\[(\d{1,3})\]")
+# As models write them: [1], [1, 2], [1-3], [^1], [Source 1], \u30101\u3011 and \u30101\u2020name\u3011.
+CITED = r"(?:\^|(?:[Ss]ource|[Pp]assage|[Dd]ocument)s?:? ?)?\d{1,3}"
+CITATION = re.compile(rf"[\[\u3010]({CITED}(?: ?[,;\u2013-] ?{CITED})*)(?:\u2020[^\]\u3011\n]{{0,200}})?[\]\u3011]")
+RANGE = re.compile(r"(\d+) ?[\u2013-] ?(\d+)")
+MAX_IN_RANGE = 20
+BEHIND_STOP = re.compile(rf"([.!?…]+)\s*((?:{CITATION.pattern}[\s,]*)+)")
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 # Where a line is a paragraph of its own: an item, a heading, a row, or what stands behind an empty line.
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
@@ -71,8 +76,19 @@ class Checked(Struct, frozen=True):
 def unknown_citations(answer: str, known: Collection[int]) -> list[int]:
     """Return the numbers that an answer cites and that no passage has; links and code cite nothing."""
     text = CODE.sub("", answer)
-    cited = {int(match[1]) for match in CITATION.finditer(text) if _is_citation(text, match)}
-    return sorted(cited - set(known))
+    groups = [set(cited_numbers(match)) for match in CITATION.finditer(text) if _is_citation(text, match)]
+    # [0, 100] may be anything; [1, 9] cites two if there is a first passage.
+    return sorted({n for group in groups if len(group) == 1 or group & set(known) for n in group - set(known)})
+
+
+def cited_numbers(match: re.Match[str]) -> list[int]:
+    """Return the numbers that a citation names; of a range all, unless it is too wide to be meant."""
+
+    def spelt_out(ends: re.Match[str]) -> str:
+        first, last = int(ends[1]), int(ends[2])
+        return ",".join(map(str, range(first, last + 1))) if 0 < last - first < MAX_IN_RANGE else ends[0]
+
+    return [int(number) for number in re.findall(r"\d+", RANGE.sub(spelt_out, match[1]))]
 
 
 def _is_citation(text: str, match: re.Match[str]) -> bool:
@@ -152,9 +168,9 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
     for paragraph in LINE.split(CODE.sub(" ", answer)):
         line = " ".join(LINE_MARK.sub("", paragraph).split())
         # Before the stop, so that it is cut off together with its sentence.
-        line = re.sub(r"([.!?…]+)\s*((?:\[\d{1,3}\][\s,]*)+)", r" \2\1 ", line)
+        line = BEHIND_STOP.sub(r" \2\1 ", line)
         for sentence in split_text(line):
-            numbers = [int(number) for number in CITATION.findall(sentence)]
+            numbers = [number for match in CITATION.finditer(sentence) for number in cited_numbers(match)]
             yield " ".join(CITATION.sub(" ", sentence).split()), numbers
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import socket
 import ssl
 import subprocess
@@ -341,7 +342,8 @@ def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClie
         else:
             answered += 1
             if not exchange["sse"]:
-                assert text == (json.loads(body)["choices"][0]["message"].get("content") or "")
+                content = json.loads(body)["choices"][0]["message"].get("content") or ""
+                assert text == re.sub(r"\A<think>.*?</think>\s*", "", content, flags=re.S)
         replayed += 1
     assert replayed > 150
     assert answered > 100
@@ -352,6 +354,37 @@ def test_half_a_pair_of_characters_does_not_break_an_answer(client: ModelClient,
     reply = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud83d b"}}]}\n\ndata: [DONE]\n\n'
     stub.replies.append(Reply(body=reply, headers={"Content-Type": "text/event-stream"}))
     assert answer(client, stub) == "a\ufffd b"
+
+
+def test_a_pair_of_characters_cut_in_two_chunks_becomes_whole(client: ModelClient, stub: StubModel) -> None:
+    halves = "".join(
+        f'data: {{"choices": [{{"index": 0, "delta": {{"content": "{half}"}}}}]}}\n\n'
+        for half in ("a\\ud83d", "\\ude00 b")
+    )
+    reply = f"{halves}data: [DONE]\n\n".encode()
+    stub.replies.append(Reply(body=reply, headers={"Content-Type": "text/event-stream"}))
+    assert answer(client, stub) == "a\U0001f600 b"
+
+
+@pytest.mark.parametrize(
+    "event",
+    ['data: {"error": {"message": "upstream overloaded"}}', 'event: error\ndata: {"message": "upstream overloaded"}'],
+)
+@pytest.mark.parametrize(("begun", "kind"), [("", ModelFailed), ("Nine", AnswerInterrupted)])
+def test_the_reason_of_an_error_inside_a_stream_is_told(
+    client: ModelClient, stub: StubModel, event: str, begun: str, kind: type[ModelError]
+) -> None:
+    reply = f'data: {{"choices": [{{"delta": {{"content": "{begun}"}}}}]}}\n\n{event}\n\n'.encode()
+    stub.replies += [Reply(body=reply, headers={"Content-Type": "text/event-stream"})] * 3
+    with pytest.raises(kind, match="reported an error: upstream overloaded"):
+        answer(client, stub)
+
+
+def test_a_refusal_is_the_answer_and_is_known_as_one(client: ModelClient, stub: StubModel) -> None:
+    reply = b'data: {"choices": [{"delta": {"refusal": "I can\'t help with that."}, "finish_reason": "stop"}]}\n\n'
+    stub.replies.append(Reply(body=reply + b"data: [DONE]\n\n", headers={"Content-Type": "text/event-stream"}))
+    text, ended = collect(client.stream(endpoint(stub), REQUEST, ModelCall()))
+    assert (text, ended.finish_reason) == ("I can't help with that.", "refusal")
 
 
 def test_content_in_parts_and_usage_that_is_none_are_understood() -> None:

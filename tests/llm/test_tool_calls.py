@@ -38,6 +38,12 @@ def test_whole_calls_that_all_say_index_0_are_several() -> None:
     ]  # fmt: skip
 
 
+def test_arguments_at_a_new_index_belong_to_the_call_that_has_none() -> None:
+    assert collected(
+        [piece(0, "a", "look", '{"q": 1}')], [piece(0, "b", "look", "")], [piece(1, arguments='{"q": 2}')]
+    ) == [("a", "look", '{"q": 1}'), ("b", "look", '{"q": 2}')]  # fmt: skip
+
+
 def test_calls_without_an_id_of_their_own_get_one_that_no_other_has() -> None:
     unnamed = collected([piece(None, None, "look", '{"n": 1}'), piece(None, "", "look", '{"n": 2}')])
     assert [call[1:] for call in unnamed] == [("look", '{"n": 1}'), ("look", '{"n": 2}')]

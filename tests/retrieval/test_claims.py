@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.claims import check_citations, unknown_citations
+from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
 
 PASSAGES = {
     1: "The keeper of the lighthouse at Lindau feeds 17 geese every morning since 1942. The geese are not fed on "
@@ -10,6 +10,23 @@ PASSAGES = {
     2: "Residents of the county pay a vehicle tax of 40 dollars for each commercial vehicle that they register.",
 }
 ASKED = "Who feeds the geese at Lindau?"
+
+
+def test_what_may_be_no_citation_is_not_told_to_name_no_source() -> None:
+    assert unknown_citations("In [0, 100] nine [1, 7] and [9].", [1]) == [7, 9]
+
+
+@pytest.mark.parametrize(
+    ("written", "cited"),
+    [
+        ("[1]", [1]), ("[1, 2]", [1, 2]), ("[1; 3]", [1, 3]), ("[1-3]", [1, 2, 3]), ("[1\u20132]", [1, 2]),
+        ("[^1]", [1]), ("[Source 1]", [1]), ("[Sources 1, 2]", [1, 2]), ("[source 1, source 2]", [1, 2]),
+        ("\u30101\u3011", [1]), ("\u30101\u2020heron.md\u3011", [1]), ("[2-1]", [2, 1]), ("[1-900]", [1, 900]),
+        ("[a]", []), ("[]", []), ("[1.5]", []), ("[v1]", []), ("(1)", []), ("[2026-03-15]", []), ("[ ]", []),
+    ],
+)  # fmt: skip
+def test_citations_are_read_in_every_form_that_models_write(written: str, cited: list[int]) -> None:
+    assert [n for match in CITATION.finditer(f"Nine {written}.") for n in cited_numbers(match)] == cited
 
 
 def problems(answer: str, question: str = ASKED) -> list[tuple[int, int, str, tuple[str, ...], int | None]]:

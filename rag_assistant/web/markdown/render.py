@@ -21,7 +21,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.markdown.formulas import enable_formulas, limit_nesting
 from rag_assistant.web.markdown.marked import END, START, mark_between
@@ -168,7 +168,7 @@ class Citations(Struct):
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn [n] in running text into a link to source n; any other number stays text."""
+    """Turn a citation in running text into links, one to each source, written [n]; any other number stays text."""
     known: dict[int, Citations] = state.env.get("citations") or {}
     for block in state.tokens:
         if block.type == "inline" and block.children and known:
@@ -176,19 +176,18 @@ def _link_citations(state: StateCore) -> None:
 
 
 def _split(token: Token, known: Mapping[int, Citations]) -> list[Token]:
-    if token.type != "text" or "[" not in token.content:
+    if token.type != "text":
         return [token]
     made: list[Token] = []
     end = 0
     for match in CITATION.finditer(token.content):
-        if int(match.group(1)) not in known:
+        numbers = cited_numbers(match)
+        if known.keys().isdisjoint(numbers):
             continue
-        made += [
-            Token("text", "", 0, content=token.content[end : match.start()]),
-            known[int(match.group(1))].next_link(),
-            Token("text", "", 0, content=match.group(0)),
-            Token("link_close", "a", -1),
-        ]
+        made.append(Token("text", "", 0, content=token.content[end : match.start()]))
+        for number in numbers:
+            text = Token("text", "", 0, content=f"[{number}]")
+            made += [known[number].next_link(), text, Token("link_close", "a", -1)] if number in known else [text]
         end = match.end()
     return [*made, Token("text", "", 0, content=token.content[end:])]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import QUOTES
-from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.retrieval.claims import CITATION, cited_numbers
 
 TOLD = ("notice", "history", "search", "support", "sources", "notes", "waiting")
 FINISHED = {"length": "length", "content_filter": "content_filter"}
@@ -72,11 +72,12 @@ def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
         {
             "start_index": found.start(),
             "end_index": found.end(),
-            "url": about.link(sources[int(found[1])]),
-            "title": sources[int(found[1])]["document"],
+            "url": about.link(sources[number]),
+            "title": sources[number]["document"],
         }
         for found in CITATION.finditer(data["answer"])
-        if int(found[1]) in sources
+        for number in cited_numbers(found)
+        if number in sources
     ]
 
 

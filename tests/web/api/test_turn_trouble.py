@@ -1,5 +1,6 @@
 """What goes wrong around a turn: silent endpoints, busy databases, broken texts. The conversation goes on."""
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -68,6 +69,29 @@ def test_a_model_that_only_thinks_is_told_from_one_that_says_nothing(client: Fla
         assert response.status_code == 502
         assert sentence in response.json["error"]["message"]
     assert len(stub.requests) == 2
+
+
+def test_what_a_filter_or_the_model_itself_refused_is_said(client: FlaskClient, stub: StubModel) -> None:
+    def reply(delta: str, ending: str) -> Reply:
+        chunk = f'data: {{"choices": [{{"delta": {delta}, "finish_reason": "{ending}"}}]}}\n\ndata: [DONE]\n\n'
+        return Reply(body=chunk.encode(), headers={"Content-Type": "text/event-stream"})
+
+    stub.replies += [
+        reply('{"content": "Geese"}', "content_filter"), reply("{}", "content_filter"),
+        reply('{"refusal": "I cannot help with that."}', "stop"),
+    ]  # fmt: skip
+    cut, blocked, refused = (client.post("/api/query", json={"question": "Why?"}).json for _ in range(3))
+    assert (cut["answer"], "content filter" in " ".join(cut["notes"])) == ("Geese", True)
+    assert "content filter" in blocked["error"]["message"]
+    assert (refused["answer"], "refused to answer" in " ".join(refused["notes"])) == ("I cannot help with that.", True)
+
+
+def test_the_thoughts_in_an_answer_are_neither_shown_nor_sent_again(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("<think>secret plan</think>\n\nGeese, then."))
+    first = ask(client, "Why?")
+    assert first["answer"] == "Geese, then."
+    ask(client, "And?", conversation_id=first["conversation_id"])
+    assert "secret plan" not in json.dumps(stub.requests[-1].body)
 
 
 def test_a_turn_whose_end_cannot_be_kept_as_it_is_frees_its_conversation(

@@ -26,6 +26,12 @@ def test_known_citations_become_links_and_others_stay_text() -> None:
     assert html.count("<a ") == 1
 
 
+def test_each_number_of_a_citation_is_a_link_of_its_own() -> None:
+    html = render_markdown("See [1, 2], \u30101\u2020a.md\u3011 and [Source 2, 7]. In [0, 100], [5-9].", [1, 2], "s")
+    links = re.sub(r'<a href="#s-(\d)"[^>]*>\[(\d)\]</a>', r"{\1=\2}", html)
+    assert "See {1=1}{2=2}, {1=1} and {2=2}[7]. In [0, 100], [5-9]." in links
+
+
 @pytest.mark.parametrize(
     "payload",
     [

@@ -1,0 +1,61 @@
+"""Part what a model thinks from its answer where both come as one text, in tags at its beginning. Pure."""
+
+from __future__ import annotations
+
+import re
+
+# As chat templates have them; what stands between such tags later in an answer is part of it.
+TAGS = {
+    "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+}  # fmt: skip
+CLOSING = "</think>"
+# Models whose template opens the tag in the prompt, so that only its end is in what they write.
+OPENED_IN_PROMPT = re.compile(r"\b(?:r1|qwq|reasoner)\b|thinking", re.I)
+
+
+class ThoughtFilter:
+    """Takes the text of an answer in pieces, and gives those that are no thoughts.
+
+    Where it ``is_opened``, thoughts come first, up to the closing tag; if that never comes, there were none.
+    ``is_closed_only`` once a closing tag came without the opening one.
+    """
+
+    def __init__(self, is_opened: bool = False) -> None:
+        self.is_opened = is_opened
+        self.is_closed_only = False
+        self.chars = 0
+        self._closing: str | None = None
+        self._held, self._recent = "", ""
+        self._is_answer = self._has_parted = False
+
+    def feed(self, text: str) -> str:
+        """Return what is known to be answer by now. What may be a thought, or become a tag, is held."""
+        if self._is_answer:
+            self._recent = (self._recent + text)[-len(text) - len(CLOSING) :]
+            self.is_closed_only = self.is_closed_only or CLOSING in self._recent
+            return text
+        self._held += text
+        while True:
+            begun = self._held.lstrip()
+            if self._closing is None and (tag := next(filter(begun.startswith, TAGS), None)):
+                self._closing, self._held, self.is_opened = TAGS[tag], begun[len(tag) :], False
+            closing = self._closing or (CLOSING if self.is_opened else None)
+            if closing is None:
+                return "" if any(tag.startswith(begun) for tag in TAGS) else self.rest()
+            end = self._held.find(closing, -len(text) - len(closing))
+            if end < 0:
+                if self._closing is not None:
+                    self.chars += max(0, len(self._held) - len(closing))
+                    self._held = self._held[-len(closing) :]
+                return ""
+            self.chars += end
+            self.is_closed_only = self.is_closed_only or self.is_opened
+            self._closing, self.is_opened, self._held = None, False, self._held[end + len(closing) :]
+            self._has_parted = True
+
+    def rest(self) -> str:
+        """Return what was held and turned out to be answer; all that follows is answer, too."""
+        held = "" if self._closing is not None else self._held
+        self._held, self._is_answer = "", True
+        return self.feed(held.lstrip() if self._has_parted else held)
