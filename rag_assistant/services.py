@@ -174,7 +174,7 @@ class Services:
         self.files_probe = engines.files_probe(self.uploads.store)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Whoever's were forgotten would have none of them for a while.
-            lambda person_id: PersonalLimits(self._usage, person_id, lambda: settings.current)
+            lambda person_id: PersonalLimits(self._usage, person_id, lambda: settings.current, lambda: self.process)
         )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()
@@ -242,7 +242,7 @@ class Services:
         own._open_stores(self.database.for_person(person_id, changes_documents=changes_documents))
         own.limits = limits
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
-        own.library = self.library.over(own.documents, limits.refuse_bytes)
+        own.library = self.library.over(own.documents, limits.max_bytes)
         own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)
         return own
 

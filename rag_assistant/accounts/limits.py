@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal
 
-from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed, StorageLimitReached
+from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.usage import UsageStore
 
@@ -23,8 +22,6 @@ Kind = Literal["reading", "upload", "waiting"]
 # Of the spare threads of the server, and of one for each running answer.
 MAX_PLACES: dict[Kind, int] = {"reading": 16, "upload": 4, "waiting": 32}
 RETRY_PLACE_SECONDS = 1.0
-MINUTE_SECONDS = 60.0
-RETRY_RUNNING_SECONDS = 5.0
 MEGABYTE = 1_000_000
 
 
@@ -49,32 +46,27 @@ class Places:
 
 
 class PersonalLimits:
-    """Refuses what is more than one person's share. The limits are settings; null is none."""
+    """Refuses what is more than one person's share. The limits are settings; null is none.
+
+    ``process`` gives the name under which others know that this process lives.
+    """
 
     def __init__(
-        self,
-        usage: UsageStore,
-        person_id: int,
-        settings: Callable[[], Settings],
-        clock: Callable[[], float] = time.monotonic,
+        self, usage: UsageStore, person_id: int, settings: Callable[[], Settings], process: Callable[[], str]
     ) -> None:
         self.places = Places()
         self.of_models = TokenLimits(settings, usage, person_id)
         self._usage = usage
         self._person_id = person_id
         self._settings = settings
-        self._clock = clock
-        # Held from the look at what runs to the row of what is accepted, so that asking at once passes no limit.
-        self.accepting = threading.Lock()
-        self._lock = threading.Lock()
-        self._asked: deque[float] = deque()
+        self._process = process
+        # What is not being answered any more, until that is kept.
+        self._ended: set[int] = set()
 
     @property
     def asked(self) -> int:
         """How many questions of the last minute were taken."""
-        with self._lock:
-            self._forget(self._clock())
-            return len(self._asked)
+        return self._usage.asked(self._person_id)
 
     @property
     def running(self) -> int:
@@ -91,28 +83,33 @@ class PersonalLimits:
         """How many tokens models took for the person within a day."""
         return self._usage.tokens(self._person_id)
 
-    def take_question(self) -> None:
-        """Count a question that is about to be answered. Raises LimitReached; then it does not count."""
-        settings, moment = self._settings(), self._clock()
+    def take_question(self) -> int:
+        """Count a question that is about to be answered, and return the number under which it is released.
+
+        Raises LimitReached; then it does not count.
+        """
+        self._keep_ended()
+        settings = self._settings()
         at_once, per_minute = settings.max_running_answers_per_person, settings.max_questions_per_minute
-        if at_once is not None and self._usage.running(self._person_id) >= at_once:
-            raise LimitReached(f"{at_once} of your answers are being written already", RETRY_RUNNING_SECONDS)
-        with self._lock:
-            self._forget(moment)
-            if per_minute is not None and len(self._asked) >= per_minute:
-                wait = self._asked[-per_minute] + MINUTE_SECONDS - moment
-                raise LimitReached(f"You have asked {per_minute} questions within a minute", wait)
-            self._asked.append(moment)
+        return self._usage.take_question(self._person_id, self._process(), at_once, per_minute)
 
-    def refuse_bytes(self, size: int) -> None:
-        """Refuse a file for which there is no room left. Raises StorageLimitReached."""
+    def release_question(self, number: int) -> None:
+        """Let another question be answered in the place of one."""
+        self._ended.add(number)
+        try:
+            self._keep_ended()
+        except StorageFailed as error:  # The next question keeps it.
+            log.warning("The end of an answer could not be counted: %s", error)
+
+    def _keep_ended(self) -> None:
+        if ended := self._ended.copy():
+            self._usage.release_questions(ended)
+            self._ended -= ended
+
+    def max_bytes(self) -> int | None:
+        """Return how many bytes all files of a person may have."""
         limit = self._settings().max_stored_mb_per_person
-        if limit is not None and self._usage.stored_bytes(self._person_id) + size > limit * MEGABYTE:
-            raise StorageLimitReached(size / MEGABYTE, limit)
-
-    def _forget(self, moment: float) -> None:
-        while self._asked and moment - self._asked[0] >= MINUTE_SECONDS:
-            self._asked.popleft()
+        return None if limit is None else limit * MEGABYTE
 
 
 class TokenLimits:

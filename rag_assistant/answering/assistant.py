@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING
@@ -89,7 +89,7 @@ class Assistant:
         turn_id = next(self._live.stateless_ids)
         turn = replace(stateless_turn(turn_id, question, conversation), iterations=sent.iterations)
         live, search_result = LiveTurn(turn), None
-        with self._reserved():
+        with self._reserved() as live.place:
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
                 search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
@@ -287,33 +287,40 @@ class Assistant:
         ``accept`` gives no conversation with a turn that was accepted before.
         """
         deps = self._deps
-        with self._reserved(asks_model=not quotes):
+        with self._reserved(asks_model=not quotes) as place:
             search_result = None if question is None else self._refuse_undecided(question)
             with self._live.beginning:
                 turn, conversation = accept()
                 live = LiveTurn(turn)
+                live.place = place
                 if conversation is not None:
                     self._live.enter(turn.id, live)
         if conversation is None:
             self._live.release()
+            self._release(place)
             return turn
         self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, found=search_result))
         return turn
 
     @contextmanager
-    def _reserved(self, *, asks_model: bool = True) -> Iterator[None]:
-        """Reserve a place for a turn that is accepted in the block. Raises Overloaded, and what limits raise."""
-        with self._limits.accepting if self._limits is not None else nullcontext():
-            if asks_model and self._deps.models.connected:
-                self._deps.models.refuse_beyond_limits()
-            if self._limits is not None:
-                self._limits.take_question()
+    def _reserved(self, *, asks_model: bool = True) -> Iterator[int | None]:
+        """Reserve a place for a turn that is accepted in the block; give its number among those of a person.
+
+        Raises Overloaded, and what limits raise.
+        """
+        if asks_model and self._deps.models.connected:
+            self._deps.models.refuse_beyond_limits()
+        place = self._limits.take_question() if self._limits is not None else None
+        with ExitStack() as unused:
+            unused.callback(self._release, place)
             self._live.reserve()
-            try:
-                yield
-            except BaseException:
-                self._live.release()
-                raise
+            unused.callback(self._live.release)
+            yield place
+            unused.pop_all()
+
+    def _release(self, place: int | None) -> None:
+        if self._limits is not None and place is not None:
+            self._limits.release_question(place)
 
     def _start(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
         """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
@@ -330,9 +337,12 @@ class Assistant:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
         kept, turn_id = True, live.turn.id
         try:
-            with observed(deps.observer, live) as step:
-                turn = answering()
-                note_ending(deps.observer.metrics, step, turn, live)
+            try:
+                with observed(deps.observer, live) as step:
+                    turn = answering()
+                    note_ending(deps.observer.metrics, step, turn, live)
+            finally:
+                self._release(live.place)  # Whoever sees the end may ask again at once.
             live.finish(last_event(turn))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn_id)

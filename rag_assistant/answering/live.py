@@ -89,6 +89,8 @@ class LiveTurn:
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.call = ModelCall()
+        # Under which a person's limits count it.
+        self.place: int | None = None
         self._changed = threading.Condition()
         self._state: Event | None = None
         self._start: Event | None = None

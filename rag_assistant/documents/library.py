@@ -68,7 +68,7 @@ class Library:
         self._chunks = chunks
         self._uploads = uploads
         self._settings = settings
-        self._refuse_bytes: Callable[[int], None] = lambda _size: None
+        self._max_bytes: Callable[[], int | None] = lambda: None
         self._tell_others = tell_others
         self._works = False
         self._closing = threading.Event()
@@ -89,13 +89,13 @@ class Library:
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
-    def over(self, documents: DocumentStore, refuse_bytes: Callable[[int], None]) -> Library:
+    def over(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
         """Return the same library for those who may see other documents; the work in the background stays one.
 
-        ``refuse_bytes`` may refuse a file of a size.
+        All files of whoever owns the library of a new one have ``max_bytes`` at most.
         """
         own = shallow_copy(self)
-        own.documents, own._refuse_bytes = documents, refuse_bytes
+        own.documents, own._max_bytes = documents, max_bytes
         return own
 
     # --- for those who wait
@@ -119,7 +119,6 @@ class Library:
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         new = False
         try:
-            self._refuse_bytes(received.size_bytes)
             document, new = self.documents.add(
                 NewDocument(
                     name=received.name,
@@ -131,7 +130,8 @@ class Library:
                     replaces=replaces,
                     tags=tuple(tags),
                     library_id=library_id,
-                )
+                ),
+                self._max_bytes(),
             )
         finally:
             if not new:

@@ -9,24 +9,38 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, insert, update
 
-from rag_assistant.records import ExternalIdentity
+from rag_assistant.records import ExternalIdentity, NewDocument
 from rag_assistant.records.errors import (
     AccountsExist,
     AssistantError,
     LastAdmin,
     LastWayIn,
     LibraryInUse,
+    LimitReached,
     LinkOver,
+    StorageLimitReached,
     TooManyPinned,
 )
+from rag_assistant.storage.accounts import credentials
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.identities import LinkedIdentityStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
+from rag_assistant.storage.accounts.usage import UsageStore
 from rag_assistant.storage.conversations import conversations as conversation_store
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.tables import conversations, libraries, linked_identities, people
+from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.leases import Leases
+from rag_assistant.storage.tables import (
+    asked_questions,
+    conversations,
+    documents,
+    libraries,
+    linked_identities,
+    people,
+    sessions,
+)
 from tests.conftest import both_engines
 
 PAIRS = 200
@@ -155,3 +169,40 @@ def test_no_more_are_pinned_than_may_be(database: Database, monkeypatch: pytest.
             connection.execute(update(conversations).values(pinned=False))
         pins = (lambda one=one: store.change(one.id, pinned=True) for one in pair)
         assert refused(at_once(*pins), TooManyPinned) == 1
+
+
+@both_engines
+@pytest.mark.parametrize("limits", [(1, None), (None, 1)], ids=["at once", "per minute"])
+def test_no_more_is_asked_than_may_be(database: Database, limits: tuple[int | None, int | None]) -> None:
+    process, other = (Leases(database, name, {}).enter("command") for name in "ab")
+    store = UsageStore(database)
+    for _ in range(PAIRS):
+        with database.write() as connection:
+            connection.execute(delete(asked_questions))
+        asks = (lambda one=one: store.take_question(1, one, *limits) for one in (process, other))
+        assert refused(at_once(*asks), LimitReached) == 1
+
+
+@both_engines
+def test_no_more_is_stored_than_may_be(database: Database) -> None:
+    ada = PeopleStore(database).add("Ada", "admin", None)
+    LibraryStore(database.for_person(ada.id)).add("First")
+    store = DocumentStore(database.for_person(ada.id), "here")
+    for n in range(PAIRS):
+        with database.write() as connection:
+            connection.execute(delete(documents))
+        pair = [NewDocument(letter, "text/plain", 6, f"{letter}{n}", f"{letter}{n}") for letter in "ab"]
+        assert refused(at_once(*(lambda one=one: store.add(one, 10) for one in pair)), StorageLimitReached) == 1
+
+
+@both_engines
+def test_no_more_sessions_are_open_than_may_be(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(credentials, "MAX_SESSIONS", 1)
+    ada = PeopleStore(database).add("Ada", "admin", None)
+    store = CredentialStore(database)
+    for n in range(PAIRS):
+        with database.write() as connection:
+            connection.execute(delete(sessions))
+        starts = (lambda name=name: store.start_session(ada.id, f"{name} {n}", DAY, "", "") for name in "ab")  # noqa: B023 - used at once
+        at_once(*starts)
+        assert len(store.sessions_of(ada.id)) == 1

@@ -154,3 +154,13 @@ def test_who_is_at_the_limit_can_still_be_quoted_to(limited: Callable[..., Flask
     ask(client)
     assert client.post(f"/api/turns/{failed['turn_id']}/retry", json={}).status_code == 429
     assert client.post(f"/api/turns/{failed['turn_id']}/retry", json={"quotes": True}).status_code == 202
+
+
+def test_what_was_counted_while_the_clock_was_wrong_keeps_nobody_from_asking(limited: Callable[..., Flask]) -> None:
+    app = limited(MAX_TOKENS_PER_DAY_PER_PERSON="300")
+    ann = sign_in(app, "Ann")
+    ask(ann)
+    assert ann.post("/api/query", json={"question": "Why?"}).status_code == 429
+    age(app, days=-400)
+    assert used(ann) == 0
+    ask(ann)

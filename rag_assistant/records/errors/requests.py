@@ -121,11 +121,11 @@ class SharedLimitReached(LimitReached):
 
 
 class StorageLimitReached(BodyTooLarge):
-    """The person's files would exceed their storage limit."""
+    """The files of whoever owns the library would exceed their storage limit."""
 
-    def __init__(self, size_mb: float, limit_mb: int) -> None:
+    def __init__(self, size: int, limit: int) -> None:
         super().__init__(
-            f"The file has {size_mb:.1f} MB, and then yours would have more than {limit_mb} MB together. "
+            f"The file has {size / 1e6:.1f} MB, and the owner of the library may have {limit / 1e6:.0f} MB of files. "
             "Delete some first."
         )
 

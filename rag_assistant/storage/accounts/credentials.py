@@ -23,7 +23,7 @@ from sqlalchemy import (
 from rag_assistant.records import Ability, ApiToken, Person, Session
 from rag_assistant.records.errors import CredentialNotFound
 from rag_assistant.storage.accounts.people import person_of_row
-from rag_assistant.storage.database import Store, record_of
+from rag_assistant.storage.database import Store, lock, record_of
 from rag_assistant.storage.tables import api_tokens, now, password_links, people, sessions
 
 # A write for each request would cost more than the request.
@@ -55,6 +55,7 @@ class CredentialStore(Store):
         """Keep a new session, and forget those that are over or, beyond ``MAX_SESSIONS``, the oldest."""
         moment = now()
         with self._database.write() as connection:
+            lock(connection, f"sessions of {person_id}")
             connection.execute(delete(sessions).where(sessions.c.expires_at <= moment))
             inserted = insert(sessions).values(
                 person_id=person_id,

@@ -2,40 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, update
 
-from rag_assistant.storage.database import Store
-from rag_assistant.storage.tables import conversations, documents, libraries, model_tokens, now, turns
+from rag_assistant.records.errors import LimitReached
+from rag_assistant.storage.database import Store, lock
+from rag_assistant.storage.leases import is_nobodys
+from rag_assistant.storage.tables import asked_questions, documents, libraries, model_tokens, now
 
-DAY = timedelta(days=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+RETRY_RUNNING_SECONDS = 5.0
 
 
 class UsageStore(Store):
     """Counts what belongs to a person, or with ``None`` to everybody."""
 
+    def take_question(self, person_id: int, process: str, at_once: int | None, per_minute: int | None) -> int:
+        """Keep that a process answers a question, and return the number of that.
+
+        Raises LimitReached if the person has as many answers at once, or questions within a minute, as are allowed.
+        """
+        moment = now()
+        with self._database.write(forced=False) as connection:
+            lock(connection, f"questions of {person_id}")
+            own = asked_questions.c.person_id == person_id
+            over = not_(_within(asked_questions.c.at, MINUTE, moment)) & is_nobodys(asked_questions.c.owner)
+            connection.execute(delete(asked_questions).where(own, over))
+            if at_once is not None and _running(connection, person_id) >= at_once:
+                raise LimitReached(f"{at_once} of your answers are being written already", RETRY_RUNNING_SECONDS)
+            newest = _asked(connection, person_id, moment)
+            if per_minute is not None and len(newest) >= per_minute:
+                wait = (newest[per_minute - 1] + MINUTE - moment).total_seconds()
+                raise LimitReached(f"You have asked {per_minute} questions within a minute", wait)
+            row = {"person_id": person_id, "at": moment, "owner": process}
+            kept = insert(asked_questions).values(row).returning(asked_questions.c.id)
+            return int(connection.execute(kept).scalar_one())
+
+    def release_questions(self, numbers: Collection[int]) -> None:
+        """Keep that questions are not being answered any more."""
+        with self._database.write(forced=False) as connection:
+            these = asked_questions.c.id.in_(numbers)
+            connection.execute(update(asked_questions).where(these).values(owner=None))
+
     def running(self, person_id: int) -> int:
         """Return how many answers are being written."""
-        joined = turns.join(conversations, conversations.c.id == turns.c.conversation_id)
-        # With the plus, SQLite begins with what runs, which is less than a person has.
-        running = turns.c.status == "running", conversations.c.person_id + 0 == person_id
         with self._database.read() as connection:
-            return connection.execute(select(func.count()).select_from(joined).where(*running)).scalar_one()
+            return _running(connection, person_id)
+
+    def asked(self, person_id: int) -> int:
+        """Return how many questions were taken within a minute."""
+        with self._database.read() as connection:
+            return len(_asked(connection, person_id, now()))
 
     def stored_bytes(self, person_id: int) -> int:
         """Return how many bytes the files in the person's own libraries have."""
-        own = select(libraries.c.id).where(libraries.c.person_id == person_id)
-        query = select(func.coalesce(func.sum(documents.c.size_bytes), 0)).where(documents.c.library_id.in_(own))
         with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+            return bytes_of(connection, person_id)
 
     def keep_tokens(self, tokens: int, person_id: int | None) -> None:
         """Keep how many tokens a request to a model took, for a day."""
         moment = now()
         row = {"at": moment, "tokens": tokens, "person_id": person_id}
         with self._database.write(forced=False) as connection:
-            connection.execute(delete(model_tokens).where(model_tokens.c.at <= moment - DAY))
+            connection.execute(delete(model_tokens).where(not_(_within(model_tokens.c.at, DAY, moment))))
             connection.execute(insert(model_tokens).values(row))
 
     def tokens(self, person_id: int | None) -> int:
@@ -57,6 +88,30 @@ class UsageStore(Store):
         return 0.0
 
 
+def bytes_of(connection: Connection, person_id: int | None) -> int:
+    """Return how many bytes the files in the libraries of a person have."""
+    own = select(libraries.c.id).where(libraries.c.person_id == person_id)
+    query = select(func.coalesce(func.sum(documents.c.size_bytes), 0)).where(documents.c.library_id.in_(own))
+    return int(connection.execute(query).scalar_one())
+
+
+def _running(connection: Connection, person_id: int) -> int:
+    mine = asked_questions.c.person_id == person_id, not_(is_nobodys(asked_questions.c.owner))
+    return connection.execute(select(func.count()).select_from(asked_questions).where(*mine)).scalar_one()
+
+
+def _asked(connection: Connection, person_id: int, moment: datetime) -> list[datetime]:
+    """Return when a person asked within a minute, the last time first."""
+    at = asked_questions.c.at
+    mine = asked_questions.c.person_id == person_id, _within(at, MINUTE, moment)
+    return list(connection.execute(select(at).where(*mine).order_by(at.desc())).scalars())
+
+
 def _of_a_day(person_id: int | None, moment: datetime) -> list[ColumnElement[bool]]:
     own = [] if person_id is None else [model_tokens.c.person_id == person_id]
-    return [model_tokens.c.at > moment - DAY, *own]
+    return [_within(model_tokens.c.at, DAY, moment), *own]
+
+
+def _within(at: ColumnElement[datetime], time: timedelta, moment: datetime) -> ColumnElement[bool]:
+    """Return the condition for what is not older, nor farther ahead: then the clock was wrong when it was kept."""
+    return at.between(moment - time, moment + time)

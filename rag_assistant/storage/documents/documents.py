@@ -13,7 +13,15 @@ from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Document, DocumentState, NewDocument, Scope
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.records.errors import DocumentNotFound, InvalidRequest, LibraryNotFound, SameContent
+from rag_assistant.records.errors import (
+    DocumentNotFound,
+    InvalidRequest,
+    LibraryNotFound,
+    SameContent,
+    StorageLimitReached,
+)
+from rag_assistant.storage.accounts.usage import bytes_of
+from rag_assistant.storage.database import lock
 from rag_assistant.storage.documents.progress import DocumentProgress
 from rag_assistant.storage.documents.rows import (
     add_tags,
@@ -29,7 +37,7 @@ from rag_assistant.storage.documents.rows import (
     set_values,
 )
 from rag_assistant.storage.ownership import library_for_new, readable, writable
-from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, now
+from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, libraries, now
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 
@@ -37,20 +45,21 @@ GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 class DocumentStore(DocumentProgress):
     """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds."""
 
-    def add(self, new: NewDocument) -> tuple[Document, bool]:
+    def add(self, new: NewDocument, max_bytes: int | None = None) -> tuple[Document, bool]:
         """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
 
         One with the same content gets the new tags, too; if it failed or was cancelled, it is queued again. It does not
         get the origin: what was uploaded does not go when a copy of it in a folder goes. A newer version takes the
-        place of those of the same document that are on their way. Raises DocumentNotFound, and SameContent if another
-        document has the content of a newer version.
+        place of those of the same document that are on their way. Raises DocumentNotFound, SameContent if another
+        document has the content of a newer version, and StorageLimitReached if all files in the libraries of the same
+        owner would have more than ``max_bytes``.
         """
         try:
-            return self._add(new)
+            return self._add(new, max_bytes)
         except IntegrityError:  # Somebody else added the same content at the same moment.
-            return self._add(new)
+            return self._add(new, max_bytes)
 
-    def _add(self, new: NewDocument) -> tuple[Document, bool]:
+    def _add(self, new: NewDocument, max_bytes: int | None) -> tuple[Document, bool]:
         with self._database.write() as connection:
             replaces = document_to_replace(connection, new.replaces)
             library_id = self._library_of(connection, new, replaces)
@@ -62,6 +71,8 @@ class DocumentStore(DocumentProgress):
             if same is not None:
                 self._take_up_same(connection, same, new, replaces)
                 return load_document(connection, same["id"]), False
+            if max_bytes is not None:
+                _refuse_beyond(connection, library_id, new.size_bytes, max_bytes)
             document_id = connection.execute(
                 insert(documents)
                 .values(
@@ -243,3 +254,11 @@ class DocumentStore(DocumentProgress):
         """Note that a file was deleted."""
         with self._database.write() as connection:
             connection.execute(delete(deleted_files).where(deleted_files.c.file == file))
+
+
+def _refuse_beyond(connection: Connection, library_id: int | None, size: int, max_bytes: int) -> None:
+    """Refuse a file for which the owner of a library has no room; nobody else adds one for them meanwhile."""
+    owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
+    lock(connection, f"files of {owner}")
+    if bytes_of(connection, owner) + size > max_bytes:
+        raise StorageLimitReached(size, max_bytes)

@@ -87,6 +87,15 @@ model_tokens = table_of_ids(
     Index("ix_model_tokens_at", "at", "person_id", "tokens"),
 )
 
+# The questions of people that were accepted within the last minute, or that a process (``owner``) answers.
+asked_questions = table_of_ids(
+    "asked_questions",
+    Column("person_id", Integer, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Column("owner", String),
+    Index("ix_asked_questions_person", "person_id", "at"),
+)
+
 # Sets of documents. Where there are no accounts there is one, which belongs to nobody.
 libraries = table_of_ids(
     "libraries",

@@ -61,7 +61,7 @@ def test_one_persons_files_have_a_size(limited: Flask) -> None:
         upload(ann, f"{letter} " * 200_000, wait=False)
     refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 200_000), "c.txt")})
     assert (refused.status_code, refused.json["error"]["type"]) == (413, "StorageLimitReached")
-    assert "more than 1 MB together" in refused.json["error"]["message"]
+    assert "may have 1 MB of files" in refused.json["error"]["message"]
     services: Services = limited.extensions["assistant"]
     assert len(services.uploads.names()) == 2
     upload(ben, "c " * 200_000, wait=False)
@@ -82,3 +82,25 @@ def test_asking_at_once_passes_no_limit(limited: Flask, stub: StubModel) -> None
 
     with ThreadPoolExecutor(3) as pool:
         assert sorted(pool.map(ask_at_once, range(3))) == [200, 429, 429]
+
+
+def test_questions_that_are_not_kept_count_among_the_answers_at_once(limited: Flask, stub: StubModel) -> None:
+    stub.default = Reply("word " * 20, seconds_between=0.1)
+    ann = client_of(limited, "Ann")
+    body = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Slow?"}], "stream": True}
+    running = ann.post("/v1/chat/completions", json=body)
+    assert ann.post("/v1/chat/completions", json=body, buffered=True).status_code == 429
+    assert ann.post("/api/query", json={"question": "More?"}, buffered=True).status_code == 429
+    assert b"[DONE]" in running.data
+    assert ask(ann)["status"] == "completed"
+
+
+def test_a_library_that_is_shared_has_no_more_room_than_its_owner(limited: Flask) -> None:
+    ann, ben = client_of(limited, "Ann"), client_of(limited, "Ben")
+    library = ann.post("/api/libraries", json={"name": "Shared"}).json["library_id"]
+    assert ann.patch(f"/api/libraries/{library}", json={"everyone": "write"}).status_code == 200
+    statuses = []
+    for letter in "abc":
+        file = io.BytesIO(f"{letter} ".encode() * 200_000), f"{letter}.txt"
+        statuses.append(ben.post("/api/documents", data={"file": file, "library_id": library}).status_code)
+    assert statuses == [202, 202, 413]
