@@ -182,7 +182,7 @@ class Library:
         least = np.partition(cosines, -CANDIDATES, axis=0)[-CANDIDATES] - ROUNDING
         found = 0
         for number, vector in enumerate(asked):
-            hits = np.searchsorted(ids, [chunk_id for chunk_id, _ in vectors.search(vector, CANDIDATES)])
+            hits = np.searchsorted(ids, [chunk_id for chunk_id, _ in vectors.search([vector], CANDIDATES)[0]])
             found += int(np.sum(cosines[hits, number] >= least[number]))
         return found / (CANDIDATES * len(questions))
 

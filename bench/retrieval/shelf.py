@@ -78,7 +78,7 @@ class CollectionShelf(Shelf):
         if vectors is None:
             raise RuntimeError("The embedder is not loaded.")
         (vector,) = vectors.of_questions([question])
-        return self._passages([hit for hit, _ in vectors.search(vector, limit)])
+        return self._passages([hit for hit, _ in vectors.search([vector], limit)[0]])
 
     def by_both(self, question: str | SearchQuery, limit: int = LOOKED_AT) -> list[Passage]:
         """Return what the product finds."""

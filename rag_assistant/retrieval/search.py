@@ -179,20 +179,22 @@ class Retriever:
             return None
         pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
 
-        def nearest(vector: Vectors) -> list[Hit]:
-            return _nearest(vectors, vector, FOLLOW_UP_CANDIDATES, within, pending)
+        def nearest(*some: Vectors) -> list[list[Hit]]:
+            return _nearest(vectors, some, FOLLOW_UP_CANDIDATES, within, pending)
 
         own, before = vectors.of_questions([question, last])
-        of_last, library = vectors.similarity(own, before), nearest(own)
+        of_last, library = vectors.similarity(own, before), []
         earlier = vectors.of_questions(questions_before(exchanges)) if min_share and content_words(question) else []
         if earlier:
             middle = np.sum(earlier, axis=0) / (float(np.linalg.norm(np.sum(earlier, axis=0))) or 1.0)
+            library, of_questions = nearest(own, middle)
             near = vectors.similarity(own, middle)
-            by_questions = Similarity(of_last, near, library, nearest(middle), by_questions=True)
+            by_questions = Similarity(of_last, near, library, of_questions, by_questions=True)
             if share_of(question, context, by_questions) < min_share:
                 return by_questions
         (around,) = vectors.of_questions([context])
-        return Similarity(of_last, vectors.similarity(own, around), library, nearest(around))
+        library, of_context = [library, *nearest(around)] if earlier else nearest(own, around)
+        return Similarity(of_last, vectors.similarity(own, around), library, of_context)
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""
@@ -242,7 +244,7 @@ class Retriever:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
         limit = FOLLOW_UP_CANDIDATES if query.is_follow_up else CANDIDATES
-        nearest = query.nearest or [_nearest(vectors, vector, limit, within, pending) for vector in embedded]
+        nearest = query.nearest or _nearest(vectors, embedded, limit, within, pending)
         if not query.is_follow_up:
             return list(nearest[0][:limit]), familiarity
         own, context = embedded
@@ -266,9 +268,10 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
 
 
 def _nearest(
-    vectors: ServingVectors, vector: Vectors, limit: int, within: ChunksInScope | None, pending: Set[int]
-) -> list[Hit]:
-    return _without_pending(vectors.search(vector, limit + len(pending), within), pending, limit)
+    vectors: ServingVectors, some: Sequence[Vectors], limit: int, within: ChunksInScope | None, pending: Set[int]
+) -> list[list[Hit]]:
+    """Return what is nearest to each of some vectors, from one query."""
+    return [_without_pending(hits, pending, limit) for hits in vectors.search(some, limit + len(pending), within)]
 
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:

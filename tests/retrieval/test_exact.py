@@ -21,7 +21,7 @@ def shelf(database: Database) -> Shelf:
 def nearest(shelf: Shelf, index: ExactIndex, text: str, within: ChunksInScope | None = None) -> list[int]:
     (row,) = shelf.embedders.configured().embed([text])
     vector: NDArray[np.float32] = row
-    return [chunk_id for chunk_id, _ in index.search(vector, 3, shelf.embeddings.version(KEY), within)]
+    return [chunk_id for chunk_id, _ in index.search([vector], 3, shelf.embeddings.version(KEY), within)[0]]
 
 
 def test_it_finds_the_nearest_as_documents_come_and_go(shelf: Shelf) -> None:

@@ -80,9 +80,9 @@ def test_it_agrees_with_the_exact_index_before_and_after_its_index_is_built(shel
     wanted = plain.vectors.now()
     assert wanted is not None
     (query,) = wanted.of_questions(["word1 word2 word0"])
-    exactly = [cosine for _, cosine in wanted.search(query, 20)]
+    exactly = [cosine for _, cosine in wanted.search([query], 20)[0]]
     for _ in range(2):
-        found = shelf.index.search(query, 20, (60, 0))
+        (found,) = shelf.index.search([query], 20, (60, 0))
         assert np.allclose([cosine for _, cosine in found], exactly, atol=2e-3)
         shelf.index.come_in_step()
     assert [valid for _, valid in shelf.index_names()] == [True]
@@ -126,10 +126,10 @@ def test_vectors_from_before_the_table_are_copied(shelf: PgShelf, database: Data
     assert shelf.table.prepare() is None
     query = np.ones(384, np.float32) / np.float32(384) ** 0.5
     with pytest.raises(IndexUnavailable):
-        shelf.index.search(query, 5, (60, 0))
+        shelf.index.search([query], 5, (60, 0))
     assert len(shelf.nearest("word1")) == 5, "the exact index answers meanwhile"
     shelf.index.come_in_step()
-    assert len(shelf.index.search(query, 5, (60, 0))) == 5
+    assert len(shelf.index.search([query], 5, (60, 0))[0]) == 5
 
 
 def test_who_keeps_vectors_while_the_table_is_made_keeps_them_there_too(shelf: PgShelf, database: Database) -> None:

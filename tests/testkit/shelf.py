@@ -87,7 +87,7 @@ class Shelf:
         """Return the ids of the chunks whose vectors are nearest to that of a text."""
         vectors = self.vectors.now()
         assert vectors is not None
-        return [number for number, _ in vectors.search(vectors.of_questions([text])[0], 5, within)]
+        return [number for number, _ in vectors.search(vectors.of_questions([text]), 5, within)[0]]
 
 
 class NoIndex:

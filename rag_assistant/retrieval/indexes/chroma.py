@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,9 +139,10 @@ class ChromaIndex:
             threading.Thread(target=self._follow, name="chroma", daemon=True).start()
 
     def search(
-        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those.
+        self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int], within: ChunksInScope | None = None
+    ) -> list[list[Hit]]:
+        """Return for each vector up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only
+        of those.
 
         Raises IndexUnavailable while Chroma is away or behind this ``version`` of the store, and for a part of the
         library that is faster to search exactly.
@@ -148,19 +150,21 @@ class ChromaIndex:
         count = version[0] - version[1]
         asked = max(limit, count // VECTORS_PER_RESULT)
         if within is None:
-            return self._nearest(vector, asked, version)[:limit]
+            return [hits[:limit] for hits in self._nearest(vectors, asked, version)]
         part = len(within.ids)
         asked = int(MARGIN * asked * max(1.0, count / max(1, part)))
         while part > ROWS_PER_RESULT * asked:
-            hits = self._nearest(vector, asked, version)
-            among = within.ids.hold([chunk_id for chunk_id, _ in hits])
-            if among.sum() >= limit:
-                return list(compress(hits, among))[:limit]
+            inside = [
+                list(compress(hits, within.ids.hold([chunk_id for chunk_id, _ in hits])))
+                for hits in self._nearest(vectors, asked, version)
+            ]
+            if all(len(hits) >= limit for hits in inside):
+                return [hits[:limit] for hits in inside]
             asked *= TIMES_MORE
         raise IndexUnavailable("So small a part is faster to search exactly.")
 
-    def _nearest(self, vector: Vectors, limit: int, version: tuple[int, int]) -> list[Hit]:
-        """Return what Chroma finds, and what was added since it was in step, the nearest first."""
+    def _nearest(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
+        """Return what Chroma finds in one query, and what was added since it was in step, the nearest first."""
         collection, in_step_with, last = self._collection, self._in_step_with, self._last
         if collection is None or in_step_with is None or in_step_with[1] != version[1]:
             raise IndexUnavailable("Chroma is not in step with the database.")
@@ -168,16 +172,16 @@ class ChromaIndex:
         if added > BATCH_SIZE:
             raise IndexUnavailable("Chroma lacks too many vectors.")
         try:
-            found = collection.query(query_embeddings=[vector], n_results=limit, include=["distances"])
+            found = collection.query(query_embeddings=list(vectors), n_results=limit, include=["distances"])
         except Exception as error:
             self._lose(error, collection)
             raise IndexUnavailable("Chroma does not answer.") from error
-        pairs = zip(found["ids"][0], found["distances"][0], strict=True)
-        hits = {int(chunk_id): 1.0 - float(distance) for chunk_id, distance in pairs}
-        if added > 0:
-            ids, rows = as_matrix(self._store.vectors_after(self._embedder, last, added), self._dimension)
-            hits |= nearest(ids, rows @ vector, limit)
-        return sorted(hits.items(), key=lambda hit: -hit[1])
+        newer = self._store.vectors_after(self._embedder, last, added) if added > 0 else []
+        ids, rows = as_matrix(newer, self._dimension)
+        return [
+            _joined(chunk_ids, distances, nearest(ids, rows @ vector, limit))
+            for vector, chunk_ids, distances in zip(vectors, found["ids"], found["distances"], strict=True)
+        ]
 
     def close(self) -> None:
         """Stop following, and end the process if it is ours."""
@@ -279,6 +283,11 @@ class ChromaIndex:
             log.warning("Chroma's folder seems broken. It is put aside and rebuilt from the database.")
             self._process.reset()
             self._failures, self._is_reset = 0, True
+
+
+def _joined(ids: Sequence[str], distances: Sequence[float], newer: Sequence[Hit]) -> list[Hit]:
+    hits = {int(chunk_id): 1.0 - float(distance) for chunk_id, distance in zip(ids, distances, strict=True)}
+    return sorted((hits | dict(newer)).items(), key=lambda hit: -hit[1])
 
 
 def _plain(key: str) -> str:

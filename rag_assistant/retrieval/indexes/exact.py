@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -48,14 +49,14 @@ class ExactIndex:
         self._matrix: tuple[Ids, Vectors] = np.empty(0, np.int64), np.empty((0, self._dimension), np.float32)
 
     def search(
-        self, vector: Vectors, limit: int, version: tuple[int, int], within: ChunksInScope | None = None
-    ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first, as of a ``version`` of the store."""
+        self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int], within: ChunksInScope | None = None
+    ) -> list[list[Hit]]:
+        """Return for each vector up to ``limit`` chunk ids with their cosine, as of a ``version`` of the store."""
         if within is not None:
             ids, rows = as_matrix(self._store.vectors_within(self._embedder, within), self._dimension)
         else:
             ids, rows = self._as_of(version)
-        return nearest(ids, rows @ vector, limit)
+        return [nearest(ids, rows @ vector, limit) for vector in vectors]
 
     def _as_of(self, version: tuple[int, int]) -> tuple[Ids, Vectors]:
         with self._lock:

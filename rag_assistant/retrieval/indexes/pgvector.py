@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_assistant.records import KnownEmbedder
@@ -89,12 +90,13 @@ class PgVectorIndex:
 
     def search(
         self,
-        vector: Vectors,
+        vectors: Sequence[Vectors],
         limit: int,
         version: tuple[int, int],  # noqa: ARG002 - the table is in step with every one
         within: ChunksInScope | None = None,
-    ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only of those.
+    ) -> list[list[Hit]]:
+        """Return for each vector up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only
+        of those.
 
         Raises IndexUnavailable until it is filled.
         """
@@ -104,7 +106,10 @@ class PgVectorIndex:
                 self._look()
             if key in self._filled:
                 indexed = key in self._indexed
-                return self._table.nearest(self._known, vector.tobytes(), limit, within, indexed=indexed)
+                return [
+                    self._table.nearest(self._known, vector.tobytes(), limit, within, indexed=indexed)
+                    for vector in vectors
+                ]
         except StorageFailed as error:
             raise IndexUnavailable("pgvector does not answer.") from error
         raise IndexUnavailable("The vectors are not in pgvector's table yet.")

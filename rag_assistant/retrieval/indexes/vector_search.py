@@ -74,17 +74,20 @@ class ServingVectors:
             self._rests_until = time.monotonic() + COOLDOWN_SECONDS
             raise
 
-    def search(self, vector: Vectors, limit: int, within: ChunksInScope | None = None) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
+    def search(self, vectors: Sequence[Vectors], limit: int, within: ChunksInScope | None = None) -> list[list[Hit]]:
+        """Return for each vector up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
 
         With ``within``, only of those.
         """
         try:
-            hits = self.index.search(vector, limit, self.known.version, within)
+            hits = self.index.search(vectors, limit, self.known.version, within)
             self._exact.release()
         except IndexUnavailable as error:
             log.debug("The exact index answers: %s", error)
-            hits = self._exact.search(vector, limit, self.known.version, within)
+            hits = self._exact.search(vectors, limit, self.known.version, within)
+        return [self._as_similar(some) for some in hits]
+
+    def _as_similar(self, hits: list[Hit]) -> list[Hit]:
         similarities = self.embedder.similarity(np.array([cosine for _, cosine in hits]))
         return [(chunk_id, one) for (chunk_id, _), one in zip(hits, similarities.tolist(), strict=True)]
 
@@ -126,7 +129,7 @@ class VectorSearch:
         """Make ready what the first question would wait for."""
         vectors = self.now()
         if vectors is not None and not vectors.empty:
-            vectors.search(np.zeros(vectors.known.dimension, np.float32), 1)
+            vectors.search([np.zeros(vectors.known.dimension, np.float32)], 1)
 
     @property
     def failing(self) -> bool:
