@@ -287,7 +287,7 @@ class ChromaIndex:
 
 def _joined(ids: Sequence[str], distances: Sequence[float], newer: Sequence[Hit]) -> list[Hit]:
     hits = {int(chunk_id): 1.0 - float(distance) for chunk_id, distance in zip(ids, distances, strict=True)}
-    return sorted((hits | dict(newer)).items(), key=lambda hit: -hit[1])
+    return sorted((hits | dict(newer)).items(), key=lambda hit: -hit[1]) if newer else list(hits.items())
 
 
 def _plain(key: str) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
+    and_,
     bindparam,
     delete,
     exists,
@@ -83,6 +84,24 @@ _LAST_FIGURES = (
 _CITED = select(turns.c.number, turns.c.sources).where(
     turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
 )
+
+
+def _in_view(*, with_held: bool) -> Select[Any]:
+    """Return the messages of the newest turns in the view, with those that come along wherever the window begins."""
+    own = and_(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
+    visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number >= bindparam("first"))
+    chosen = select(visible.order_by(turns.c.number.desc()).limit(bindparam("newest")).subquery().c.id)
+    held = select(turns.c.id).where(own, HELD)
+    those = (union(chosen, held) if with_held else chosen).subquery()
+    return (
+        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        .join_from(those, turns, turns.c.id == those.c.id)
+        .join(messages, messages.c.turn_id == those.c.id)
+        .order_by(turns.c.number, messages.c.position)
+    )
+
+
+_IN_VIEW, _IN_VIEW_WITH_HELD = _in_view(with_held=False), _in_view(with_held=True)
 
 
 class HistoryStore(Store):
@@ -368,20 +387,9 @@ def turns_in_view(
 
     ``None`` returns them all; ``with_held`` also those that come along wherever the window begins.
     """
-    own = turns.c.conversation_id == conversation.id
-    visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number.between(first, before - 1))
-    if newest is not None:
-        visible = visible.order_by(turns.c.number.desc()).limit(min(newest, MAX_INT32))
-    chosen = select(visible.subquery().c.id)
-    held = select(turns.c.id).where(own, HELD, turns.c.number < before)
-    those = (union(chosen, held) if with_held else chosen).subquery()
-    query = (
-        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
-        .join_from(those, turns, turns.c.id == those.c.id)
-        .join(messages, messages.c.turn_id == those.c.id)
-        .order_by(turns.c.number, messages.c.position)
-    )
-    rows = connection.execute(query).all()
+    newest = MAX_INT32 if newest is None else min(newest, MAX_INT32)
+    values = {"conversation": conversation.id, "first": first, "before": before, "newest": newest}
+    rows = connection.execute(_IN_VIEW_WITH_HELD if with_held else _IN_VIEW, values).all()
     pictures = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
     messages_of: dict[int, list[Message]] = {}
     marks: dict[int, tuple[bool, str | None]] = {}
