@@ -246,10 +246,6 @@ def create_tables() -> None:
         sa.Column("warning", sa.Text),
     )
     op.create_table(
-        "documents_to_index",
-        sa.Column("document_id", sa.Integer, sa.ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
-    )
-    op.create_table(
         "history_changes",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),

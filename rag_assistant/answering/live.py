@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
-LAST_EVENTS = ("end", "error")
+LAST_EVENTS = ("end", "failed")
 
 
 def step_events(turn: Turn, steps: Sequence[Step]) -> list[Event]:
@@ -42,7 +42,7 @@ def start_event(turn: Turn) -> Event:
 
 def last_event(turn: Turn) -> Event:
     """Return the event that ends a turn's stream: ``error`` if something went wrong, else ``end``."""
-    return Event("error" if turn.error_type else "end", turn_data(turn), end_position(turn))
+    return Event("failed" if turn.error_type else "end", turn_data(turn), end_position(turn))
 
 
 def end_position(turn: Turn) -> int:

@@ -58,7 +58,7 @@ def search_for(
     how = {
         "query": turn.question,
         "by": "words" if query.is_follow_up else "question",
-        "leans_on": query.context or None,
+        "follow_up_context": query.context or None,
     }
     limit, budget = profile.passages, settings.passages_token_budget
     rewrite, passages = NO_REWRITE, []
@@ -66,7 +66,7 @@ def search_for(
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
             passages = retriever.search(rewrite.query, limit, turn.scope, budget)
-            how = {"query": rewrite.query, "by": "model", "leans_on": None} if passages else how
+            how = {"query": rewrite.query, "by": "model", "follow_up_context": None} if passages else how
     # A rewritten query may find nothing where the words do.
     passages = passages or retriever.search(query, limit, turn.scope, budget)
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:

@@ -104,7 +104,7 @@ class Api:
                     if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
                         turn_ids[:] = [event.data["turn_id"]] if "turn_id" in event.data else turn_ids
                         position = event.position or position
-                        ended = event.name in ("end", "error")
+                        ended = event.name in ("end", "failed")
                         yield event
             if ended:
                 return
@@ -118,9 +118,7 @@ class Api:
 
         try:
             for one in httpx2.EventSource(response, max_event_size=None):
-                # "error" follows as well: the former name of "failed".
-                name = "error" if one.event == "failed" else one.event
-                yield Event(cast("Any", name), json.loads(one.data), int(one.id) if one.id else None)
+                yield Event(cast("Any", one.event), json.loads(one.data), int(one.id) if one.id else None)
         except (httpx2.SSEError, ValueError) as error:
             raise self._no_assistant() from error
         except httpx2.TransportError:

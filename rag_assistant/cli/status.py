@@ -71,7 +71,6 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
         "conversations_in_trash": usage.in_trash,
         "turns": usage.turns,
         "documents": usage.documents,
-        "documents_to_index": services.documents.waiting_to_be_indexed(),
         "jobs": {"waiting": waiting, "scheduled": scheduled},
     }
 
@@ -90,8 +89,6 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
     }
     if "documents" in facts:
         states = ", ".join(f"{count} {state}" for state, count in sorted(facts["documents"].items()))
-        if facts["documents_to_index"]:
-            states += f"; {facts['documents_to_index']} still to be indexed by keyword after the upgrade"
         lines |= {
             "Conversations": f"{facts['conversations']}, {facts['conversations_in_trash']} more in the trash; "
             f"turns: {facts['turns']}",

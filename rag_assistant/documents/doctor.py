@@ -52,9 +52,6 @@ class Doctor(Struct, frozen=True):
             yield Finding(f"{_named(cut)}: the chunks do not make up the text.", self._mending(cut))
         if unknown:
             yield Finding(f"{_named(unknown)}: words do not find all of it.", self._mending(unknown))
-        if waiting := self.library.documents.waiting_to_be_indexed():
-            sentence = f"{waiting} documents are still to be indexed by keyword after an upgrade: a server does it."
-            yield Finding(sentence, self.library.index_words)
         stray = self.checks.stray_words()
         if stray:
             yield Finding(f"{stray} entries of keyword search belong to no chunk.", self.checks.drop_stray_words)

@@ -29,7 +29,6 @@ from rag_assistant.records.errors import (
     StorageFailed,
 )
 from rag_assistant.retrieval.embeddings.registry import Embedders
-from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -82,7 +81,6 @@ class Library:
         )
         self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
         # What was there before comes first: a document takes it a tenth of a second.
-        self._reading.offer("index", self._guarded(self._index), priority=2)
         self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
         self._reading.offer("delete files", self._guarded(self._delete_files))
         self._embedding.offer("embed", self._and_more(self._guarded(self._embedder.embed)), priority=1)
@@ -216,7 +214,6 @@ class Library:
         self._uploads.clean_up(self.documents.known_files())
         self._works = True
         self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
-        self.index_words()
         self._reading.add("delete files")
         self._embedding.add("reindex")
         self._reading.start()
@@ -291,10 +288,6 @@ class Library:
         """Embed whatever the present model has not embedded, then let search use its vectors."""
         self._embedding.add("reindex")
 
-    def index_words(self) -> None:
-        """Index the words of all documents that wait for it."""
-        self._index_next(0)
-
     def _read(self, document_id: int) -> None:
         self._go_on(document_id, self._reader.read(document_id))
 
@@ -315,22 +308,6 @@ class Library:
             return
         log.info("Document %s is ready.", document_id)
         self._delete_files_now()
-
-    # --- words that are indexed in another way than before an upgrade
-
-    def _index(self, document_id: int) -> None:
-        """Index the words of a document, and go on with the next one."""
-        name, ids, pieces = self._chunks.to_index(document_id)
-        pieces, terms = index_terms(name, pieces)
-        self._chunks.index(document_id, ids, pieces, terms)
-        self._index_next(document_id)
-
-    def _index_next(self, after: int) -> None:
-        following = self._chunks.next_to_index(after)
-        if following is not None:
-            self._reading.add("index", following)
-        elif after:
-            log.info("All documents are indexed by their words.")
 
     # --- files that are not needed any more
 

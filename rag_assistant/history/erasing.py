@@ -35,8 +35,6 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
     changed = dict(receipt)
     if "request" in receipt:
         changed["request"] = _request_without(receipt["request"], receipt, number)
-    elif "messages" in receipt:  # The shape of older receipts.
-        changed |= _request_without(receipt, receipt, number)
     if receipt.get("earlier_requests"):
         changed["earlier_requests"] = [_request_without(one, receipt, number) for one in receipt["earlier_requests"]]
     if may_lean_on(number, receipt.get("kept_turns", ()), limit):
@@ -54,7 +52,7 @@ def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
     Without any other one ``receipt_without`` gives the receipt back as it is. An empty receipt stands for one that was
     never kept: its search alone may lean on earlier turns.
     """
-    requests = [receipt["request"]] if "request" in receipt else [receipt] if "messages" in receipt else []
+    requests = [receipt["request"]] if "request" in receipt else []
     runs: list[Run] = [
         run for one in (*requests, *receipt.get("earlier_requests", ())) for run in _runs_in(one, receipt)
     ]
@@ -87,7 +85,7 @@ def search_without(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return how documents were searched, without the words that came from earlier exchanges."""
     if search is None:
         return None
-    from_earlier = ("leans_on", "query") if search.get("by") == "model" else ("leans_on",)
+    from_earlier = ("follow_up_context", "query") if search.get("by") == "model" else ("follow_up_context",)
     return {name: marker(value) if name in from_earlier and value else value for name, value in search.items()}
 
 

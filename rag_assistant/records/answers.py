@@ -7,7 +7,6 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
 
 from rag_assistant.records.base import Message
 
@@ -40,11 +39,6 @@ class Source(Struct, frozen=True):
     doubts: Sequence[dict[str, Any]] = ()
     offered: Sequence[str] = ()
     cited_in: int | None = None
-
-    @property
-    def document_name(self) -> str:
-        """The former name of ``document``."""
-        return self.document
 
 
 class ModelRequest(Struct, frozen=True):
@@ -107,7 +101,7 @@ class Event(Struct, frozen=True):
     ``token`` carry one, and a reader who comes back names the last one it saw.
     """
 
-    name: Literal["state", "start", "update", "step", "token", "end", "error"]
+    name: Literal["state", "start", "update", "step", "token", "end", "failed"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None
 
@@ -162,17 +156,13 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: Tokens = Tokens()
 
 
-class SearchData(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the documents were searched; ``leans_on`` is the former name of ``follow_up_context``."""
+class SearchData(Struct, frozen=True):
+    """How the documents were searched."""
 
     found: int
     query: str | None = None
     by: Literal["question", "words", "model"] | None = None
-    leans_on: str | None = None
     follow_up_context: str | None = None
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "follow_up_context", self.leans_on)
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -109,7 +109,7 @@ class Turn(Struct, frozen=True):
     """A question with its answer and how the answer ended.
 
     ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
-    ``leans_on``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
+    ``follow_up_context``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
     ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
     sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
     Of an erased turn nothing is left but its place, and when it was erased. ``rating`` is that of one of the answers,

@@ -181,8 +181,3 @@ class Passage(Struct, frozen=True):
     score: float
     section: str | None = None
     gap: str | None = None
-
-    @property
-    def document_name(self) -> str:
-        """The former name of ``document``."""
-        return self.document

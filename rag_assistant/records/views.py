@@ -34,7 +34,6 @@ class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
     document_id: int
     document: str
-    document_name: str
     page: int | None
     section: str | None
     start: int
@@ -157,7 +156,7 @@ class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReceiptAnswer(TurnHead, frozen=True, kw_only=True):
-    """What a model was sent for a turn, and what was left out; older receipts have less."""
+    """What a model was sent for a turn, and what was left out."""
 
     usage: Usage | None
     support: Support
@@ -255,8 +254,8 @@ def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def messages_sent(body: Mapping[str, Any]) -> list[Message]:
-    """Return the messages of a receipt's last request; older receipts have them alone."""
-    sent: list[Message] = body["request"]["messages"] if "request" in body else body["messages"]
+    """Return the messages of a receipt's last request."""
+    sent: list[Message] = body["request"]["messages"]
     return sent
 
 

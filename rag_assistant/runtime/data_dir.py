@@ -20,8 +20,6 @@ log = logging.getLogger(__name__)
 LOCK_FILE = "server.lock"
 COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
-# Which earlier versions put there.
-QUEUE_FILE = "queue.db"
 POLL_INTERVAL_SECONDS = 0.05
 
 
@@ -57,7 +55,7 @@ def _close_to_others(path: Path) -> None:
 def drop_unused(data_dir: Path) -> None:
     """Delete a data folder in which nothing is but what every command puts there; leave any other as it is."""
     paths = list(data_dir.iterdir())
-    if {path.name for path in paths} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE, QUEUE_FILE}:
+    if {path.name for path in paths} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE}:
         for path in paths:
             path.unlink()
         with contextlib.suppress(OSError):  # Something may be mounted there.

@@ -35,8 +35,6 @@ class LiveSettings:
         content = _read(path)
         self._read_last: bytes | str | None = content
         self._loaded = load_settings(_decoded(content, path.name), self._environment, path.name)
-        self._notes_logged: set[str] = set()
-        self._log_notes()
         self._closing = threading.Event()
         self._unsettled: str | None = None
         self._era = secrets.token_hex(4)
@@ -103,8 +101,7 @@ class LiveSettings:
         waiting = tuple(name for name in changed if not is_live(name))
         unchanged = {name: before[name] for name in waiting}
         origins = loaded.origins | {name: self._loaded.origins[name] for name in waiting}
-        self._loaded = LoadedSettings(loaded.values.model_copy(update=unchanged), origins, loaded.notes)
-        self._log_notes()
+        self._loaded = LoadedSettings(loaded.values.model_copy(update=unchanged), origins)
         if changed or self.problem or waiting != self.restart_required:
             self._changes += 1
         if changed:
@@ -112,12 +109,6 @@ class LiveSettings:
         if waiting and waiting != self.restart_required:
             log.warning("%s: restart the server to apply %s.", self.path.name, ", ".join(waiting))
         self.problem, self.restart_required = None, waiting
-
-    def _log_notes(self) -> None:
-        for sentence in self._loaded.notes:
-            if sentence not in self._notes_logged:
-                self._notes_logged.add(sentence)
-                log.warning("%s", sentence)
 
     def _report(self, problem: str) -> None:
         if problem != self.problem:

@@ -18,36 +18,20 @@ from rag_assistant.records.validation import allowed_for, first_problem, shown
 from rag_assistant.settings.declaration import Url
 from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SECRET, Settings
 
-# Names that settings had before: still read, from the file and from the environment.
-FORMER_NAMES = {"follow_ups": "query_rewriting", "retrieval": "retrieval_mode"}
-# Settings of before, whose values are fixed now.
-REMOVED = frozenset(
-    {
-        "smart_levels",
-        "max_tool_iterations",
-        "max_question_chars",
-        "web_page_ports",
-        "extraction_memory_mb",
-        "chroma_from_chunks",
-    }
-)
 # Other names that a variable of the environment may have; the setting's own name wins.
-ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"} | {
-    former.upper(): name for former, name in FORMER_NAMES.items()
-}
+ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
 
 # The setting of each other name in settings.json.
-NAMES = FORMER_NAMES | {dotted: name for name, dotted in DOTTED.items()}
+NAMES = {dotted: name for name, dotted in DOTTED.items()}
 
 Origin = Literal["default", "file", "environment"]
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings with where each value came from; ``notes`` are sentences about names of before that are in use."""
+    """Settings with where each value came from."""
 
     values: Settings
     origins: dict[str, Origin]
-    notes: tuple[str, ...] = ()
 
 
 def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
@@ -55,22 +39,16 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
 
     Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
     """
-    notes = [_removed("The environment", name.upper()) for name in sorted(REMOVED) if environment.get(name.upper())]
     from_file: dict[str, Any] = {}
     spellings: dict[str, str] = {}
     for spelled, value in _members({} if text is None else _parse(text, file_name), file_name, text or ""):
         name, where = NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
-        if name in REMOVED:
-            notes.append(_removed(file_name, name))
-            continue
         if name in spellings:
             raise SettingsError(
                 f"{where}{spelled} is another name of {spellings[name]}, which is set, too. Remove one."
             )
         if name in ENVIRONMENT_ONLY and value is not None:
             raise SettingsError(f"{where}{name} is a secret. Set the environment variable {name.upper()} instead.")
-        if spelled in FORMER_NAMES:
-            notes.append(_renamed(file_name, spelled, name))
         from_file[name], spellings[name] = value, spelled
         _check({name: value}, where, spelled)
     from_environment: dict[str, Any] = {}
@@ -78,20 +56,12 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
         raw = environment.get(variable, "")
         if not raw:
             continue
-        if former := next((old.upper() for old, new in FORMER_NAMES.items() if new == name), None):
-            if variable == former:
-                notes.append(_renamed("The environment", former, name.upper()))
-            elif environment.get(former):
-                raise SettingsError(
-                    f"The environment variable {former} is the former name of {variable}, which is set, too. "
-                    f"Remove {former}."
-                )
         from_environment[name] = _from_environment(name, raw)
         _check({name: from_environment[name]}, f"The environment variable {variable}: ", name)
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
-    return LoadedSettings(Settings(**(from_file | from_environment)), origins, tuple(notes))
+    return LoadedSettings(Settings(**(from_file | from_environment)), origins)
 
 
 def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -107,14 +77,6 @@ def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tup
             if inner not in OBJECTS[key]:
                 raise SettingsError(f'{where}Unknown setting "{inner}" in {key}. Allowed: {", ".join(OBJECTS[key])}.')
             yield f"{key}.{inner}", member
-
-
-def _removed(where: str, name: str) -> str:
-    return f'{where}: "{name}" is no longer a setting and has no effect; remove it.'
-
-
-def _renamed(where: str, former: str, name: str) -> str:
-    return f'{where}: "{former}" is called "{name}" now; the old name is still read.'
 
 
 def _parse(text: str, file_name: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def readiness(services: Services) -> dict[str, str]:
 def keywords_state(services: Services) -> str:
     """Return whether keywords find all documents."""
     try:
-        return "indexing" if services.keywords.loading or services.documents.waiting_to_be_indexed() else "ready"
+        return "indexing" if services.keywords.loading else "ready"
     except StorageFailed:
         return "unknown"
 

@@ -91,7 +91,6 @@ class Page(Struct, frozen=True, kw_only=True):
     """A page of a list; next_cursor is where the next one begins."""
 
     next_cursor: str | None
-    next_before: int | str | None
 
 
 class TurnsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -202,7 +201,6 @@ class OperationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What runs on a conversation, or null."""
 
     operation: dict[str, Any] | None
-    doing: dict[str, Any] | None
 
 
 class CommandAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -261,7 +259,6 @@ class SearchAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     query: str
     follow_up_context: str | None
-    leans_on: str | None
     passages: list[PassageAnswer]
 
 
@@ -358,5 +355,4 @@ EVENTS: dict[str, type] = {
     "step": StepEvent,
     "end": TurnAnswer,
     "failed": TurnAnswer,
-    "error": TurnAnswer,
 }

@@ -133,7 +133,7 @@ def test_a_long_compaction_shows_how_far_it_has_come_and_a_crash_leaves_nothing_
     page.reload()
     expect(page.locator("#turn-5")).to_be_visible()
     expect(bar).to_be_hidden()
-    assert server.call("GET", "/api/conversations/1/operation") == (200, {"operation": None, "doing": None})
+    assert server.call("GET", "/api/conversations/1/operation") == (200, {"operation": None})
     assert server.call("GET", "/api/conversations/1")[1]["view"]["summary"] is None
 
 

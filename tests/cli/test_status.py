@@ -44,7 +44,6 @@ def test_it_tells_what_there_is_where_it_lies_and_how_large_it_is(shell: Shell, 
         "conversations_in_trash": 0,
         "turns": 1,
         "documents": {"failed": 1, "ready": 1},
-        "documents_to_index": 0,
         "jobs": {"waiting": 0, "scheduled": 0},
     }
     assert sizes["original_files"] == len("Geese hiss.") + len(b"%PDF-1.4 nothing")

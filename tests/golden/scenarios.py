@@ -67,7 +67,7 @@ def window(player: Player) -> None:
     player.play("POST", f"{path}/reset", {})
     player.play("POST", f"{path}/undo", {})
     player.play("GET", f"{path}/turns?limit=2")
-    player.play("GET", f"{path}/turns?limit=2&before=4")
+    player.play("GET", f"{path}/turns?limit=2&cursor=4")
     for command in ("/help", "/history", "/clear-history", "/undo", "/clear", "/undo", "/nonsense"):
         player.play("POST", f"{path}/commands", {"command": command})
 
@@ -83,7 +83,6 @@ def overflow(player: Player) -> None:
     player.play("GET", f"/api/turns/{answer['turn_id']}/receipt")
     player.play("GET", path)
     player.play("GET", f"{path}/operation")
-    player.play("GET", f"{path}/doing")
     player.play("PUT", f"{path}/summary", {"text": "They spoke of much."})
     player.play_to_its_end(f"/api/turns/{answer['turn_id']}/regenerate", answer["turn_id"])
     player.play("POST", f"{path}/undo", {})
@@ -154,7 +153,7 @@ def refusals(player: Player) -> None:
     for path in ("conversations/99", "documents/99", "turns/99", "turns/99/receipt", "turns/99/versions"):
         player.play("GET", f"/api/{path}")
     player.play("GET", "/api/search")
-    player.play("GET", "/api/conversations?before=abc")
+    player.play("GET", "/api/conversations?cursor=abc")
     player.play("GET", "/api/documents?limit=0")
 
 

@@ -274,7 +274,6 @@ def test_an_object_sets_what_its_flat_names_do() -> None:
     flat = '{"oidc_issuer": "https://login.example", "max_tokens_per_day": 9, "token_timeout_seconds": 2.5}'
     assert nested.values == load_settings(flat, {"OIDC_CLIENT_ID": "other"}).values
     assert (nested.origins["oidc_issuer"], nested.origins["oidc_client_id"]) == ("file", "environment")
-    assert nested.notes == ()
 
 
 @pytest.mark.parametrize(
@@ -309,50 +308,3 @@ def test_every_object_is_in_the_schema_and_its_flat_names_are_taken_as_old() -> 
         for inner, name in members.items():
             assert (inner in properties[key]["properties"]) == (name in properties) == (name != "oidc_client_secret")
     assert properties["oidc_issuer"] == {"$ref": "#/properties/oidc/properties/issuer", "deprecated": True}
-
-
-def test_a_setting_of_before_has_no_effect_and_a_note_says_so(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file.write_text('{"max_tool_iterations": "any", "port": 8001}')
-    live = LiveSettings(file, {"WEB_PAGE_PORTS": "[80]"})
-    assert (live.current.port, live.problem) == (8001, None)
-    assert 'settings.json: "max_tool_iterations" is no longer a setting and has no effect; remove it.' in caplog.text
-    assert 'The environment: "WEB_PAGE_PORTS" is no longer a setting' in caplog.text
-
-
-def test_a_former_name_is_still_read_and_said_to_be_old(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file.write_text('{"follow_ups": "off", "retrieval": "agent"}')
-    live = LiveSettings(file, {})
-    assert (live.current.query_rewriting, live.current.retrieval_mode) == ("off", "agent")
-    assert live.origins["query_rewriting"] == live.origins["retrieval_mode"] == "file"
-    assert '"follow_ups" is called "query_rewriting" now' in caplog.text
-    assert '"retrieval" is called "retrieval_mode" now' in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("former", "present", "value"),
-    [("FOLLOW_UPS", "QUERY_REWRITING", "off"), ("RETRIEVAL", "RETRIEVAL_MODE", "agent")],
-)
-def test_a_former_name_in_the_environment_is_read_unless_the_present_one_is_there(
-    file: Path, caplog: pytest.LogCaptureFixture, former: str, present: str, value: str
-) -> None:
-    file.write_text("{}")
-    live = LiveSettings(file, {former: value})
-    assert getattr(live.current, present.lower()) == value
-    file.write_text('{"port": 8001}')
-    live.look()
-    assert caplog.text.count(f'"{former}" is called "{present}" now') == 1
-    with pytest.raises(SettingsError, match=f"{former} is the former name of {present}, which is set, too"):
-        load_settings(None, {former: value, present: value})
-
-
-def test_a_setting_under_both_names_is_refused_with_the_line() -> None:
-    text = '{"query_rewriting": "off",\n"follow_ups": "words"}'
-    with pytest.raises(
-        SettingsError, match=r"line 2: follow_ups is another name of query_rewriting, which is set, too"
-    ):
-        load_settings(text, {})
-
-
-def test_a_wrong_value_under_a_former_name_is_named_with_its_line() -> None:
-    with pytest.raises(SettingsError, match=r'line 2: retrieval_mode is "never"; it must be one of always, agent'):
-        load_settings('{\n"retrieval": "never"}', {})

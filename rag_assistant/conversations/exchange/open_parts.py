@@ -78,7 +78,7 @@ class _Search(Struct):
     found: Number
     query: str | None = None
     by: str | None = None
-    leans_on: str | None = None
+    follow_up_context: str | None = None
 
 
 class _Usage(Struct):

@@ -257,14 +257,11 @@ class ChromaIndex:
             ssl=secure,
             settings=Settings(anonymized_telemetry=False),
         )
-        collection = client.get_or_create_collection(
+        return client.get_or_create_collection(
             f"chunks-{_plain(self._embedder)}",
             embedding_function=None,
             configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
         )
-        if collection.configuration_json["hnsw"]["ef_search"] != EF_SEARCH:  # An older version made it.
-            collection.modify(configuration={"hnsw": {"ef_search": EF_SEARCH}})
-        return collection
 
     def _lose(self, error: Exception, collection: Any) -> None:
         """Take note that Chroma is away. If it stays away, take its folder from it: it is rebuilt."""

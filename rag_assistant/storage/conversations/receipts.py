@@ -45,12 +45,12 @@ def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
     erased from a receipt, it has none.
     """
     body: Receipt | None = connection.execute(_BODY, {"turn": turn_id}).scalar()
-    if body is None or "request" not in body:  # The shape of older receipts.
-        return body
+    if body is None:
+        return None
     keys = [key for request in _requests(body) for one in request["messages"] for key in pictures_in(one)]
     urls = load_pictures(connection, keys)
     receipt = _with_pictures(body, lambda key: urls[key]) if keys else body
-    if "prefix_messages" in receipt and "erased_turns" not in receipt:
+    if "erased_turns" not in receipt:
         prefix = receipt["request"]["messages"][: receipt["prefix_messages"]]
         receipt = receipt | {"prefix_sha256": sha256(as_json(prefix).encode()).hexdigest()}
     return receipt

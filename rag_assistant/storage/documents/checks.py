@@ -11,7 +11,7 @@ from rag_assistant.records import lead_of
 from rag_assistant.records.errors import StorageDamaged
 from rag_assistant.storage.database import Database, Store
 from rag_assistant.storage.full_text import CHUNK_WORDS
-from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index, embedders, embeddings
+from rag_assistant.storage.tables import chunks, document_texts, documents, embedders, embeddings
 
 Ids = list[int]
 
@@ -41,11 +41,10 @@ class LibraryChecks(Store):
             return [one for one in connection.execute(done).scalars().all() if not _is_covered(connection, one)]
 
     def without_words(self) -> Ids:
-        """Return the documents with chunks that keyword search does not know, and that do not wait to be indexed."""
+        """Return the documents with chunks that keyword search does not know."""
         with self._database.read() as connection:
             words, key = CHUNK_WORDS.columns(connection)
-            waiting = select(documents_to_index.c.document_id)
-            ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.id.not_in(waiting))
+            ready = select(documents.c.id).where(documents.c.state == "ready")
             indexed = select(key).select_from(words)
             unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
             return _sorted(connection, unknown)

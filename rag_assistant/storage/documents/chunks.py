@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
 
 from rag_assistant.records import Chunk, Passage, Scope
 from rag_assistant.records.documents import ExtractedText
@@ -15,7 +15,7 @@ from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.ownership import in_readable_library, readable, reads_everything
-from rag_assistant.storage.tables import chunks, document_texts, documents, documents_to_index
+from rag_assistant.storage.tables import chunks, document_texts, documents
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
 MAX_GAP_CHARS = 12
@@ -103,46 +103,6 @@ class ChunkStore(Store):
         with self._database.read() as connection:
             return {chunk_id for (chunk_id,) in connection.execute(_PENDING)}
 
-    def next_to_index(self, after: int) -> int | None:
-        """Return the first document behind ``after`` whose words are to be indexed."""
-        waiting = documents_to_index.c.document_id
-        with self._database.read() as connection:
-            return connection.execute(select(func.min(waiting)).where(waiting > after)).scalar()
-
-    def to_index(self, document_id: int) -> tuple[str, list[int], list[Chunk]]:
-        """Return the name of a document, and its chunks with their ids; none if it does not wait to be indexed."""
-        query = (
-            select(documents.c.name, chunks.c.id, *_CHUNK)
-            .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-            .join(documents_to_index, documents_to_index.c.document_id == documents.c.id)
-            .where(documents.c.id == document_id)
-            .order_by(chunks.c.position)
-        )
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
-        return rows[0].name if rows else "", [row.id for row in rows], [Chunk(*row[2:]) for row in rows]
-
-    def index(self, document_id: int, ids: Sequence[int], pieces: Sequence[Chunk], words: Sequence[str]) -> None:
-        """Let a document be found by the words of its chunks, in the languages that the ``pieces`` name.
-
-        Unless it went away meanwhile, was read again or was indexed by another process.
-        """
-        with self._database.write() as connection:
-            connection.execute(select(documents.c.id).where(documents.c.id == document_id).with_for_update())
-            own = select(chunks.c.id).where(chunks.c.document_id == document_id)
-            waits = documents_to_index.c.document_id == document_id
-            if set(connection.execute(own).scalars()) != set(ids):
-                return
-            if not connection.execute(delete(documents_to_index).where(waits)).rowcount:
-                return
-            drop_words(connection, own)
-            if ids:
-                index_words(connection, list(zip(ids, words, strict=True)))
-                connection.execute(
-                    update(chunks).where(chunks.c.id == bindparam("chunk")).values(language=bindparam("spoken")),
-                    [{"chunk": one, "spoken": piece.language} for one, piece in zip(ids, pieces, strict=True)],
-                )
-
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by its id."""
         query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
@@ -190,14 +150,13 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
     own = select(chunks.c.id).where(chunks.c.document_id == document_id)
     count_dropped(connection, own)
     drop_words(connection, own)
-    connection.execute(delete(documents_to_index).where(documents_to_index.c.document_id == document_id))
     connection.execute(delete(document_texts).where(document_texts.c.document_id == document_id))
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
 
 
 def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
     """Let text and chunks of one document be those of another, which has none."""
-    for table in (document_texts, chunks, documents_to_index):
+    for table in (document_texts, chunks):
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 
 

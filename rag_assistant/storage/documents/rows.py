@@ -22,7 +22,6 @@ from rag_assistant.storage.tables import (
     deleted_files,
     document_tags,
     documents,
-    documents_to_index,
     embeddings,
     processes,
 )
@@ -209,13 +208,6 @@ class DocumentLists(Store):
         with self._database.read() as connection:
             query = counted.where(*_chosen(connection, tag, sought)).group_by(documents.c.state)
             return {state: (count, int(size)) for state, count, size in connection.execute(query)}
-
-    def waiting_to_be_indexed(self) -> int:
-        """Return how many documents wait for their words to be indexed, in another way than before an upgrade."""
-        waiting = select(func.count()).select_from(documents_to_index)
-        with self._database.read() as connection:
-            own = readable(connection, documents_to_index.c.document_id)
-            return connection.execute(waiting.where(own)).scalar_one()
 
     def names(self, document_ids: Collection[int]) -> dict[int, str]:
         """Return the names of documents by their id; what is gone is left out."""

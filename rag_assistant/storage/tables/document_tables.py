@@ -46,13 +46,6 @@ documents = table_of_ids(
     partial_index("ix_documents_replaces", "replaces", where="replaces IS NOT NULL"),
 )
 
-# Documents whose chunks keyword search does not know, or knows by older words, until it is done in the background.
-documents_to_index = Table(
-    "documents_to_index",
-    metadata,
-    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
-)
-
 # Files of documents that are gone, until they are deleted where they lie; owner is as in documents.
 deleted_files = Table(
     "deleted_files",

@@ -22,7 +22,6 @@ from rag_assistant.records.views import (
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import (
     PAGE_PARAMS,
-    cursor_asked,
     cursor_of,
     number_before,
     page_response,
@@ -70,7 +69,7 @@ def conversations() -> Response:
         hits = manager.find(query_words(request.args["q"]), limit)
         listed = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
-    before = parse_cursor("cursor", cursor_asked())
+    before = parse_cursor("cursor", request.args.get("cursor"))
     page = manager.deleted(limit + 1, before) if deleted else manager.page(limit + 1, before, pinned=pinned)
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
@@ -182,12 +181,11 @@ def preview(conversation_id: int) -> Response:
 
 
 @blueprint.get("/<int:conversation_id>/operation", policy=READ, answer=OperationAnswer)
-@blueprint.get("/<int:conversation_id>/doing", policy=READ, answer=OperationAnswer)
 def operation(conversation_id: int) -> Response:
-    """Return the operation that runs on the conversation, null while none does; ``doing`` is its former name."""
+    """Return the operation that runs on the conversation, null while none does."""
     running = services().conversations.get(conversation_id).operation
     shown = None if running is None else running | {"sentence": operation_in_words(running)}
-    return jsonify(operation=shown, doing=shown)
+    return jsonify(operation=shown)
 
 
 @blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation)

@@ -79,19 +79,12 @@ def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Block
 
 
 def frame(event: Event | None) -> bytes:
-    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer.
-
-    A failure goes out under two names.
-    """
+    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
     if event is None:
         return HEARTBEAT
-    # A browser's EventSource takes an event named "error" for a lost connection; that name stays for one release.
-    return _named("failed", event) + _named("error", event) if event.name == "error" else _named(event.name, event)
-
-
-def _named(name: str, event: Event) -> bytes:
+    # Not "error": a browser's EventSource takes that for a lost connection.
     position = "" if event.position is None else f"id: {event.position}\n"
-    return f"event: {name}\n{position}data: ".encode() + msgspec.json.encode(event.data) + b"\n\n"
+    return f"event: {event.name}\n{position}data: ".encode() + msgspec.json.encode(event.data) + b"\n\n"
 
 
 def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:

@@ -1,6 +1,6 @@
 """Lists come page by page: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
 
-A cursor is a text that only has to come back as it was. ``before`` and ``next_before`` are its former names in the API.
+A cursor is a text that only has to come back as it was.
 """
 
 from __future__ import annotations
@@ -19,21 +19,14 @@ if TYPE_CHECKING:
     from rag_assistant.storage.conversations.conversations import Cursor
 
 # The parameters of a list, for ``takes``.
-PAGE_PARAMS = ("limit", "cursor", "before")
+PAGE_PARAMS = ("limit", "cursor")
 CURSOR = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
 BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def cursor_asked() -> str | None:
-    """Return where the page begins that is wanted, ``None`` for the first one. Raises InvalidRequest."""
-    if "cursor" in request.args and "before" in request.args:
-        raise InvalidRequest('"cursor" and "before" mean the same; send one of them.')
-    return request.args.get("cursor", request.args.get("before"))
-
-
 def number_before() -> int | None:
     """Return the cursor of a list that is ordered by a number. Raises InvalidRequest."""
-    cursor = cursor_asked()
+    cursor = request.args.get("cursor")
     if cursor is None:
         return None
     if not (spells_number(cursor) and 1 <= int(cursor) <= MAX_INT32):
@@ -64,5 +57,4 @@ def unknown_cursor(name: str, text: str) -> InvalidRequest:
 
 def page_response(name: str, items: list[dict[str, Any]], following: str | int | None, **more: Any) -> Response:
     """Return a page of a list; ``following`` is where the next one begins, ``None`` behind the last."""
-    next_cursor = None if following is None else str(following)
-    return jsonify({name: items, "next_cursor": next_cursor, "next_before": following} | more)
+    return jsonify({name: items, "next_cursor": None if following is None else str(following)} | more)

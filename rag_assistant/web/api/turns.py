@@ -221,7 +221,7 @@ def search() -> Response:
     hits = services().retriever.search(search_query, limit, scope)
     passages = [data_of(view_of(PassageAnswer, passage)) for passage in hits]
     context = search_query.context or None
-    return jsonify(query=text, follow_up_context=context, leans_on=context, passages=passages)
+    return jsonify(query=text, follow_up_context=context, passages=passages)
 
 
 def _exchanges_seen(conversation_id: int) -> Sequence[Exchange]:
@@ -268,7 +268,7 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
     for event in events:
         if time.monotonic() - looked_at >= WATCH_INTERVAL_SECONDS:
             if not is_open():
-                yield Event("error", {"error": NotSignedIn().as_dict()})
+                yield Event("failed", {"error": NotSignedIn().as_dict()})
                 return
             looked_at = time.monotonic()
         yield event

@@ -55,7 +55,6 @@ TEXT: Schema = {"type": "string"}
 QUERY: dict[str, tuple[Schema, str]] = {
     "limit": ({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, "How many items a page has."),
     "cursor": (TEXT, "Where the page begins: next_cursor of the page before."),
-    "before": (TEXT, "The former name of cursor; not to be sent with it."),
     "q": (TEXT, "Words to look for."),
     "pinned": (FLAG, "1: those that are pinned alone; 0: the others."),
     "deleted": (FLAG, "1: those in the trash."),
@@ -139,9 +138,7 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
     parameters += [query_parameter(name, operation.own.get(name)) for name in operation.params]
     parameters += [header_parameter(name) for name in operation.headers]
     described: Schema = {
-        "operationId": re.sub(r"\W+", "_", f"{rule.endpoint}_{rule.rule.rpartition('/')[2]}")
-        if rule.rule.endswith("/doing")
-        else rule.endpoint.replace(".", "_"),
+        "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary.rstrip("."),
         "tags": [TAGS.get(rule.endpoint.partition(".")[0], SERVER)],
         "parameters": parameters,

@@ -237,7 +237,6 @@ def _library() -> dict[str, Any]:
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
         "unfamiliar": unfamiliar_documents(services().chunks, services().embedders),
-        "to_index": services().documents.waiting_to_be_indexed(),
         "sources": services().sources.states() if identity().may_manage else [],
         "libraries": services().libraries.all() if identity().person else [],
     } | frame(None)

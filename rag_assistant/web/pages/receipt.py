@@ -93,7 +93,7 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     """Return the parts of a turn's last request in the order in which they were sent."""
     messages = messages_sent(dict(body))
     first = length_of_system_block(messages)
-    running = max(first, _start_of_running(messages, body))
+    running = max(first, body["prefix_messages"])
     before = messages[first:running]
     summarised = 2 if turn.history and turn.history.get("summary_sent") else 0
     parts = [
@@ -131,13 +131,6 @@ def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
             if part.kind in kinds:
                 corrected[n] = replace(part, tokens=round(part.tokens * ratio))
     return corrected
-
-
-def _start_of_running(messages: Sequence[Message], body: Mapping[str, Any]) -> int:
-    """Return where the question stands; older receipts do not say it."""
-    last = max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
-    known = body.get("prefix_messages")
-    return known if isinstance(known, int) and known <= len(messages) else last
 
 
 def _system_part(message: Message, index: int) -> Part:

@@ -69,7 +69,7 @@ def _range_asked(prefix: str) -> tuple[int, int]:
 def _nearest(turn: Turn, source: Source, start: int) -> tuple[int, int]:
     """Return what of a document comes nearest to a question, in a source that begins there at ``start``."""
     how = turn.search or {}
-    context = how.get("leans_on") or ""
+    context = how.get("follow_up_context") or ""
     query = SearchQuery(how.get("query") or turn.question, context, SHARE_BY_WORDS if context else 0.0)
     first, last = services().retriever.nearest_range(query, source) or (0, 0)
     return start + first, start + last

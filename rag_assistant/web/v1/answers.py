@@ -68,7 +68,7 @@ def streamed(
     try:
         begun = _until_start(answering.events)
         first = begun[-1]
-        if first is not None and first.name == "error":
+        if first is not None and first.name == "failed":
             answering.leave()
             return answer_with_error(first.data)
         shown = frames(chain(begun, answering.events), answering.about)

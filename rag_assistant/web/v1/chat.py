@@ -43,7 +43,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             yield _chunk(about, delta, None, more | told)
         elif event.name == "token":
             yield _chunk(about, {"content": event.data["text"]}, None, more)
-        elif event.name == "error":
+        elif event.name == "failed":
             yield _data({"error": openai_error(500, event.data["error"])})
         elif event.name == "end":
             cited = _annotations(event.data, about)

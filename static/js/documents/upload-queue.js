@@ -145,7 +145,7 @@ async function poll() {
     if (!open.length) break;
     await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_SECONDS * 1000));
     const before = open[0].id + PAGE_SIZE;
-    const response = await fetch(address(`/api/documents?limit=${PAGE_SIZE}&before=${before}`)).catch(() => null);
+    const response = await fetch(address(`/api/documents?limit=${PAGE_SIZE}&cursor=${before}`)).catch(() => null);
     const data = response?.ok ? await response.json().catch(() => null) : null;
     if (!data) continue;
     const known = new Map(data.documents.map((one) => [one.document_id, one]));

@@ -1,21 +1,18 @@
 """Documents in SQL, on SQLite and on PostgreSQL."""
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 
 from rag_assistant.records import Chunk, NewDocument, Scope
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import DocumentNotFound, SameContent
-from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
-from rag_assistant.storage.documents.keywords import drop_words
 from rag_assistant.storage.tables import (
     chunks,
     document_tags,
     document_texts,
     documents,
-    documents_to_index,
     embeddings,
 )
 from tests.conftest import both_engines
@@ -290,60 +287,6 @@ def test_a_place_in_a_text_is_in_the_section_of_the_chunk_above_it(shelf: Shelf)
         None, None, "Prices > Europe", "Prices > Europe",
     ]  # fmt: skip
     assert shelf.chunks.section_at(99, 0) is None
-
-
-def wait_to_be_indexed(database: Database) -> None:
-    """Let all documents be as after an upgrade that indexes words in another way."""
-    with database.write() as connection:
-        drop_words(connection, select(chunks.c.id))
-        connection.execute(insert(documents_to_index).from_select(["document_id"], select(documents.c.id)))
-
-
-def index(shelf: Shelf, document_id: int) -> None:
-    name, ids, pieces = shelf.chunks.to_index(document_id)
-    shelf.chunks.index(document_id, ids, *index_terms(name, pieces))
-
-
-def test_documents_are_indexed_by_their_words_one_after_the_other(shelf: Shelf, database: Database) -> None:
-    first, second = shelf.shelve("grey geese", "white swans"), shelf.shelve("black crows")
-    wait_to_be_indexed(database)
-    assert (shelf.chunks.next_to_index(0), shelf.documents.waiting_to_be_indexed()) == (first.id, 2)
-    assert shelf.keywords.search(["swan"], 5) == []
-    index(shelf, first.id)
-    assert (shelf.chunks.next_to_index(0), shelf.documents.waiting_to_be_indexed()) == (second.id, 1)
-    assert [len(shelf.keywords.search([word], 5)) for word in ("swan", "crow")] == [1, 0]
-    assert LibraryChecks(database).without_words() == []
-    index(shelf, second.id)
-    index(shelf, second.id)
-    assert (shelf.chunks.next_to_index(0), shelf.documents.waiting_to_be_indexed()) == (None, 0)
-    assert [len(shelf.keywords.search([word], 5)) for word in ("swan", "crow")] == [1, 1]
-
-
-@both_engines
-def test_what_was_read_again_or_deleted_meanwhile_is_not_indexed_as_it_was(shelf: Shelf, database: Database) -> None:
-    again, deleted = shelf.shelve("grey geese"), shelf.shelve("black crows")
-    wait_to_be_indexed(database)
-    seen = {one.id: shelf.chunks.to_index(one.id) for one in (again, deleted)}
-    shelf.documents.queue_again(again.id)
-    shelf.read(again, "white swans")
-    shelf.documents.delete(deleted.id)
-    for document_id, (name, ids, pieces) in seen.items():
-        shelf.chunks.index(document_id, ids, *index_terms(name, pieces))
-    assert [len(shelf.keywords.search([word], 5)) for word in ("gees", "swan", "crow")] == [0, 1, 0]
-    assert (shelf.chunks.next_to_index(0), LibraryChecks(database).stray_words()) == (None, 0)
-
-
-@both_engines
-def test_a_newer_version_takes_its_place_among_those_that_wait(shelf: Shelf, database: Database) -> None:
-    older = shelf.shelve("grey geese")
-    newer = shelf.add("white swans", replaces=older.id)
-    shelf.read(newer, "white swans")
-    shelf.embed(newer)
-    wait_to_be_indexed(database)
-    shelf.documents.finish(newer.id, KEY)
-    assert (shelf.chunks.next_to_index(0), shelf.documents.waiting_to_be_indexed()) == (older.id, 1)
-    index(shelf, older.id)
-    assert len(shelf.keywords.search(["swan"], 5)) == 1
 
 
 def test_words_that_came_after_a_search_are_no_damage(shelf: Shelf, database: Database) -> None:

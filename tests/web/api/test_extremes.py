@@ -41,7 +41,7 @@ def test_a_number_with_thousands_of_digits_is_refused(client: FlaskClient) -> No
     assert client.post("/ask", data=form).status_code == 422
     window = client.post(f"/conversations/{conversation}/choices", data={"max_history_turns": digits})
     assert window.status_code == 422
-    assert client.get(f"/api/conversations?before={digits}").status_code == 422
+    assert client.get(f"/api/conversations?cursor={digits}").status_code == 422
     assert client.get("/api/turns/1/stream", headers={"Last-Event-ID": digits}).status_code == 200
 
 

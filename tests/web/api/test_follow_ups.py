@@ -31,15 +31,13 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(client: FlaskCl
     stub.replies.append(Reply("Oil from whales [1]."))
     first = ask(client, "What does the lighthouse lamp burn?")
     assert first["search"] == {
-        "query": "What does the lighthouse lamp burn?", "by": "question", "leans_on": None, "found": 2,
-        "follow_up_context": None,
+        "query": "What does the lighthouse lamp burn?", "by": "question", "follow_up_context": None, "found": 2,
     }  # fmt: skip
     second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert first_document(second) == "lamp.txt"
     assert second["search"]["by"] == "words"
     assert second["search"]["query"] == "And why?"
-    assert "lighthouse lamp burn" in second["search"]["leans_on"]
-    assert second["search"]["follow_up_context"] == second["search"]["leans_on"]
+    assert "lighthouse lamp burn" in second["search"]["follow_up_context"]
     receipt = client.get(f"/api/turns/{second['turn_id']}/receipt").json
     assert receipt["search"] == second["search"]
     assert receipt["rewrite"] is None
@@ -49,7 +47,7 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(client: FlaskCl
 def test_a_question_that_stands_alone_stays_as_it_is(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     second = ask(client, BOAT, conversation_id=first["conversation_id"])
-    assert (second["search"]["by"], second["search"]["leans_on"]) == ("question", None)
+    assert (second["search"]["by"], second["search"]["follow_up_context"]) == ("question", None)
     assert first_document(second) == "boat.txt"
 
 
@@ -77,9 +75,8 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(client: FlaskClie
     assert second["search"] == {
         "query": "How much oil does the lighthouse lamp burn?",
         "by": "model",
-        "leans_on": None,
-        "found": 2,
         "follow_up_context": None,
+        "found": 2,
     }
     assert first_document(second) == "lamp.txt"
     rewriting, answering = stub.requests[before:]
@@ -165,10 +162,9 @@ def test_an_answer_says_what_it_rests_on(client: FlaskClient, stub: StubModel) -
 def test_a_search_can_be_made_as_for_a_follow_up(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     alone = client.get("/api/search?q=And why?").json
-    assert (alone["leans_on"], alone["passages"]) == (None, [])
+    assert (alone["follow_up_context"], alone["passages"]) == (None, [])
     found = client.get(f"/api/search?q=And why?&conversation_id={first['conversation_id']}").json
-    assert "lighthouse lamp" in found["leans_on"]
-    assert found["follow_up_context"] == found["leans_on"]
+    assert "lighthouse lamp" in found["follow_up_context"]
     assert found["passages"][0]["document"] == "lamp.txt"
 
 

@@ -4,18 +4,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
 from msgspec.structs import replace
-from sqlalchemy import insert, select
 
 from rag_assistant.records.errors import EmbedderFailed, ExtractionCancelled
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.keywords import drop_words
-from rag_assistant.storage.tables import chunks, documents, documents_to_index
 from tests.testkit.shelf import KEY
 from tests.web.api.documents import FACT, as_file, found, path, running
 from tests.web.conftest import until, upload
@@ -215,39 +211,3 @@ def test_what_is_replaced_must_be_there(client: FlaskClient, services: Services)
         assert words in response.json["error"]["message"]
     uploads = services.data_dir / "uploads"
     assert not uploads.exists() or not list(uploads.iterdir())
-
-
-def test_after_an_upgrade_words_are_indexed_behind_the_questions_and_a_kill_loses_nothing(
-    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for text in ("Grey geese.", "White swans.", "Black crows."):
-        upload(client, text)
-    with services.database.write() as connection:
-        drop_words(connection, select(chunks.c.id))
-        connection.execute(insert(documents_to_index).from_select(["document_id"], select(documents.c.id)))
-    whole = services.chunks.index
-
-    def until_killed(document_id: int, *rest: Any) -> None:
-        if document_id > 1:
-            raise ExtractionCancelled
-        whole(document_id, *rest)
-
-    monkeypatch.setattr(services.chunks, "index", until_killed)
-    services.library.index_words()
-    until(lambda: not services.library.busy)
-    assert [len(services.keywords.search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 0, 0]
-    assert [found(client, name)[0]["text"] for name in ("geese", "swans", "crows")] == [
-        "Grey geese.", "White swans.", "Black crows.",
-    ]  # fmt: skip
-    ready = client.get("/readyz")
-    assert (ready.status_code, ready.json["parts"]["keywords"]) == (200, "indexing")
-    assert "2 documents are still to be indexed by keyword" in client.get("/documents").text
-    (finding,) = services.doctor().examine()
-    monkeypatch.undo()
-    assert finding.mend is not None
-    finding.mend()
-    until(lambda: not services.documents.waiting_to_be_indexed())
-    assert [len(services.keywords.search([word], 5)) for word in ("gees", "swan", "crow")] == [1, 1, 1]
-    assert client.get("/readyz").json["parts"]["keywords"] == "ready"
-    assert "still to be indexed" not in client.get("/documents").text
-    assert list(services.doctor().examine()) == []

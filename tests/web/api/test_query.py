@@ -268,8 +268,8 @@ def test_every_naughty_string_is_asked_kept_and_shown_as_it_is(client: FlaskClie
 @pytest.mark.parametrize(
     ("path", "known"),
     [
-        ("/api/documents", "takes limit, cursor, before, tag, q, state."),
-        ("/api/conversations", "takes limit, cursor, before, q, pinned, deleted."),
+        ("/api/documents", "takes limit, cursor, tag, q, state."),
+        ("/api/conversations", "takes limit, cursor, q, pinned, deleted."),
         ("/api/search", "takes q, limit, document_id, tag, conversation_id."),
         ("/api/settings", "takes no parameters."),
     ],

@@ -114,10 +114,10 @@ def test_what_does_not_fit_is_not_quoted(environment: dict[str, str], stand_ins:
 def test_a_follow_up_leans_on_what_is_in_the_window_only(client: FlaskClient) -> None:
     first = ask(client, "How many geese does the keeper of the lighthouse feed?", max_history_turns=5)
     second = ask(client, "And why?", conversation_id=first["conversation_id"])
-    assert "seventeen geese" in second["search"]["leans_on"]
-    assert LEAD not in second["search"]["leans_on"]
+    assert "seventeen geese" in second["search"]["follow_up_context"]
+    assert LEAD not in second["search"]["follow_up_context"]
     third = ask(client, "And why?", conversation_id=first["conversation_id"], max_history_turns=0)
-    assert third["search"]["leans_on"] is None
+    assert third["search"]["follow_up_context"] is None
 
 
 def test_no_model_is_said_to_have_seen_anything(client: FlaskClient) -> None:

@@ -95,7 +95,7 @@ def test_a_document_is_renamed_and_answers_given_before_keep_its_name(client: Fl
     assert names_on(client.get("/documents").text) == ["boats.txt", "boats.txt"]
     assert client.get(f"/api/documents/{document_id}").json["tags"] == ["birds"]
     sources = client.get(f"/api/turns/{turn['turn_id']}").json["sources"]
-    assert ("geese.txt", document_id) in [(source["document_name"], source["document_id"]) for source in sources]
+    assert ("geese.txt", document_id) in [(source["document"], source["document_id"]) for source in sources]
     for name in ("", "a/b.txt", "x" * 256):
         status, page = post(client, path, name=name, tags="")
         assert (status, "Use a name of 1 to 255 characters, without slashes." in page) == (422, True)

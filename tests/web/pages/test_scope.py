@@ -117,7 +117,7 @@ def test_how_a_follow_up_was_searched_is_said(client: FlaskClient) -> None:
     assert "Searched" not in client.get(f"/turns/{turn['turn_id']}").text
     receipt = html.unescape(client.get(f"/turns/{turn['turn_id']}/receipt").text)
     assert "your question plus words from the conversation" in receipt
-    assert turn["search"]["leans_on"] in receipt
+    assert turn["search"]["follow_up_context"] in receipt
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)

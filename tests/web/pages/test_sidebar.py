@@ -149,7 +149,7 @@ def test_a_place_that_is_none_is_refused(client: FlaskClient) -> None:
         "/conversations?from=x",
         "/conversations?until=5",
         "/deleted?from=1-",
-        "/api/conversations?before=7",
+        "/api/conversations?cursor=7",
     ):
         assert client.get(address).status_code == 422, address
 

@@ -26,7 +26,7 @@ def test_deleted_conversations_are_listed_restored_and_erased(client: FlaskClien
     listed = client.get("/api/conversations?deleted=1&limit=50").json
     assert len(listed["conversations"]) == 50
     assert listed["conversations"][0]["deleted_at"] is not None
-    rest = client.get(f"/api/conversations?deleted=1&before={listed['next_before']}").json
+    rest = client.get(f"/api/conversations?deleted=1&cursor={listed['next_cursor']}").json
     assert [one["conversation_id"] for one in rest["conversations"]] == [10, 9, 8, 7, 6, 5, 2, 1]
 
 
