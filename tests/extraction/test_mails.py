@@ -1,9 +1,14 @@
 """What is attached to a mail is read with it; what cannot be read is named."""
 
+from base64 import encodebytes
 from email.message import EmailMessage
 from pathlib import Path
+from quopri import encodestring
+
+import pytest
 
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.records.documents import ExtractedText
 from tests.extraction.archives import a_docx, paragraph
 from tests.extraction.reading import read
 from tests.testkit.shared_data import shared
@@ -104,6 +109,120 @@ def test_mails_in_files_are_read_up_to_a_depth(tmp_path: Path) -> None:
     assert found.warning == (
         "6.eml: 5.eml: 4.eml: Attachments that were not read, or only in part: 3.eml. Add them separately."
     )
+
+
+def raw_mail(content_type: str, body: str | bytes, *fields: str, to: str = "To: bob@example.org\n") -> bytes:
+    head = f"From: Ann <ann@example.org>\n{to}MIME-Version: 1.0\nContent-Type: {content_type}\n"
+    body = body.encode() if isinstance(body, str) else body
+    return (head + "".join(f"{one}\n" for one in fields) + "\n").encode() + body
+
+
+def parts(*of: tuple[str, str]) -> str:
+    return "".join(f"--b\nContent-Type: {kind}\n\n{text}\n" for kind, text in of) + "--b--\n"
+
+
+def body_of(found: ExtractedText) -> str:
+    """Return the text of a mail behind its fields."""
+    return found.text.rpartition("bob@example.org\n\n")[2]
+
+
+PAGE = (
+    "<html><body><div>The gate closes at six.</div><div>Call Yusuf.</div><table><tr><td>Crane</td><td>9 t</td></tr>"
+    "<tr><td>Lift</td><td>2 t</td></tr></table><ul><li>Helmet</li><li>Gloves</li></ul></body></html>"
+)
+PAGE_READ = (
+    "The gate closes at six.\n\nCall Yusuf.\n\n| Crane | 9 t |\n| --- | --- |\n| Lift | 2 t |\n\n- Helmet\n- Gloves"
+)
+
+
+@pytest.mark.parametrize("is_in_mailbox", [False, True])
+@pytest.mark.parametrize("encoding", ["8bit", "base64", "quoted-printable"])
+def test_a_mail_that_is_a_page_is_read_as_that_page(tmp_path: Path, encoding: str, is_in_mailbox: bool) -> None:
+    bodies = {"base64": encodebytes(PAGE.encode()), "quoted-printable": encodestring(PAGE.encode())}
+    mail = raw_mail("text/html; charset=utf-8", bodies.get(encoding, PAGE), f"Content-Transfer-Encoding: {encoding}")
+    content = b"From ann@example.org Thu Nov 26 10:00:00 2026\n" + mail if is_in_mailbox else mail
+    assert body_of(read(tmp_path, content)) == PAGE_READ
+
+
+@pytest.mark.parametrize(
+    ("plain", "page", "words"),
+    [
+        ("Please view this message in HTML.", "<p>Invoice 8841 is due on 5 May, amount 230 euro.</p>", "Invoice 8841"),
+        ("Invoice 8841,\ndue on 5 May.", "<p>Invoice <b>8841</b>, due on 5 May.</p>", "Invoice 8841,\ndue on 5 May."),
+        ("", PAGE, "| Crane | 9 t |"),
+    ],
+)
+def test_of_a_text_and_a_page_the_fuller_is_read(tmp_path: Path, plain: str, page: str, words: str) -> None:
+    body = parts(("text/plain; charset=utf-8", plain), ("text/html; charset=utf-8", page))
+    for boundary in ("boundary=b", 'boundary="b"', "boundary=b; x=1"):
+        found = read(tmp_path, raw_mail(f"multipart/alternative; {boundary}", body))
+        assert words in body_of(found)
+        assert found.text.count("8841") <= 1
+    odd = body.replace("--b", "------=_Part_1.2?3")
+    assert words in read(tmp_path, raw_mail("multipart/alternative; boundary=----=_Part_1.2?3", odd)).text
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "words"),
+    [
+        ("text/plain; charset=iso-2022-jp", "今日は晴れ".encode("iso2022_jp"), "今日は晴れ"),
+        ("text/plain", "今日は晴れ".encode("iso2022_jp"), "今日は晴れ"),
+        ("text/plain; charset=gb2312", "朱镕基和鄧".encode("gbk"), "朱镕基和鄧"),
+        ("text/plain; charset=us-ascii", "Öffnungszeiten für Zürich".encode(), "Öffnungszeiten für Zürich"),
+        ("text/plain; charset=iso-8859-1", "Öffnungszeiten".encode(), "Öffnungszeiten"),
+        ("text/plain; charset=iso-8859-1", "5 € “or” less".encode("cp1252"), "5 € “or” less"),
+        ("text/plain; charset=utf-8", "Søren møder på torsdag, ærligt".encode("latin-1"), "Søren møder"),
+        ("text/plain; charset=shift_jis", "①晴れ".encode("cp932"), "①晴れ"),
+        ("text/html", "<meta charset=iso-8859-1><p>Søren møder.".encode("latin-1"), "Søren møder"),
+        ("text/html; charset=us-ascii", "<meta charset=iso-8859-1><p>Søren møder.".encode("latin-1"), "Søren møder"),
+        ("text/html; charset=utf-8", "<meta charset=iso-8859-1><p>Søren møder.".encode(), "Søren møder"),
+        ("text/plain; charset=unknown-8bit", "Öffnungszeiten".encode(), "Öffnungszeiten"),
+    ],
+)
+def test_a_text_is_decoded_as_it_was_meant(tmp_path: Path, content_type: str, body: bytes, words: str) -> None:
+    assert words in read(tmp_path, raw_mail(content_type, body, "Content-Transfer-Encoding: 8bit")).text
+
+
+def test_lines_of_a_plain_mail_stay_lines(tmp_path: Path) -> None:
+    text = "# Ann\n12 Quay Road\nLindau\n\n- rope\n- oil\n\nCrane    9 t\nLift     2 t"
+    assert body_of(read(tmp_path, raw_mail("text/plain", text))) == "\\" + text
+    flowed = "The gate closes \nat six.\n> quoted\n-- \nAnn"
+    assert body_of(read(tmp_path, raw_mail("text/plain; format=flowed", flowed))) == (
+        "The gate closes at six.\n> quoted\n-- \nAnn"
+    )
+
+
+def test_the_fields_of_a_mail_are_read_in_any_form(tmp_path: Path) -> None:
+    for subject in ("Subject: =?iso-8859-1?Q?G=E4nse_*17*?=", "Subject: Gänse *17*"):
+        found = read(tmp_path, raw_mail("text/plain", "Text.", subject, "Cc: Cy <cy@example.org>"))
+        assert "**Subject**: Gänse \\*17\\*" in found.text
+        assert "**From**: Ann \\<ann@example.org\\>" in found.text
+        assert "**Cc**: Cy" in found.text
+
+
+def test_a_mail_that_is_attached_tells_its_subject_and_its_sender(tmp_path: Path) -> None:
+    mail, inner = a_mail(), a_mail("Forwarded text.")
+    inner.replace_header("Subject", "Ducks")
+    inner.replace_header("From", "cy@example.org")
+    mail.add_attachment(inner)
+    _, text = read(tmp_path, mail.as_bytes()).text.split("# Attachment: Ducks\n\n")
+    assert "**Subject**: Ducks\n\n**From**: cy@example.org" in text
+    assert text.endswith("Forwarded text.")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "From: <Saved by Blink>\nSnapshot-Content-Location: https://example.org/\nSubject: Yard\n",
+        "Date: Tue, 3 Mar 2026 09:00:00 +0100\nMessage-ID: <1@wiki>\nSubject: Exported From Confluence\n",
+    ],
+    ids=["mhtml", "wiki"],
+)
+def test_a_saved_page_is_a_page(tmp_path: Path, head: str) -> None:
+    content = f'{head}MIME-Version: 1.0\nContent-Type: multipart/related; type="text/html"; boundary="b"\n\n'
+    picture = "--b\nContent-Type: image/png\nContent-Location: a.png\n\nx\n--b--\n"
+    found = read(tmp_path, content + parts(("text/html", PAGE)).replace("--b--\n", picture), "page.doc")
+    assert (found.text, found.warning, found.media_type) == (PAGE_READ, None, kinds.HTML)
 
 
 def in_a_mailbox(*mails: EmailMessage) -> bytes:

@@ -33,6 +33,44 @@ def test_text_is_read_in_old_encodings(tmp_path: Path, encoding: str, text: str)
     assert read(tmp_path, (text * 20).encode(encoding)).text == text * 20
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("gb18030", "你好"), ("gb18030", "客户名单"), ("shift_jis", "テスト"), ("shift_jis", "今日は晴れ"),
+        ("big5", "你好世界"),
+        ("mac-roman", "Café déjà vu, über die Brücke"), ("windows-1252", "Søren møder på torsdag"),
+        ("windows-1252", "für"), ("windows-1252", "5 € “or” less"), ("iso8859-2", "Zażółć gęślą jaźń"),
+        ("iso2022_jp", "今日は晴れ"),
+    ],
+)  # fmt: skip
+def test_a_short_text_is_read_and_a_guess_is_told(tmp_path: Path, encoding: str, text: str) -> None:
+    extracted = read(tmp_path, text.encode(encoding))
+    assert extracted.text == text
+    if text in ("für", "你好"):
+        assert "This text does not say its encoding; it was taken for" in str(extracted.warning)
+
+
+def test_a_guess_that_may_be_wrong_is_told(tmp_path: Path) -> None:
+    assert "it was taken for" in str(read(tmp_path, "ｶﾀｶﾅ ﾃｽﾄ".encode("shift_jis")).warning)
+    text = "Der Käse wird jede Woche geprüft, das Öl zweimal täglich, und für Gruppen größer als zehn ist geöffnet."
+    assert read(tmp_path, (text * 3).encode("windows-1252")) == ExtractedText(text * 3, kinds.PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("The café serves naïve soup.\nBroken ".encode() + b"\x92" + " byte. Später gibt es Käse.".encode(), "Käse."),
+        ("Gänse und Kä".encode()[:-1], "Gänse und K"),
+        ("今日は晴れ".encode()[:-1], "今日は晴"),
+    ],
+    ids=["a stray byte", "cut in mid-character", "cut in mid-character, Japanese"],
+)
+def test_a_short_text_with_damage_stays_utf8(tmp_path: Path, content: bytes, words: str) -> None:
+    extracted = read(tmp_path, content)
+    assert words in extracted.text
+    assert extracted.warning == "1 character of this text could not be read: the file is damaged there."
+
+
 def test_a_declared_encoding_is_believed(tmp_path: Path) -> None:
     text = "<?xml version='1.0' encoding='iso-8859-2'?><a>zażółć gęślą</a>"
     assert read(tmp_path, text.encode("iso-8859-2")).text == text

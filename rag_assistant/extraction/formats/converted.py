@@ -1,4 +1,4 @@
-"""Read what one library converts to Markdown: HTML, mails, workbooks, EPUB, RTF, and the Office files of before 2007.
+"""Read what one library converts to Markdown: HTML, mails of Outlook, workbooks, EPUB, RTF, Office before 2007.
 
 It is given the kind of a file, never its name: for source code it would fetch grammars from the network.
 """
@@ -9,7 +9,7 @@ import html
 import re
 from typing import Any
 
-from rag_assistant.extraction.formats.kinds import DOC, EML, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
+from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
 from rag_assistant.extraction.formats.markup import with_plain_tables
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import content_of
@@ -17,7 +17,7 @@ from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 NAMES = {
-    HTML: "page", EML: "mail", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",
+    HTML: "page", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",
     RTF: "RTF file", DOC: "DOC file", PPT: "PPT file",
 }  # fmt: skip
 NO_CELLS = "There is no text in the cells of this workbook. Pictures are not read."

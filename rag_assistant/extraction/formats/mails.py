@@ -1,4 +1,7 @@
-"""Read mails and mailboxes: what is written and, below a heading with its name, the text of each document attached."""
+"""Read mails and mailboxes: what is written and, below a heading with its name, the text of each document attached.
+
+Of a text that comes as plain text and as a page, one is read. A web page saved with its pictures is a mail, too.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ import email
 import email.policy
 import logging
 import re
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from email.header import decode_header, make_header
+from email.message import Message
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.converted import read_converted
-from rag_assistant.extraction.formats.kinds import EML, MBOX, media_type_of
+from rag_assistant.extraction.formats.kinds import EML, HTML, MBOX, MSG, PLAIN, media_type_of
 from rag_assistant.extraction.formats.markup import heading, joined
-from rag_assistant.extraction.formats.texts import clean, decoded
+from rag_assistant.extraction.formats.texts import clean, decoded, decoded_as
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 log = logging.getLogger(__name__)
 
 Read: TypeAlias = Callable[[bytes, str], ExtractedText]
+# What is attached: its name and its content.
+Attachments: TypeAlias = list[tuple[str, bytes]]
 
 BYTES_TO_RECOGNISE = 4096
 MAX_NAMED = 3
@@ -37,6 +43,11 @@ MSG_NAMES = (("3707001F", "utf-16-le"), ("3707001E", "cp1252"), ("3704001F", "ut
 # Where a mail begins in a mailbox, and what stands for such a line within a mail (RFC 4155).
 FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 QUOTED_FROM = re.compile(rb"^>(?=>*From )", re.M)
+# A boundary without the quotes that its characters need.
+BARE_BOUNDARY = re.compile(rb"^((?:content-type:|[ \t])[^\n\"]{0,200}\bboundary=)([^\s;\"]+)", re.I | re.M)
+FIELDS = ("Subject", "From", "To", "Cc", "Date")
+# A plain text beside a page is read if it has so much of its length; a shorter one only says that there is a page.
+MIN_SHARE_OF_PAGE = 0.8
 FIRST_FIELD = re.compile(r"\*\*(?:Subject|From)\*\*: (.+)")
 HEADING_OR_CODE = re.compile(r"^```.*?^```[^\n]*$|^#{1,5}(?= )", re.M | re.S)
 
@@ -46,10 +57,13 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
 
     ``read`` reads an attachment of a kind. What it cannot read is named in the warning.
     """
-    if media_type == EML and b"\0" in content[:100]:
-        content = decoded(content).encode()
-    mail = read_converted(content, media_type)
-    attachments, whole = _attachments(content, media_type)
+    if media_type == EML:
+        mail, attachments, whole = _read_eml(content, read)
+        if mail.media_type == HTML:
+            return mail
+    else:
+        mail = read_converted(content, MSG)
+        attachments, whole = _attached_to_msg(content)
     blocks, warnings, unread = [mail.text], [mail.warning], []
     for given, attached in attachments:
         name = _readable(given)
@@ -94,18 +108,84 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
     return ExtractedText(joined(blocks), MBOX, markdown=True, warning=warning if not_whole else None)
 
 
-def _attachments(content: bytes, media_type: str) -> tuple[list[tuple[str, bytes]], bool]:
-    """Return the name and the content of each attachment that could be found, and whether these are all."""
-    attachments: list[tuple[str, bytes]] = []
-    try:
-        attachments.extend(_attached_to_eml(content) if media_type == EML else _attached_to_msg(content))
-    except MemoryError:
-        raise
-    except Exception:
-        # Both libraries raise whatever comes of a damaged mail: OSError, RecursionError, ValueError, AttributeError.
-        log.info("Not all attachments of a mail could be found", exc_info=True)
-        return attachments, False
-    return attachments, True
+def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, bool]:
+    """Return a mail without what is attached to it, that, and whether all of it was found."""
+    if b"\0" in content[:100]:
+        content = decoded(content).encode()
+    content = BARE_BOUNDARY.sub(rb'\1"\2"', content)
+    for policy in (email.policy.default, email.policy.compat32):
+        try:
+            mail = email.message_from_bytes(content, policy=policy)
+            blocks, attachments = _parts(mail, read)
+            if _is_saved_page(mail):
+                return ExtractedText(joined(blocks), HTML, markdown=True), [], True
+            text = joined([*_fields(mail), *blocks])
+            return ExtractedText(text, EML, markdown=True), attachments, policy is email.policy.default
+        except (MemoryError, ExtractionFailed):
+            raise
+        except Exception:
+            # The library raises whatever comes of a damaged mail: RecursionError, ValueError, AttributeError.
+            log.info("Not all parts of a mail could be read", exc_info=True)
+    head, _, body = decoded(content).replace("\r\n", "\n").partition("\n\n")
+    return ExtractedText(joined([*_fields(email.message_from_string(head)), body]), EML, markdown=True), [], False
+
+
+def _is_saved_page(mail: Message) -> bool:
+    """Tell whether this is a page that a browser or a wiki saved with its pictures: it is sent to nobody."""
+    return mail.get_content_type() == "multipart/related" and not (mail["To"] or mail["Received"])
+
+
+def _fields(mail: Message) -> list[str]:
+    """Return what the head of a mail says, field by field."""
+    fields = []
+    for name in FIELDS:
+        value = str(mail[name] or "")
+        raw = next((str(raw) for key, raw in mail.raw_items() if key.lower() == name.lower()), "")
+        if not raw.isascii():  # Bytes that no mail should have there.
+            value = decoded(raw.encode("utf-8", "surrogateescape"))
+        elif "=?" in value:
+            value = str(make_header(decode_header(value)))
+        value = re.sub(r"([<>#*_])", r"\\\1", " ".join(clean(value).split()))
+        fields += [f"**{name}**: {value}"] if value else []
+    return fields
+
+
+def _parts(part: Message, read: Read) -> tuple[list[str], Attachments]:
+    """Return what is written in a part of a mail and what is attached to it; a mail within it is part of its text."""
+    kind = part.get_content_type()
+    if part.is_multipart():
+        inner = cast("list[Message]", part.get_payload())
+        parts = [_parts(one, read) for one in inner]
+        attachments = [one for _, attached in parts for one in attached]
+        if kind == "multipart/alternative":
+            return _fullest([blocks for blocks, _ in parts]), attachments
+        blocks = [block for blocks, _ in parts for block in blocks]
+        if kind == EML:
+            title = " ".join(str(inner[0]["Subject"] or UNNAMED).split())
+            blocks = [heading(1, f"Attachment: {clean(title)}"), *_fields(inner[0]), *blocks]
+        return blocks, attachments
+    payload = part.get_payload(decode=True)
+    content = payload if isinstance(payload, bytes) else b""
+    is_text, is_attached = part.get_content_maintype() == "text", part.get_content_disposition() == "attachment"
+    if kind in SIGNATURES or (is_text and not is_attached and kind not in (PLAIN, HTML)):
+        return [], []
+    if is_text and (charset := part.get_content_charset()) and not (kind == HTML and charset == "us-ascii"):
+        content = decoded_as(content, charset).encode()
+    if not is_text or is_attached:
+        return [], [(part.get_filename() or "", content)]
+    if kind == HTML:
+        return [read(content, HTML).text if content.strip() else ""], []
+    text = decoded(content) if content.strip() else ""
+    if part.get_param("format") == "flowed":
+        text = re.sub(r"(?<=\S)(?<!\n--) \n(?![>\s])", " ", text)
+    return [re.sub(r"^(?=#)", r"\\", text, flags=re.M)], []
+
+
+def _fullest(alternatives: list[list[str]]) -> list[str]:
+    """Return the first of some texts that say the same; a longer one if that only points to it."""
+    lengths = [sum(len("".join(block.split())) for block in blocks) for blocks in alternatives]
+    enough = MIN_SHARE_OF_PAGE * max(lengths, default=0)
+    return next((blocks for blocks, length in zip(alternatives, lengths, strict=True) if length >= enough), [])
 
 
 def _readable(name: str) -> str:
@@ -113,30 +193,24 @@ def _readable(name: str) -> str:
     return " ".join(clean(name).split())[:MAX_NAME_CHARS] or UNNAMED
 
 
-def _attached_to_eml(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what is attached; of a mail that is forwarded in this one, too, whose text is part of this one's."""
-    for part in email.message_from_bytes(content, policy=email.policy.default).walk():
-        is_text = part.get_content_maintype() == "text"
-        if part.is_multipart() or part.get_content_type() in SIGNATURES:
-            continue
-        if not is_text or part.get_content_disposition() == "attachment":
-            payload, charset = part.get_payload(decode=True), part.get_content_charset()
-            attached = payload if isinstance(payload, bytes) else b""
-            if is_text and charset is not None:
-                with suppress(LookupError):
-                    attached = attached.decode(charset, "replace").encode()
-            yield part.get_filename() or "", attached
-
-
-def _attached_to_msg(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield what is attached, but nothing for the data of a mail that is attached as one."""
+def _attached_to_msg(content: bytes) -> tuple[Attachments, bool]:
+    """Return what is attached, but nothing for the data of a mail that is attached as one; and whether that is all."""
     import olefile
 
-    with olefile.OleFileIO(BytesIO(content)) as file:
-        for folder, *inner in file.listdir(streams=False, storages=True):
-            if folder.startswith(MSG_ATTACHMENT) and not inner:
-                names = (_property(file, folder, which).decode(encoding, "replace") for which, encoding in MSG_NAMES)
-                yield next(filter(None, names), ""), _property(file, folder, MSG_DATA)
+    attachments: Attachments = []
+    try:
+        with olefile.OleFileIO(BytesIO(content)) as file:
+            for folder, *inner in file.listdir(streams=False, storages=True):
+                if folder.startswith(MSG_ATTACHMENT) and not inner:
+                    names = (_property(file, folder, which).decode(kind, "replace") for which, kind in MSG_NAMES)
+                    attachments.append((next(filter(None, names), ""), _property(file, folder, MSG_DATA)))
+    except MemoryError:
+        raise
+    except Exception:
+        # The library raises whatever comes of a damaged file: OSError, ValueError, AttributeError.
+        log.info("Not all attachments of a mail could be found", exc_info=True)
+        return attachments, False
+    return attachments, True
 
 
 def _property(file: Any, folder: str, which: str) -> bytes:

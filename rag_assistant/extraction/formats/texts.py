@@ -20,10 +20,19 @@ DECLARED_ENCODING = re.compile(
 BYTES_TO_JUDGE = 200_000
 # What people's old files are written in. Among all that there ever was, something rare fits by chance.
 OLD_ENCODINGS = (
-    "cp1252 cp1250 cp1251 cp1253 cp1254 cp1255 cp1256 cp1257 cp874 koi8_r cp932 euc_jp gb18030 big5 cp949".split()
-)
-# Spanish and Portuguese look Baltic to the guess.
-MORE_LIKELY = {"cp1257": "cp1252"}
+    "cp1252 cp1250 iso8859-2 cp1251 koi8-r cp1253 cp1254 cp1255 cp1256 cp1257 cp874 cp866 cp850 mac-roman gb18030 "
+    "cp932 euc_jis_2004 cp949 big5hkscs"
+).split()
+# Below, a guess is told. Of 1,507 texts of XQuAD one in 27 was wrong below it, one in 1,480 above.
+MIN_CONFIDENCE = 0.1
+# What is declared, and what is meant by it (https://encoding.spec.whatwg.org).
+MEANT = {
+    "gb2312": "gb18030", "gbk": "gb18030", "iso-8859-1": "cp1252", "iso-8859-9": "cp1254", "shift_jis": "cp932",
+    "euc-kr": "cp949", "ks_c_5601-1987": "cp949", "big5": "big5hkscs", "iso-2022-jp": "iso2022_jp_ext",
+}  # fmt: skip
+# Where an escape sequence switches between alphabets, every byte is ASCII.
+ESCAPED = re.compile(rb"\x1b(?:\$[@B]|\$\([DOQ]|\([IJ])")
+SINGLE_BYTE = re.compile(r"us-ascii|iso-8859|windows-125|cp125|koi8|mac", re.IGNORECASE)
 MAX_CELL_CHARS = 1_000_000
 
 
@@ -40,6 +49,17 @@ def read_utf8(content: bytes) -> str | None:
 def decoded(content: bytes) -> str:
     """Return the text of a file in whatever encoding. Raises ExtractionFailed if none can be recognised."""
     return _decoded(content)[0]
+
+
+def decoded_as(content: bytes, charset: str) -> str:
+    """Return a text in an encoding that was named beside it; what is UTF-8, or does not fit the name, as what it is."""
+    utf8 = read_utf8(content) if SINGLE_BYTE.match(charset) else None
+    if utf8 is not None:
+        return utf8
+    try:
+        return clean(content.decode(MEANT.get(charset, charset)))
+    except (LookupError, ValueError):
+        return decoded(content)
 
 
 def read_text(content: bytes, media_type: str) -> ExtractedText:
@@ -83,29 +103,32 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
     """Return the text and a warning. What the file says of itself is tried first, then what its bytes look like."""
     declared = DECLARED_ENCODING.search(content[:2048])
     named = next((name.decode("ascii") for name in declared.groups() if name), None) if declared else None
-    for encoding in (wide_encoding(content[:4096]), "utf-8-sig", named):
+    escaped = "iso2022_jp_ext" if ESCAPED.search(content) else None
+    for encoding in (wide_encoding(content[:4096]), escaped, "utf-8-sig", named):
         try:
             if encoding is not None:
-                return clean(content.decode(encoding)), None
+                return clean(content.decode(MEANT.get(encoding.lower(), encoding))), None
         except (UnicodeDecodeError, LookupError, ValueError):
             continue
     broken = content.decode("utf-8-sig", "replace")
-    # A few bad bytes in what is UTF-8 otherwise are damage, not another encoding.
     wrong, wide = broken.count("\ufffd"), sum(character > "\x7f" for character in broken[:BYTES_TO_JUDGE])
-    if wide > 20 * wrong:
+    # In another encoding hardly two bytes that follow each other are a character of UTF-8.
+    if wide - wrong >= 2 * wrong or (wide > wrong and broken.find("\ufffd") == len(broken) - 1):
         return clean(broken), f"{_characters(wrong)} of this text could not be read: the file is damaged there."
-    import charset_normalizer
+    import chardet
 
     start = content[:BYTES_TO_JUDGE]
-    guess = charset_normalizer.from_bytes
-    best = guess(start, cp_isolation=OLD_ENCODINGS).best() or guess(start).best()
-    if best is None:
+    guess = chardet.detect(start, include_encodings=OLD_ENCODINGS, compat_names=False)
+    encoding = guess["encoding"]
+    if encoding is None:
         raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
-    encoding = MORE_LIKELY.get(best.encoding, best.encoding)
     text = clean(content.decode(encoding, "replace"))
-    lost = text.count("\ufffd")
-    warning = f"{_characters(lost)} of this text could not be read; it was taken for {encoding}." if lost else None
-    return text, warning
+    if lost := text.count("\ufffd"):
+        return text, f"{_characters(lost)} of this text could not be read; it was taken for {encoding}."
+    unsure = (
+        f"This text does not say its encoding; it was taken for {encoding}. If letters are wrong, save it as UTF-8."
+    )
+    return text, unsure if guess["confidence"] < MIN_CONFIDENCE else None
 
 
 def _characters(count: int) -> str:
