@@ -192,7 +192,7 @@ class Services:
         self.eraser = TurnEraser(database, title_for)
         self.ratings = RatingStore(database)
         self.branches = BranchStore(database)
-        self.exchange = ExchangeStore(database, self.uploads.store.owner, words_of)
+        self.exchange = ExchangeStore(database, self.uploads.store.owner, words_of, self.process)
         self.history = HistoryStore(database)
         self.documents = DocumentStore(database, self.uploads.store.owner, self.process)
         self.libraries = LibraryStore(database)
@@ -228,6 +228,7 @@ class Services:
         """Let what is worked on go by the name of this process."""
         self.process = process
         self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = process
+        self.exchange.process = process
 
     def for_person(self, person_id: int, *, changes_documents: bool) -> Services:
         """Return the services of one person, for whom what is another's is not there.

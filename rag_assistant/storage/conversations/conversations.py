@@ -6,7 +6,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Connection, RowMapping, Select, delete, insert, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
 
 from rag_assistant.records import EVERYTHING, Conversation, ConversationHit, ListedConversation, Scope, Summary, Unset
 from rag_assistant.records.errors import (
@@ -32,6 +44,9 @@ Cursor = tuple[datetime, int]
 # As it is kept, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
+# What an import does with a conversation, which is not there until that is over.
+IMPORT = "import"
+IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
 _LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
 
@@ -135,10 +150,11 @@ class ConversationManager:
             connection.execute(shown_by)
 
     def clear_operations(self) -> None:
-        """Take away what processes that died were doing."""
-        left = conversations.c.operation.is_not(None), is_nobodys(conversations.c.operation_owner)
+        """Take away what processes that died were doing, and the conversations that they had imported in part."""
+        left = conversations.c.operation.is_not(None) & is_nobodys(conversations.c.operation_owner)
         with self._database.write() as connection:
-            connection.execute(update(conversations).where(*left).values(operation=None))
+            drop_conversations(connection, left & ~IS_WHOLE)
+            connection.execute(update(conversations).where(left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
         """Move a conversation to the trash: it is not found until ``restore``. Raises ConversationNotFound."""
@@ -149,7 +165,7 @@ class ConversationManager:
     def restore(self, conversation_id: int) -> Conversation:
         """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""
         with self._database.write() as connection:
-            this = conversations.c.id == conversation_id, own_conversations(connection)
+            this = conversations.c.id == conversation_id, own_conversations(connection), IS_WHOLE
             connection.execute(update(conversations).where(*this).values(deleted_at=None))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
@@ -169,8 +185,7 @@ class ConversationManager:
             own = turns.c.conversation_id == conversation_id
             if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
                 raise ConversationBusy(conversation_id)
-            TURN_WORDS.drop(connection, select(turns.c.id).where(own))
-            connection.execute(delete(conversations).where(conversations.c.id == conversation_id))
+            drop_conversations(connection, conversations.c.id == conversation_id)
         self._database.forget_deleted()
 
 
@@ -178,13 +193,21 @@ def _list_of(
     connection: Connection, query: Select[Any], moment: Column[Any], pinned: bool | None, before: Cursor | None
 ) -> Select[Any]:
     """Return the query for a list in the order of a moment, the last first, behind ``before``."""
-    in_list = conversations.c.deleted_at.is_(None) if moment is _LATEST else conversations.c.deleted_at.is_not(None)
+    deleted_at = conversations.c.deleted_at
+    in_list = deleted_at.is_(None) if moment is _LATEST else deleted_at.is_not(None) & IS_WHOLE
     query = query.where(in_list, own_conversations(connection, of_few=bool(pinned)))
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
     if before is not None:
         query = query.where(tuple_(moment, conversations.c.id) < tuple_(*before))
     return query.order_by(moment.desc(), conversations.c.id.desc())
+
+
+def drop_conversations(connection: Connection, parts: ColumnElement[bool]) -> None:
+    """Delete conversations with the words by which their turns are found."""
+    of_those = select(turns.c.id).where(turns.c.conversation_id.in_(select(conversations.c.id).where(parts)))
+    TURN_WORDS.drop(connection, of_those)
+    connection.execute(delete(conversations).where(parts))
 
 
 def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:

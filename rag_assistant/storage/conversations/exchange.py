@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic, sleep
 from typing import Any
 
 from msgspec.structs import asdict
@@ -14,10 +15,12 @@ from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeS
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.conversations import (
+    IMPORT,
     MAX_PINNED,
     MAX_TITLE_CHARS,
     conversation_of,
     count_pinned,
+    drop_conversations,
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import count_all_messages, recount
@@ -32,22 +35,28 @@ from rag_assistant.storage.conversations.turn_rows import (
     sources_in,
 )
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database, record_of
+from rag_assistant.storage.database import Database, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
-from rag_assistant.storage.tables import answer_versions, conversations, messages, ratings, summaries, turns
+from rag_assistant.storage.tables import answer_versions, conversations, messages, now, ratings, summaries, turns
 
+# What is inserted in a moment: somebody who writes waits for no more.
+MAX_TURNS_AT_ONCE, MAX_CHARS_AT_ONCE = 200, 500_000
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
 
 
 class ExchangeStore:
-    """Reads and inserts whole conversations. ``owner`` names this installation; ``words_of``: as for TurnStore."""
+    """Reads and inserts whole conversations.
 
-    def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
+    ``owner`` names this installation, ``process`` this process; ``words_of``: as for TurnStore.
+    """
+
+    def __init__(self, database: Database, owner: str, words_of: Callable[[str], str], process: str = "") -> None:
         self._database = database
         self._owner = owner
+        self.process = process
         self._words_of = words_of
 
     def known(self) -> dict[str, int]:
@@ -105,52 +114,105 @@ class ExchangeStore:
     def insert(self, whole: WholeConversation) -> int:
         """Insert a whole conversation and return its id; its ids must be those of this database.
 
-        Raises InvalidRequest, and keeps nothing, if a turn of it could not be shown.
+        A long one is inserted in pieces, between which others write; it is there when it is whole. Raises
+        InvalidRequest, and keeps nothing, if a turn of it could not be shown.
         """
+        conversation_id: int | None = None
+        pieces = list(_pieces_of(whole.turns))
         try:
-            words = [self._words(turn) for turn in whole.turns]
-            with self._database.write() as connection:
-                conversation_id = self._insert(connection, whole, words)
-                _read_back(connection, conversation_id)
-                return conversation_id
-        except IntegrityError as error:
-            raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise InvalidRequest(f'The conversation "{whole.title}" has values that no export of ours has.') from error
+            for number, (first, piece) in enumerate(pieces, 1):
+                began = monotonic()
+                words = [self._words(turn) for turn in piece]
+                with self._database.write() as connection:
+                    made = conversation_id or self._insert_conversation(connection, whole, is_part=len(pieces) > 1)
+                    self._insert_turns(connection, made, whole, first, piece, words)
+                    if number == len(pieces):
+                        _complete(connection, made, whole)
+                conversation_id = made
+                sleep(monotonic() - began)  # Others have this process's time, too.
+            return made
+        except BaseException as error:
+            if conversation_id is not None:
+                with self._database.write() as connection:
+                    drop_conversations(connection, conversations.c.id == conversation_id)
+            if isinstance(error, IntegrityError):
+                raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
+            if isinstance(error, TypeError | ValueError | KeyError | AttributeError):
+                sentence = f'The conversation "{whole.title}" has values that no export of ours has.'
+                raise InvalidRequest(sentence) from error
+            raise
 
     def _words(self, turn: WholeTurn) -> str:
         """Return the words by which a turn is found; none for one without an answer."""
         answer = answer_in(list(turn.answer.messages))
         return words_found_by(turn.question, answer, self._words_of) if answer.strip() else ""
 
-    def _insert(self, connection: Connection, whole: WholeConversation, words: Sequence[str]) -> int:
-        conversation_id = _insert_conversation(connection, whole)
-        origins = _origins(connection, whole.branched_from)
-        common = {"conversation_id": conversation_id, "owner": self._owner, "idempotency_key": None}
+    def _insert_conversation(self, connection: Connection, whole: WholeConversation, *, is_part: bool) -> int:
+        row = _conversation_values(connection, whole)
+        if is_part:
+            row |= {"deleted_at": now(), "operation": {"what": IMPORT}, "operation_owner": self.process}
+        inserted = insert(conversations).values(row).returning(conversations.c.id)
+        return int(connection.execute(inserted).scalar_one())
+
+    def _insert_turns(
+        self,
+        connection: Connection,
+        made: int,
+        whole: WholeConversation,
+        first: int,
+        piece: Sequence[WholeTurn],
+        words: Sequence[str],
+    ) -> None:
+        """Insert turns from number ``first`` on, and read them as they are read later.
+
+        What fails now would fail whenever they are shown.
+        """
+        origins = _origins(connection, whole.branched_from, first, first + len(piece))
+        common = {"conversation_id": made, "owner": self._owner, "idempotency_key": None}
         rows = [
             common | {"number": number, "origin_id": origins.get(number)} | _turn_values(turn)
-            for number, turn in enumerate(whole.turns, 1)
+            for number, turn in enumerate(piece, first)
         ]
-        if rows and whole.key:
+        if first == 1 and whole.key:
             rows[0]["idempotency_key"] = key_of(connection, whole.key)
         # All at once: a statement for each would take ten times as long, in which nobody else can write.
-        _insert_all(connection, turns, rows)
-        numbered = select(turns.c.id).where(turns.c.conversation_id == conversation_id).order_by(turns.c.number)
-        ids = connection.execute(numbered).scalars().all()
-        _insert_what_belongs(connection, conversation_id, list(zip(ids, whole.turns, strict=True)))
+        connection.execute(insert(turns), rows)
+        own = turns.c.conversation_id == made, turns.c.number >= first
+        ids = connection.execute(select(turns.c.id).where(*own).order_by(turns.c.number)).scalars().all()
+        _insert_what_belongs(connection, made, first, list(zip(ids, piece, strict=True)))
         if found_by := [(turn_id, said) for turn_id, said in zip(ids, words, strict=True) if said]:
             TURN_WORDS.insert(connection, found_by)
-        count_all_messages(connection, conversation_id)
-        if whole.summary is not None:
-            _insert_summary(connection, conversation_id, whole.summary)
-        recount(connection, conversation_id)
-        return conversation_id
+        for turn in as_turns(connection, connection.execute(select(turns).where(*own)).mappings()):
+            turn_data(turn)
 
 
-def _insert_what_belongs(connection: Connection, made: int, numbered: Sequence[tuple[int, WholeTurn]]) -> None:
+def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[WholeTurn]]]:
+    """Yield turns a few at a time, each few with the number of its first: what is inserted in a moment."""
+    first, chars = 0, 0
+    for index, turn in enumerate(all_turns):
+        chars += len(turn.question) + sum(len(str(one.get("content"))) for one in turn.answer.messages)
+        if index - first == MAX_TURNS_AT_ONCE or (chars > MAX_CHARS_AT_ONCE and index > first):
+            yield first + 1, all_turns[first:index]
+            first, chars = index, 0
+    yield first + 1, all_turns[first:]
+
+
+def _complete(connection: Connection, made: int, whole: WholeConversation) -> None:
+    """Count and show a conversation whose turns are there, and read it as it is read later."""
+    count_all_messages(connection, made)
+    if whole.summary is not None:
+        _insert_summary(connection, made, whole.summary)
+    set_values(connection, conversations, made, {"deleted_at": None, "operation": None})
+    recount(connection, made)
+    conversation_of(connection, load_conversation(connection, made))
+
+
+def _insert_what_belongs(
+    connection: Connection, made: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
+) -> None:
     """Insert what is kept for turns, which are given with their ids, in tables of its own."""
     _insert_all(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
-    for number, (turn_id, turn) in enumerate(numbered, 1):
+    for number, (turn_id, turn) in enumerate(numbered, first):
         if turn.erased_at is None:
             keep_pictures(connection, turn_id, turn.images)
         for one in (turn.answer, *turn.others.values()):
@@ -179,17 +241,9 @@ def _insert_all(connection: Connection, table: Table, rows: Sequence[dict[str, A
         connection.execute(insert(table), rows)
 
 
-def _read_back(connection: Connection, made: int) -> None:
-    """Read a conversation as it is read later: what fails now would fail whenever it is opened."""
-    conversation_of(connection, load_conversation(connection, made))
-    own = select(turns).where(turns.c.conversation_id == made)
-    for turn in as_turns(connection, connection.execute(own).mappings()):
-        turn_data(turn)
-
-
-def _insert_conversation(connection: Connection, whole: WholeConversation) -> int:
+def _conversation_values(connection: Connection, whole: WholeConversation) -> dict[str, Any]:
     origin = whole.branched_from
-    row = {
+    return {
         "person_id": owner_of_new(connection),
         "title": whole.title[:MAX_TITLE_CHARS],
         "created_at": whole.created_at,
@@ -206,15 +260,14 @@ def _insert_conversation(connection: Connection, whole: WholeConversation) -> in
         "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
         "origin_id": origin[0] if origin else None,
     }
-    inserted = insert(conversations).values(row).returning(conversations.c.id)
-    return int(connection.execute(inserted).scalar_one())
 
 
-def _origins(connection: Connection, branched_from: tuple[int, int] | None) -> dict[int, int]:
+def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:
     """Return the turns of which those of a branch are copies, by their numbers, so that they are erased together."""
     if branched_from is None:
         return {}
-    shared = turns.c.conversation_id == branched_from[0], turns.c.number < branched_from[1]
+    number = turns.c.number
+    shared = turns.c.conversation_id == branched_from[0], number >= first, number < min(behind, branched_from[1])
     query = select(turns.c.number, func.coalesce(turns.c.origin_id, turns.c.id)).where(*shared)
     return {row[0]: row[1] for row in connection.execute(query)}
 
