@@ -11,6 +11,7 @@ from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import services_command
 from rag_assistant.cli.documents import DocumentData, work_with_progress
 from rag_assistant.conversations.exchange.confined import read_confined
+from rag_assistant.conversations.exchange.entries import MAX_ENTRIES
 from rag_assistant.conversations.exchange.files import (
     archived_conversations,
     archived_documents,
@@ -52,7 +53,7 @@ def import_(services: Services, file: Path, person: str | None) -> None:
     """
     with file.open("rb") as opened:
         importer = _services_of(services, person)
-        with read_confined(opened, MAX_TEXT_BYTES, TIMEOUT_SECONDS, services.data_dir) as archive:
+        with read_confined(opened, MAX_TEXT_BYTES, TIMEOUT_SECONDS, services.data_dir, MAX_ENTRIES) as archive:
             added, refused = _add_documents(importer, opened, archive.documents)
             outcomes = importer.conversation_import.run(archive)
     for one in outcomes:

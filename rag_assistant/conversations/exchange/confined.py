@@ -1,7 +1,7 @@
 """Read an exported file in a process of its own, as every file that may be hostile.
 
-As a program (``python -m rag_assistant.conversations.exchange.confined MAX_BYTES MEMORY_MB SECONDS``) this module is
-that process: its input is the file. It prints a line of JSON about the file, then one for each conversation.
+As a program, with MAX_BYTES MAX_CONVERSATIONS MEMORY_MB SECONDS, this module is that process: its input is the file.
+It prints a line of JSON about the file, then one for each conversation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.json import decode, encode
 
 from rag_assistant.conversations.exchange.files import read_export
-from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
@@ -41,17 +41,24 @@ class _About(Struct):
 
 
 @contextmanager
-def read_confined(file: IO[bytes], max_bytes: int, timeout_seconds: float, folder: Path) -> Iterator[Export]:
+def read_confined(
+    file: IO[bytes],
+    max_bytes: int,
+    timeout_seconds: float,
+    folder: Path,
+    max_conversations: int = MAX_CONVERSATIONS,
+) -> Iterator[Export]:
     """Give what is in an open exported file whose text has up to ``max_bytes``; it lies in ``folder`` meanwhile.
 
     Its conversations are read once, one after another. Raises ImportsBusy, BodyTooLarge, MalformedBody, InvalidRequest.
     """
     limits = Limits(max(MIN_MEMORY_MB, MEMORY_PER_BYTE * max_bytes >> 20), timeout_seconds, OUTPUT_PER_BYTE * max_bytes)
+    args = [str(max_bytes), str(max_conversations)]
     with TemporaryFile(dir=folder) as read:
         if not _reading.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
-            raise_for_end(write_confined(__spec__.name, [str(max_bytes)], limits, read, file=file), timeout_seconds)
+            raise_for_end(write_confined(__spec__.name, args, limits, read, file=file), timeout_seconds)
         except ExtractionFailed as error:
             raise InvalidRequest(str(error)) from error
         finally:
@@ -64,13 +71,13 @@ def read_confined(file: IO[bytes], max_bytes: int, timeout_seconds: float, folde
         yield Export((decode(line, type=WholeConversation) for line in read), about.documents, about.unreadable)
 
 
-def main(max_bytes: str, memory_mb: str, seconds: str) -> int:
+def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
     """Read one file under limits and print what is in it; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine()
     try:
-        export = read_export(sys.stdin.buffer, int(max_bytes))
+        export = read_export(sys.stdin.buffer, int(max_bytes), int(max_conversations))
     except tuple(REFUSALS.values()) as error:
         sys.stdout.buffer.write(encode(_About(refused=(type(error).__name__, str(error)))))
         return 0

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 from rag_assistant.conversations.exchange.archive import head, line_of
 from rag_assistant.conversations.exchange.entries import ALLOWED
-from rag_assistant.conversations.exchange.shapes import Export, read_texts
+from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export, read_texts
 from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument, WholeConversation
 from rag_assistant.records.errors import (
@@ -39,7 +39,7 @@ ZIP = b"PK\x03\x04"
 BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
-def read_export(file: IO[bytes], max_bytes: int) -> Export:
+def read_export(file: IO[bytes], max_bytes: int, max_conversations: int = MAX_CONVERSATIONS) -> Export:
     """Return what is in an exported file whose text has up to ``max_bytes``.
 
     Raises BodyTooLarge, MalformedBody, InvalidRequest: nothing is kept of it then.
@@ -47,10 +47,10 @@ def read_export(file: IO[bytes], max_bytes: int) -> Export:
     beginning = file.read(len(ZIP))
     file.seek(0)
     if beginning != ZIP:
-        return read_texts([_bounded(file, max_bytes).removeprefix(BOM_UTF8)])
+        return read_texts([_bounded(file, max_bytes).removeprefix(BOM_UTF8)], max_conversations)
     try:
         with zipfile.ZipFile(file) as packed:
-            return _read_zip(packed, max_bytes)
+            return _read_zip(packed, max_bytes, max_conversations)
     except (*BROKEN, OSError) as error:  # What bz2 cannot unpack, and a place before the file begins.
         raise MalformedBody(f"The zip file cannot be read ({error}).") from error
 
@@ -126,7 +126,7 @@ def _fill(
     return len(there), len(written)
 
 
-def _read_zip(packed: zipfile.ZipFile, max_bytes: int) -> Export:
+def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -> Export:
     names = packed.namelist()
     chosen = [ARCHIVE] if ARCHIVE in names else sorted(filter(CONVERSATIONS.fullmatch, names))
     if not chosen:
@@ -138,7 +138,7 @@ def _read_zip(packed: zipfile.ZipFile, max_bytes: int) -> Export:
             content = _bounded(file, max_bytes)
         max_bytes -= len(content)
         parts.append(content.removeprefix(BOM_UTF8))
-    return read_texts(parts)
+    return read_texts(parts, max_conversations)
 
 
 def _bounded(file: IO[bytes], max_bytes: int) -> bytes:

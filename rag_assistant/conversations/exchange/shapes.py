@@ -23,7 +23,7 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] 
     (is_open_webui, read_open_webui),
     (is_librechat, read_librechat),
 )
-# With all their branches.
+# Of a person, with all their branches.
 MAX_CONVERSATIONS = 20_000
 MAX_NAMED_FIELDS = 6
 
@@ -36,17 +36,16 @@ class Export(Struct, frozen=True):
     unreadable: int = 0
 
 
-def read_texts(texts: Sequence[bytes]) -> Export:
-    """Return what is in the texts that are one export together.
+def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATIONS) -> Export:
+    """Return what is in the texts that are one export together, with up to ``max_conversations``.
 
     Raises MalformedBody, and InvalidRequest if they have none of the known shapes or hold too much.
     """
     if len(texts) == 1 and is_archive(texts[0]):
         records = list(read_archive(texts[0]))
-        return Export(
-            tuple(one for one in records if isinstance(one, WholeConversation)),
-            tuple(one for one in records if isinstance(one, ArchivedDocument)),
-        )
+        archived = tuple(one for one in records if isinstance(one, WholeConversation))
+        _refuse_more(len(archived), max_conversations)
+        return Export(archived, tuple(one for one in records if isinstance(one, ArchivedDocument)))
     conversations: list[WholeConversation] = []
     first_unread, unreadable, entries = "an empty list", 0, 0
     for entry in map(parsed, chain.from_iterable(map(pieces_of, texts))):
@@ -57,12 +56,16 @@ def read_texts(texts: Sequence[bytes]) -> Export:
             unreadable += 1
         else:
             conversations += conversations_of(read(entry), len(conversations) + 1)
-        if len(conversations) > MAX_CONVERSATIONS:
-            raise InvalidRequest(f"The file has more than {MAX_CONVERSATIONS:,} conversations, the most allowed.")
+        _refuse_more(len(conversations), max_conversations)
     if unreadable == entries:
         in_list = "a list that begins with " if entries and texts[0].lstrip().startswith(b"[") else ""
         raise InvalidRequest(f"The file holds {in_list}{first_unread}. {ALLOWED}")
     return Export(tuple(conversations), unreadable=unreadable)
+
+
+def _refuse_more(count: int, max_conversations: int) -> None:
+    if count > max_conversations:
+        raise InvalidRequest(f"The file has more than {max_conversations:,} conversations, the most allowed.")
 
 
 def _in_words(content: Any) -> str:

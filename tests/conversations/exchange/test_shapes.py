@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange import shapes, trees
+from rag_assistant.conversations.exchange import trees
 from rag_assistant.conversations.exchange.shapes import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, InvalidRequest, MalformedBody
@@ -177,7 +177,7 @@ def test_other_files_are_refused_by_what_they_hold(text: str, said: str) -> None
 
 def archived(*turns: dict[str, Any], **more: Any) -> str:
     one = {"id": 1, "title": "a", "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
-    return HEAD + json.dumps({"conversation": one | {"turns": turns} | more})
+    return HEAD + json.dumps({"conversation": one | {"turns": turns} | more}) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -274,10 +274,10 @@ def test_messages_without_ids_take_no_more_room_the_more_there_are() -> None:
         tracemalloc.stop()
 
 
-def test_a_file_has_as_many_conversations_as_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shapes, "MAX_CONVERSATIONS", 3)
-    with pytest.raises(InvalidRequest, match="more than 3 conversations"):
-        read([samples.librechat()] * 2)
+def test_a_file_has_as_many_conversations_as_are_allowed() -> None:
+    for text in (json.dumps([samples.librechat()] * 2), archived(TURN) + archived(TURN).removeprefix(HEAD) * 3):
+        with pytest.raises(InvalidRequest, match="more than 3 conversations"):
+            read_texts([text.encode()], 3)
 
 
 @pytest.mark.parametrize(
