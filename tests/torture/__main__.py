@@ -45,6 +45,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "settings": settings_file.saved_and_broken,
     "half-requests": floods.half_requests,
     "attacks": floods.attacks,
+    "passwords": floods.passwords,
     "streams": floods.streams,
     "imports": imports.imports,
     "chroma": engines.chroma,

@@ -11,9 +11,17 @@ import socket
 import threading
 import time
 import urllib.request
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from urllib.parse import urlencode
 
+from rag_assistant.accounts.accounts import Accounts
+from rag_assistant.storage.accounts.credentials import MAX_SESSIONS, CredentialStore
+from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import migrate
+from tests.testkit.people import ACTOR, PASSWORD
 from tests.testkit.server_process import ServerProcess
 from tests.torture.processes import held_by
 from tests.torture.stage import Outcome, Stage, check_database, until
@@ -39,9 +47,11 @@ ATTACKS = {
     "two lengths": HEAD + b"Content-Length: 5\r\nContent-Length: 900000\r\n\r\n",
     "a length of many digits": HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
     "an absolute address": b"POST http://localhost/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
+    "a body to sign in": b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
     "an authority": b"CONNECT localhost:443 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n",
 }
 LIGHT_SECONDS = 1.0
+UPLOAD_SECONDS = 2.0
 LIGHT_REQUESTS = 10
 # How long a flood of questions is watched: until it is answered or refused, on a machine that is not busy with others.
 FLOOD_SECONDS = 8.0
@@ -79,7 +89,7 @@ def attacks(stage: Stage) -> Outcome:
     """Hold hundreds of connections of each kind that once held all threads, and of readers that read nothing."""
     outcome, stub = Outcome(), stage.echo()
     server = _server(stage, stub.url)
-    slowest, other = 0.0, stage.enter(other_process())
+    slowest, other, uploads = 0.0, stage.enter(other_process()), list[float]()
     status, answer = server.call("POST", "/api/query", {"question": "Question 0"})
     follow = b"GET /api/turns/%d/stream HTTP/1.1\r\nHost: localhost\r\n\r\n" % answer["turn_id"]
     page = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
@@ -90,11 +100,52 @@ def attacks(stage: Stage) -> Outcome:
                 connection.sendall(sent)
                 outcome.tried += 1
             slowest = max(slowest, _light(server, outcome, other))
+            uploads.append(_upload(server, f"Note {outcome.tried}"))
             status, answer = server.call("POST", "/api/query", {"question": f"Question {outcome.tried}"})
             if (status, answer["status"]) != (200, "completed"):
                 outcome.wrong.append(f"a question was {status} {answer['status']}")
     _told(stage, slowest, outcome)
+    outcome.note += f", the slowest upload {max(uploads):.2f} s"
+    if stage.is_full and max(uploads) > UPLOAD_SECONDS:
+        outcome.wrong.append(outcome.note)
     check_database(server, outcome)
+    return outcome
+
+
+def passwords(stage: Stage) -> Outcome:
+    """Sign in with the right password two hundred times at once; somebody else reads on meanwhile."""
+    outcome, stub = Outcome(), stage.echo()
+    server = stage.server(stub.url)
+    server.data.mkdir(mode=0o700)
+    database = Database(sqlite_url(server.data))
+    migrate(database)
+    accounts = Accounts(PeopleStore(database), CredentialStore(database), AuditLog(database))
+    ann, ben = (accounts.add(name, "member", ACTOR, PASSWORD) for name in ("Ann", "Ben"))
+    token, _ = accounts.make_token(ben, "torture", ("read",), 1, ACTOR)
+    server.start("/readyz")
+    other, statuses = stage.enter(other_process()), Counter[int]()
+
+    def sign_in() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        form = urlencode({"name": "Ann", "password": PASSWORD})
+        connection.request("POST", "/login", form, {"Content-Type": "application/x-www-form-urlencoded"})
+        statuses[connection.getresponse().status] += 1
+        connection.close()
+
+    outcome.tried = stage.count(30, 200)
+    threads = [threading.Thread(target=sign_in) for _ in range(outcome.tried)]
+    for thread in threads:
+        thread.start()
+    slowest = _light(server, outcome, other, FLOOD_SECONDS if stage.is_full else 0.0, token)
+    for thread in threads:
+        thread.join()
+    sessions = len(accounts.credentials.sessions_of(ann.id))
+    database.close()
+    _told(stage, slowest, outcome)
+    outcome.note += f", {dict(statuses)}, {sessions} sessions"
+    answered = set(statuses) <= {303, 429, 503} and statuses.total() == outcome.tried
+    if not answered or not 0 < sessions <= MAX_SESSIONS:
+        outcome.wrong.append(outcome.note)
     return outcome
 
 
@@ -148,14 +199,23 @@ def _server(stage: Stage, url: str) -> ServerProcess:
     return server
 
 
-def _light(server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor, seconds: float = 0.0) -> float:
+def _upload(server: ServerProcess, text: str) -> float:
+    """Add a document, and return how long it took."""
+    began = time.monotonic()
+    server.upload(f"{text}.txt", text)
+    return time.monotonic() - began
+
+
+def _light(
+    server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor, seconds: float = 0.0, token: str = ""
+) -> float:
     """Make light requests from another process, for so long, and return how long the slowest took."""
-    slowest, wrong = other.submit(light_requests, server.url, seconds).result()
+    slowest, wrong = other.submit(light_requests, server.url, seconds, token).result()
     outcome.wrong += wrong
     return slowest
 
 
-def light_requests(url: str, seconds: float) -> tuple[float, list[str]]:
+def light_requests(url: str, seconds: float, token: str) -> tuple[float, list[str]]:
     """Return how many seconds the slowest light request took, and those that were not answered 200."""
     slowest, wrong, end = 0.0, [], time.monotonic() + seconds
     rounds = 0
@@ -164,7 +224,10 @@ def light_requests(url: str, seconds: float) -> tuple[float, list[str]]:
         for path in ("/healthz", "/api/conversations"):
             began = time.monotonic()
             try:
-                with urllib.request.urlopen(url + path, timeout=30) as response:
+                headers = {"Authorization": f"Bearer {token}"} if token else {}
+                with urllib.request.urlopen(
+                    urllib.request.Request(url + path, headers=headers), timeout=30
+                ) as response:
                     response.read()
             except OSError as error:
                 wrong.append(f"{path}: {error}")
