@@ -1,20 +1,25 @@
 """The settings file: where it is, made once from the example, and read, checked and applied whenever it changes.
 
-From then on we never write it.
+From then on it is written only where a person changes something on the page.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 import os
 import secrets
+import shutil
 import stat
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from rag_assistant.records.errors import SettingsError
-from rag_assistant.settings.loading import LoadedSettings, Origin, load_settings
+from rag_assistant.records.errors import SettingsChanged, SettingsError
+from rag_assistant.settings.loading import LoadedSettings, Origin, changed_text, load_settings
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA, home
 from rag_assistant.settings.schema import Settings, is_live
 
@@ -36,7 +41,9 @@ class LiveSettings:
         self._read_last: bytes | str | None = content
         self._loaded = load_settings(_decoded(content, path.name), self._environment, path.name)
         self._closing = threading.Event()
+        self._changing = threading.Lock()
         self._unsettled: str | None = None
+        self._key = secrets.token_bytes()
         self._era = secrets.token_hex(4)
         self._changes = 0
         # What is wrong with the file, and which of its changes wait for a restart.
@@ -81,6 +88,28 @@ class LiveSettings:
             self._unsettled = problem
         else:
             self._apply(loaded)
+
+    def stamp(self) -> str:
+        """Return a text that stands for the file as it is now; nobody else can know it."""
+        return self._stamp_of(_read(self.path))
+
+    def change(self, values: Mapping[str, Any], stamp: str) -> None:
+        """Write some settings into the file, which keeps all others, and apply it.
+
+        Raises SettingsChanged if the file is not the one of the ``stamp`` any more, SettingsError if a value is wrong,
+        the file is broken or it cannot be written; then it is as it was.
+        """
+        with self._changing:
+            content = _read(self.path)
+            if not hmac.compare_digest(stamp.encode(), self._stamp_of(content).encode()):
+                raise SettingsChanged(f"{self.path.name} has changed since this page was opened; nothing was saved.")
+            text = changed_text(_decoded(content, self.path.name), values, self.path.name)
+            load_settings(text, self._environment, self.path.name)
+            _replace(self.path, text.encode())
+            self.look()
+
+    def _stamp_of(self, content: bytes | None) -> str:
+        return hmac.new(self._key, content or b"", hashlib.sha256).hexdigest()
 
     def watch(self) -> None:
         """Look at the file every second, in a thread of its own, until ``close``."""
@@ -185,6 +214,25 @@ def _make(path: Path, content: bytes) -> None:
     except FileExistsError:
         return  # Another process of ours was quicker.
     log.info("%s was made; every setting that it does not name has its default.", path)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Let a file, or what a link leads to, have another content, whole or not at all. Raises SettingsError."""
+    path = path.resolve()
+    written = ""
+    try:
+        descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # For its owner alone.
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, written)
+        Path(written).replace(path)
+    except OSError as error:
+        if written:
+            Path(written).unlink(missing_ok=True)
+        raise SettingsError(f"{path.name} cannot be written: {error.strerror}. Nothing was saved.") from error
 
 
 def _refresh(path: Path, content: bytes) -> None:

@@ -41,7 +41,9 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
     """
     from_file: dict[str, Any] = {}
     spellings: dict[str, str] = {}
-    for spelled, value in _members({} if text is None else _parse(text, file_name), file_name, text or ""):
+    content = {} if text is None else _parse(text, file_name)
+    content.pop("$schema", None)
+    for spelled, value in _members(content, file_name, text or ""):
         name, where = NAMES.get(spelled, spelled), f"{file_name} line {_line_of(spelled, text or '')}: "
         if name in spellings:
             raise SettingsError(
@@ -62,6 +64,17 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
     origins.update(dict.fromkeys(from_file, "file"))
     origins.update(dict.fromkeys(from_environment, "environment"))
     return LoadedSettings(Settings(**(from_file | from_environment)), origins)
+
+
+def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "settings.json") -> str:
+    """Return a file's text with some settings changed, as their own names say; the others stay as they are.
+
+    Raises SettingsError if the text is broken or a value is not allowed.
+    """
+    for name, value in values.items():
+        _check({name: value}, "", name)
+    content = {} if text is None else _parse(text, file_name)
+    return json.dumps({**content, **values}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -93,7 +106,6 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
         raise SettingsError(f"{file_name}: {error}.") from error
     if not isinstance(content, dict):
         raise SettingsError(f'{file_name} must hold one object, such as {{"max_history_turns": 5}}.')
-    content.pop("$schema", None)
     return content
 
 

@@ -10,6 +10,7 @@ from rag_assistant.web.routing import API
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 OWN_NAMES = ("127.0.0.1", "localhost")
+LOOPBACK = ("127.0.0.1", "::1")
 MAX_BODY_BYTES = 1_000_000
 MAX_FORM_FIELD_BYTES = 500_000
 MAX_FORM_PARTS = 20
@@ -82,6 +83,12 @@ def refuse_foreign_pages() -> None:
         ours = origin is None or origin == request.host_url.rstrip("/")
     if not ours:
         raise RequestRefused("Cross-origin requests are not allowed: this one came from another site.")
+
+
+def is_from_this_machine() -> bool:
+    """Tell whether a request comes from this machine, under its own name and through no proxy."""
+    forwarded = any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"))
+    return not forwarded and request.remote_addr in LOOPBACK and request.host.partition(":")[0] in OWN_NAMES
 
 
 def named_origin() -> str | None:

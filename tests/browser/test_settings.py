@@ -19,6 +19,7 @@ def file(server: ServerProcess) -> Path:
 def test_a_setting_is_found_as_one_types_and_tells_how_it_is_changed(page: Page, file: Path) -> None:
     page.goto("/settings")
     expect(page.locator(".settings")).to_contain_text(str(file))
+    page.locator("#all-settings > summary").click()
     shown = page.locator(".setting:visible")
     page.get_by_label("Search settings").fill("history turns limit")
     expect(shown).to_have_count(0)

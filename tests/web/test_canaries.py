@@ -201,7 +201,7 @@ def use(app: Flask, client: FlaskClient, found: Found, stub: StubModel, every: b
         found.ask(client, "GET", f"/api/search?q=heron+{status}")
         found.ask(client, "POST", "/v1/embeddings", json={"model": "rag-assistant-embeddings", "input": ["a heron"]})
     found.ask(client, "POST", "/api/model/test", json={})
-    found.ask(client, "POST", "/settings/test", headers=PAGE)
+    found.ask(client, "POST", "/settings", data={"test": 1}, headers=PAGE)
     stub.next_reply = ordinary
     stub.embedding_replies.clear()
     stub.rerank_replies.clear()

@@ -46,3 +46,7 @@ class BackupFailed(AssistantError):
 
 class SettingsError(AssistantError):
     """A setting is wrong; the message names where it stands, its value and what is allowed."""
+
+
+class SettingsChanged(Conflict):
+    """The settings file has changed since the page with the form was opened; nothing was saved."""

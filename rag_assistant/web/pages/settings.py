@@ -1,4 +1,4 @@
-"""The page of the settings: what holds, where it comes from, and how it is changed. It changes no file."""
+"""The page of the settings: a form for those that people change, and all of them with where they come from."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from flask import Blueprint, Response, make_response, render_template, request
 from msgspec import Struct
 
 from rag_assistant import __version__
+from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.records import MAX_INT32
-from rag_assistant.records.errors import AssistantError
+from rag_assistant.records.errors import AssistantError, NoEndpoint, NotAllowed, SettingsChanged, SettingsError
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.declaration import Group
 from rag_assistant.settings.documents import DocumentSettings
-from rag_assistant.settings.package_files import home
+from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.people import PeopleSettings
 from rag_assistant.settings.schema import SECRET, Settings, is_advanced, is_live
 from rag_assistant.settings.server import ServerSettings
 from rag_assistant.web.api.archive import Imported, import_sent_file
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import N_
+from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ADMIN, ASK, READ
+from rag_assistant.web.security import is_from_this_machine
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("settings_pages", __name__)
 
 # In the order in which they are shown.
 TOPICS: dict[str, type[Group]] = {
-    "Memory": ConversationSettings,
     "Model": ModelSettings,
+    "Memory": ConversationSettings,
     "Documents": DocumentSettings,
     "Server": ServerSettings,
     "People": PeopleSettings,
 }
 # What hardly anyone changes, of all topics.
-ADVANCED = "Advanced"
+ADVANCED = N_("Rarely changed")
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
-# What connects a model, ready to be pasted into settings.json.
-LOCAL = {N_("A local server, such as Ollama"): {"openai_base_url": "http://localhost:11434/v1"}}
-PROVIDER = {
-    N_("A provider with a key, such as OpenAI"): {
-        "openai_base_url": "https://api.openai.com/v1",
-        "openai_api_key": "your key",
-        "openai_model": "gpt-4o-mini",
-    },
-}
+# What is changed on the page; nothing else is written.
+EDITED = ("openai_base_url", "openai_api_key", "openai_model", "max_history_turns", "on_overflow")
+ADDRESSES = {"http://localhost:11434/v1": N_("Ollama on this machine"), OPENAI_BASE_URL: N_("OpenAI")}
+NOT_HERE = (
+    "Without accounts, settings are changed on the machine that runs the server: in a browser there, or in the file."
+)
 
 
 class SettingView(Struct, frozen=True):
@@ -76,10 +76,52 @@ def settings() -> str:
     return _settings_page()
 
 
-@blueprint.post("/settings/test", policy=ADMIN)
-def test_connection() -> str:
-    """Test the endpoints of the settings, and show what came of it."""
-    return _settings_page(services().check_connection())
+@blueprint.post("/settings", policy=ADMIN)
+def change() -> Response:
+    """Write what the form changes into settings.json; with ``test``, test the connection, too."""
+    if not may_change():
+        raise NotAllowed(NOT_HERE)
+    in_force = services().settings
+    check = None
+    try:
+        changed = changed_values(in_force)
+        if changed:
+            in_force.change(changed, request.form.get("stamp", ""))
+            note_for_audit(f"changed settings ({', '.join(sorted(changed))})", in_force.path.name)
+        if "test" in request.form:
+            check = services().check_connection()
+    except (SettingsError, SettingsChanged, NoEndpoint) as error:
+        return page_with_error(error, _settings_page(change_error=error))
+    return make_response(_settings_page(check, saved=bool(changed)))
+
+
+def may_change() -> bool:
+    """Tell whether who asks may change settings on the page: an administrator, or without accounts who sits here."""
+    return identity().may_manage and (identity().person is not None or is_from_this_machine())
+
+
+def changed_values(in_force: LiveSettings) -> dict[str, Any]:
+    """Return what the form changes. A variable of the environment stays, and so does a key that is not typed anew."""
+    values: dict[str, Any] = {name: request.form[name].strip() or None for name in EDITED if name in request.form}
+    found = request.form.get("use", "")  # The port of a model server on this machine.
+    values |= next((one.settings for one in services().local_servers.find() if str(one.port) == found), {})
+    limit = values.get("max_history_turns")
+    if limit is not None:
+        values["max_history_turns"] = (
+            None if limit.lower() == "all" else int(limit) if limit.isdecimal() and len(limit) < 10 else limit
+        )
+    elif "max_history_turns" in values:
+        del values["max_history_turns"]
+    current = in_force.current.model_dump(mode="json")
+    # A key is for the endpoint that it was typed for.
+    is_kept = values.get("openai_base_url") == current["openai_base_url"] and "forget_key" not in request.form
+    if values.get("openai_api_key") is None and is_kept:
+        values.pop("openai_api_key", None)
+    return {
+        name: value
+        for name, value in values.items()
+        if value != current[name] and in_force.origins[name] != "environment"
+    }
 
 
 @blueprint.post("/settings/import", policy=ASK)
@@ -92,12 +134,16 @@ def import_file() -> Response:
 
 
 def _settings_page(
-    check: ConnectionCheck | None = None, imported: Imported | None = None, import_error: AssistantError | None = None
+    check: ConnectionCheck | None = None,
+    imported: Imported | None = None,
+    import_error: AssistantError | None = None,
+    change_error: AssistantError | None = None,
+    *,
+    saved: bool = False,
 ) -> str:
     number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force, models = services().settings, services().models
-    local_servers = [] if models.connected else services().local_servers.find()
     sought = request.args.get("filter", "").strip()
     return render_template(
         drawer("settings.html"),
@@ -105,15 +151,18 @@ def _settings_page(
         topics=settings_view(in_force.current, in_force.origins, sought),
         advanced=ADVANCED,
         version=__version__,
+        may_change=may_change(),
+        stamp=in_force.stamp() if may_change() else "",
+        addresses=ADDRESSES,
+        typed=request.form if change_error else {},
+        from_environment=[name for name in EDITED if in_force.origins[name] == "environment"],
         file_is_there=in_force.path.exists(),
-        env_path=home() / ".env",
-        local_servers=local_servers,
-        connections=PROVIDER if local_servers else LOCAL | PROVIDER,
-        has_endpoint=models.has_endpoint,
-        endpoint=models.configured_endpoint(),
+        local_servers=[] if models.connected else services().local_servers.find(),
         check=check,
         imported=imported,
         import_error=import_error,
+        change_error=change_error,
+        saved=saved,
         index_notice=services().vectors.notice,
         **frame(shown),
     )
@@ -144,12 +193,3 @@ def _view(name: str, value: Any, origin: str) -> SettingView:
         live=is_live(name),
         line=f"{json.dumps(name)}: {json.dumps('...' if secret else value, ensure_ascii=False)}",
     )
-
-
-def settings_lines(values: dict[str, str], into_a_file: bool) -> str:
-    """Return settings as JSON: lines to stand in front of those of a file, or a file of their own."""
-    whole = json.dumps(values, indent=2, ensure_ascii=False)
-    return whole.removeprefix("{\n").removesuffix("\n}") + "," if into_a_file else whole
-
-
-blueprint.add_app_template_filter(settings_lines)

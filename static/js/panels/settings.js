@@ -90,16 +90,17 @@ async function redraw() {
     current.querySelector(".changed").textContent = t("changed just now");
     previous.replaceWith(current);
   }
-  replaceConnection(view.querySelector(".connect"), drawn.querySelector(".connect"));
+  replaceForm(view.querySelector(".connect"), drawn.querySelector(".connect"));
   const [banner, problem] = [view.querySelector(".banner"), drawn.querySelector(".banner")];
   if (banner && problem) banner.replaceWith(problem);
   else if (banner) banner.remove();
   else if (problem) view.querySelector("h1").after(problem);
 }
 
-/** Replace what is said about the connection: a test of other settings says nothing about these. */
-function replaceConnection(current, next) {
-  if (!current) return;
+/** Replace the form, unless someone is typing in it: a test of other settings says nothing about these. */
+function replaceForm(current, next) {
+  const isTyped = (field) => field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  if (!current || current.querySelector(".error") || [...current.querySelectorAll("input")].some(isTyped)) return;
   const focused = current.contains(document.activeElement) ? document.activeElement : null;
   current.replaceWith(next);
   if (focused) restoreFocus(next, focused);

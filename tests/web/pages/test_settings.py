@@ -1,9 +1,13 @@
 """The page of the settings, and the banner for a file that is broken."""
 
+import errno
 import html
 import json
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -12,6 +16,7 @@ from rag_assistant.llm import connection_check
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings, is_live
+from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, post, until
 
@@ -19,6 +24,16 @@ from tests.web.conftest import PAGE, ask, post, until
 @pytest.fixture
 def file(environment: dict[str, str]) -> Path:
     return Path(environment["SETTINGS_FILE"])
+
+
+@pytest.fixture
+def unconnected(environment: dict[str, str], stand_ins: None) -> Iterator[FlaskClient]:
+    """A client of an application without a model, also called assistant.example."""
+    model = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL")
+    values = {name: value for name, value in environment.items() if name not in model}
+    app = create_app(values | {"ALLOWED_HOSTS": '["assistant.example"]'})
+    yield app.test_client()
+    app.extensions["assistant"].close()
 
 
 def page(client: FlaskClient, path: str = "/settings") -> str:
@@ -65,52 +80,133 @@ def test_the_filter_works_without_scripts(empty: FlaskClient) -> None:
     assert "No settings found." in page(empty, "/settings?filter=nothing+of+this+kind")
 
 
-@pytest.mark.parametrize("known", [None, '{\n  "max_history_turns": 5\n}\n'])
-def test_what_connects_a_model_is_ready_to_be_pasted(
-    client: FlaskClient,
-    services: Services,
-    file: Path,
-    stub: StubModel,
-    monkeypatch: pytest.MonkeyPatch,
-    known: str | None,
+STAMP = re.compile(r'name="stamp" value="(\w+)"')
+
+
+def save(client: FlaskClient, stamp: str | None = None, headers: dict[str, str] | None = None, **fields: str) -> Any:
+    stamp = STAMP.search(page(client))[1] if stamp is None else stamp
+    return client.post("/settings", data={"stamp": stamp} | fields, headers=PAGE | (headers or {}))
+
+
+def test_the_form_writes_what_it_changes_and_keeps_all_else(
+    client: FlaskClient, services: Services, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert "Connect a model" not in page(client)
-    monkeypatch.setattr(type(services.models), "connected", False)
+    caplog.set_level("INFO")
+    file.write_text('{"log_level": "INFO", "max_history_turns": 5, "port": 1, "timeouts": {"token_seconds": 9}}')
+    until(lambda: services.settings.restart_required)
+    text = save(client, max_history_turns="all", on_overflow="ask", openai_model="ignored").text
+    assert "It applies from the next question." in text
+    kept = {"log_level": "INFO", "port": 1, "timeouts": {"token_seconds": 9}}
+    assert json.loads(file.read_text()) == kept | {"max_history_turns": None, "on_overflow": "ask"}
+    assert (services.settings.current.max_history_turns, services.settings.current.on_overflow) == (None, "ask")
+    assert "settings.json changed: max_history_turns, on_overflow" in caplog.text
+    assert "Set by the environment variable <code>OPENAI_MODEL</code>." in text
+    before = file.stat()
+    save(client, max_history_turns="all")
+    assert file.stat() == before, "nothing differed"
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"max_history_turns": "ten"}, 'max_history_turns is "ten"; it must be a whole number, 0 or more'),
+        ({"max_history_turns": "9" * 5000}, "max_history_turns is"),
+        ({"on_overflow": "hope"}, 'on_overflow is "hope"; it must be one of trim, ask'),
+    ],
+)
+def test_what_is_not_allowed_is_said_and_nothing_is_written(
+    client: FlaskClient, file: Path, fields: dict[str, str], sentence: str
+) -> None:
+    response = save(client, **fields)
+    assert response.status_code == 422
+    assert sentence in html.unescape(response.text)
+    assert not file.exists()
+
+
+def test_a_form_from_before_another_change_or_from_nowhere_saves_nothing(client: FlaskClient, file: Path) -> None:
+    stamp = STAMP.search(page(client))[1]
+    file.write_text('{"max_history_turns": 9}')
+    for known in (stamp, "", "0" * 64):
+        response = save(client, known, max_history_turns="3")
+        assert response.status_code == 409
+        assert "has changed since this page was opened; nothing was saved." in response.text
+    assert json.loads(file.read_text()) == {"max_history_turns": 9}
+    file.write_text('{"max_history_turns": ')
+    response = save(client, max_history_turns="3")
+    assert "this is not JSON" in response.text
+    assert file.read_text() == '{"max_history_turns": '
+
+
+@pytest.mark.parametrize(
+    "headers", [{"X-Forwarded-For": "127.0.0.1"}, {"Host": "assistant.example"}, {"Sec-Fetch-Site": "cross-site"}]
+)
+def test_without_accounts_settings_are_changed_on_this_machine_alone(
+    unconnected: FlaskClient, file: Path, headers: dict[str, str]
+) -> None:
+    client = unconnected
+    assert save(client, headers=headers, max_history_turns="3").status_code == 403
+    elsewhere = {"environ_base": {"REMOTE_ADDR": "192.0.2.7"}}
+    seen = client.get("/settings", headers=PAGE, **elsewhere).text
+    assert "<fieldset disabled>" in seen
+    assert STAMP.search(seen) is None
+    refused = client.post("/settings", data={"max_history_turns": "3"}, headers=PAGE, **elsewhere)
+    assert refused.status_code == 403
+    assert not file.exists()
+
+
+def test_a_key_is_written_never_shown_and_not_sent_to_another_address(
+    unconnected: FlaskClient, file: Path, stub: StubModel
+) -> None:
+    client = unconnected
+    answer = save(client, openai_base_url=stub.url, openai_api_key="sk-typed", test="1")
+    assert "stub-model answered." in answer.text
+    assert json.loads(file.read_text()) == {"openai_base_url": stub.url, "openai_api_key": "sk-typed"}
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "sk-typed" not in answer.text + page(client)
+    save(client, openai_base_url=stub.url, openai_api_key="", openai_model="two")
+    assert json.loads(file.read_text())["openai_api_key"] == "sk-typed"
+    save(client, openai_base_url="http://elsewhere.example/v1", openai_api_key="")
+    assert json.loads(file.read_text())["openai_api_key"] is None
+    save(client, openai_base_url=stub.url, openai_api_key="sk-typed")
+    save(client, openai_base_url=stub.url, openai_api_key="", forget_key="on")
+    assert json.loads(file.read_text())["openai_api_key"] is None
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    client: FlaskClient, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    stamp = STAMP.search(page(client))[1]
+    monkeypatch.setattr(os, "fsync", full)
+    assert "settings.json cannot be written: No space left on device." in save(client, stamp, on_overflow="ask").text
+    assert list(file.parent.glob("*settings.json*")) == []
+
+
+def test_a_model_server_on_this_machine_is_connected_with_one_click(
+    unconnected: FlaskClient, file: Path, stub: StubModel
+) -> None:
+    client = unconnected
     stub.models = [{"id": "one"}, {"id": "two"}]
-    monkeypatch.setattr(services, "local_servers", LocalServers(1, {"Ollama": stub.port}))
-    if known:
-        file.write_text(known)
+    client.application.extensions["assistant"].local_servers = LocalServers(1, {"Ollama": stub.port})
     text = page(client)
-    assert "Connect a model" in text
-    blocks = re.findall(r'<pre class="line"[^>]*>(.*?)</pre>', text, re.DOTALL)
-    pasted = [json.loads(known.replace("{", "{\n" + block, 1) if known else block) for block in blocks]
-    values = [Settings.model_validate(one) for one in pasted]
-    assert [(one.openai_base_url, one.openai_api_key, one.openai_model) for one in values] == [
-        (stub.url, None, "one"),
-        ("https://api.openai.com/v1", "your key", "gpt-4o-mini"),
-    ]
     assert f"Found on this machine: Ollama (port {stub.port})" in text
     assert "Other models there: two" in text
-    assert "A local server, such as Ollama" not in text
-    assert "OPENAI_API_KEY=your-key" in text
-    assert 'class="connect"' not in page(client, "/settings?filter=log_level")
+    save(client, use=str(stub.port), openai_base_url="", openai_api_key="", openai_model="")
+    assert json.loads(file.read_text()) == {
+        "openai_base_url": f"http://127.0.0.1:{stub.port}/v1",
+        "openai_model": "one",
+    }
+    assert "Found on this machine" not in page(client)
 
 
-def test_a_server_without_a_chat_model_is_named_and_not_offered(
-    client: FlaskClient, services: Services, stub: StubModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(services.models), "connected", False)
+def test_a_server_without_a_chat_model_is_named_and_not_offered(unconnected: FlaskClient, stub: StubModel) -> None:
     stub.models = [{"id": "nomic-embed-text"}]
-    monkeypatch.setattr(services, "local_servers", LocalServers(1, {"Ollama": stub.port}))
-    text = page(client)
+    unconnected.application.extensions["assistant"].local_servers = LocalServers(1, {"Ollama": stub.port})
+    text = page(unconnected)
     assert "It is running, but has no chat model yet." in text
-    assert stub.url not in re.sub(r"(?s)<details.*", "", text)
-
-
-def test_a_connected_model_is_named_and_tested_here(client: FlaskClient, stub: StubModel) -> None:
-    text = page(client)
-    assert f"Questions go to <code>{stub.url}</code>, to the model <code>stub-model</code>." in text
-    assert "Test connection" in text
+    assert 'name="use"' not in text
 
 
 def test_a_model_that_is_away_is_a_banner_until_it_answers_again(
@@ -129,9 +225,9 @@ def test_a_model_that_is_away_is_a_banner_until_it_answers_again(
 
 def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: FlaskClient, file: Path) -> None:
     assert str(file) in page(client)
-    assert "To change them, create" in page(client)
+    assert "To change others, create" in page(client)
     file.write_text("{}")
-    assert "To change them, create" not in page(client)
+    assert "To change others, create" not in page(client)
 
 
 def test_what_a_conversation_decides_for_itself_is_set_here_and_no_more_than_that(client: FlaskClient) -> None:
