@@ -97,6 +97,7 @@ def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = Fa
     for quote in quotes:
         gap = "\n\n" if quote.sentences[-1].block else " "
         text = "\n\n".join(_paragraphs(quote, sources)) + f"{gap}[{quote.n}]"
+        yield f"\n\n{quote.note}" if quote.note else ""
         yield "\n\n" + "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
 
 
@@ -106,13 +107,13 @@ def note_of_failure(error: Exception) -> str:
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:
-    """Yield the paragraphs of a quote: running text, or what stands for a sentence with the line that leads it."""
-    for (block, lead), group in groupby(quote.sentences, key=lambda one: (one.block, one.lead)):
+    """Yield the paragraphs of a quote: running text, or what stands for a sentence, each below what leads it."""
+    for (kind, lead), group in groupby(quote.sentences, key=lambda one: (one.kind if one.block else "text", one.lead)):
         texts = [_uncited(one, sources) for one in group]
-        if not block:
-            yield from _running(texts)
+        if kind == "text":
+            yield from filter(None, [lead, *_running(texts)])
         elif lead:
-            yield lead + ("\n" if texts[0].startswith("|") else "\n\n") + "\n".join(texts)
+            yield lead + ("\n" if kind == "row" else "\n\n") + "\n".join(texts)
         else:
             yield "\n".join(texts)
 

@@ -1,8 +1,9 @@
-"""Choose what of some passages answers a question, to be quoted: up to three sentences, or what stands for one.
+"""Choose what of some passages answers a question, to be quoted: up to three sentences, or what is whole around them.
 
 A sentence's score adds up, without weights, three figures between 0 and 1: its cosine with the question, the share of
 the question's words that stand in it (rare ones count more), and its passage's score against that of the best passage.
 A part of its better neighbour's figures comes on top: what follows the sentence that names a thing says more about it.
+So does a value of the kind that is asked for; a title, a letterhead or a footnote comes behind all others.
 Where the question leans on what was said before, the words of that count as well, as much as they do in the search.
 Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
 """
@@ -11,16 +12,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import log1p
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rag_assistant.records import Source
+from rag_assistant.records import Source, lead_of
+from rag_assistant.retrieval.asked import asked_kind, has_value
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Sentence, sentences_of
+from rag_assistant.retrieval.table_answers import answer_from
+from rag_assistant.retrieval.tables import Tables
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_words, query_words, search_words
 
@@ -28,10 +34,17 @@ MAX_SENTENCES = 3
 # How far behind the best one a sentence may be to be quoted beside it.
 MARGIN = 0.5
 NEIGHBOUR_WEIGHT = 0.2
+KIND_BONUS = 0.3
+TITLE_PENALTY = 1.0
 # Fewer words than these say too little: what stands behind them is quoted with them.
 MIN_WORDS = 10
 # So many sentences are embedded, those with the most of the question's words: 3 to 7 ms of CPU each.
 MAX_EMBEDDED = 8
+# What is whole is quoted whole up to so many rows, lines or items, and characters; of more, the best.
+MAX_ROWS = 12
+MAX_UNIT_CHARS = 1_200
+# What is whole around a passage is looked for so far before and behind it.
+AROUND_CHARS = 3_000
 
 _Place = tuple[int, int]
 # Returns how near each of some texts is to a question, 0 to 1.
@@ -39,40 +52,81 @@ Compare = Callable[[str, Sequence[str]], Sequence[float]]
 
 
 class Quote(Struct, frozen=True):
-    """Sentences that stand side by side in a source, in their order; ``n`` is the source's number."""
+    """Sentences that stand side by side in a source, in their order; ``n`` is the source's number.
+
+    ``note`` says how much of a table or a list they are, where that is not all.
+    """
 
     n: int
     sentences: tuple[Sentence, ...]
+    note: str = ""
 
 
 class _Candidate(Struct, frozen=True):
-    """A sentence, the number of its source and its position in it."""
+    """What is quoted as one: a sentence, or all of a small unit, with where it begins among those of its source."""
 
     place: _Place
-    sentence: Sentence
+    sentences: tuple[Sentence, ...]
+    source: Source
     passage_score: float
 
     @property
     def text(self) -> str:
-        """The sentence behind what is needed to understand it: on structured text that finds more (the guide)."""
-        return "\n".join(filter(None, (self.sentence.heading, self.sentence.lead, self.sentence.text)))
+        """The sentences behind what is needed to understand them: on structured text that finds more (the guide)."""
+        first = self.sentences[0]
+        heading = "" if first.heading == self._title else first.heading
+        lead = "" if first.is_section else first.lead
+        return "\n".join(filter(None, (heading, lead, *(one.text for one in self.sentences))))
+
+    @property
+    def words(self) -> str:
+        """The same behind the name and the title of its document: what names it need not stand in each sentence."""
+        return f"{self.source.document.rpartition('.')[0].replace('_', ' ')}\n{self._title}\n{self.text}"
+
+    @property
+    def _title(self) -> str:
+        return (self.source.section or "").split(HEADING_SEPARATOR)[0]
 
 
-def choose_quotes(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> list[Quote]:
-    """Return what to quote of the sources, the best source first, each in its reading order.
+def choose_quotes(
+    query: SearchQuery, sources: Sequence[Source], compare: Compare | None, texts: Mapping[int, str] | None = None
+) -> list[Quote]:
+    """Return what to quote of the sources, the best first, each in its reading order.
 
-    Where ``compare`` is ``None``, because vectors say nothing, the words decide.
+    ``texts`` are those of their documents, in which what is whole may go on. Where ``compare`` is ``None``, because
+    vectors say nothing, the words decide.
     """
-    scores = _scores(query, sources, compare)
+    texts = texts or {}
+    computed = _from_tables(query.text, sources, texts)
+    if computed is not None:
+        return [computed]
+    scores = _scores(query, sources, compare, texts)
     candidates = list(scores)
     if not candidates:
         return []
     best_first = sorted(candidates, key=lambda one: -scores[one])[:MAX_SENTENCES]
     chosen = [one for one in best_first if scores[one] >= scores[best_first[0]] - MARGIN]
-    if sum(len(search_words(one.sentence.text)) for one in chosen) < MIN_WORDS:
+    words = sum(len(search_words(one.text)) for each in chosen for one in each.sentences)
+    if words < MIN_WORDS and not chosen[-1].sentences[0].unit:
         n, position = chosen[-1].place
         chosen += [one for one in candidates if one.place == (n, position + 1) and one not in chosen]
-    return _side_by_side(chosen)
+    return _side_by_side(chosen, texts)
+
+
+def _from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
+    """Return what the first table of the sources that is all about a question says to it."""
+    for source in sources:
+        text = texts.get(source.document_id, "")
+        for table in Tables(text).all:
+            if table.start < source.end and source.start < table.end:
+                about = f"{source.document} {source.section or ''}"
+                answer = answer_from(question, text, table, about)
+                if answer is not None:
+                    rows = [one for one in sentences_of(text[table.start : table.end]) if one.kind == "row"]
+                    shown = tuple(rows[n] for n in answer.rows[:MAX_ROWS])
+                    more = f" The first {MAX_ROWS} are shown." if len(answer.rows) > MAX_ROWS else ""
+                    return Quote(source.n, shown, f"{answer.note}{more}")
+    return None
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:
@@ -80,39 +134,74 @@ def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -
 
     ``None`` if none is nearer than the others.
     """
-    scores = _scores(query, [source], compare)
+    scores = _scores(query, [source], compare, {})
     if len(set(scores.values())) < 2:
         return None
-    best = max(scores, key=lambda one: scores[one])
-    # In the source it may go over several lines.
-    match = re.search(r"\s*".join(map(re.escape, "".join(best.sentence.text.split()))), source.text)
-    return match.span() if match else None
+    best = max(scores, key=lambda one: scores[one]).sentences
+    return best[0].start, best[-1].end
 
 
-def _scores(query: SearchQuery, sources: Sequence[Source], compare: Compare | None) -> dict[_Candidate, float]:
+def _scores(
+    query: SearchQuery, sources: Sequence[Source], compare: Compare | None, texts: Mapping[int, str]
+) -> dict[_Candidate, float]:
     """Return how well each sentence of the sources answers a question."""
-    candidates = _candidates(sources)
+    candidates = _candidates(sources, texts)
     similarities = _similarities(query, candidates, compare) if candidates else {}
-    return {one: _score(one, similarities) for one in candidates}
+    kind = asked_kind(query.text)
+    return {one: _score(one, similarities) + _by_kind(one, kind, query.text) for one in candidates}
 
 
-def _candidates(sources: Sequence[Source]) -> list[_Candidate]:
+def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> float:
+    """Return what a sentence gains by having what is asked for, or loses by being of a kind that answers nothing."""
+    if all(each.kind in ("title", "note") or each.text.endswith("?") for each in one.sentences):
+        return -TITLE_PENALTY
+    has_one = kind is not None and any(has_value(kind, each.text, question) for each in one.sentences)
+    return KIND_BONUS if has_one else 0.0
+
+
+def _candidates(sources: Sequence[Source], texts: Mapping[int, str]) -> list[_Candidate]:
     """Return the sentences of the sources, each text once."""
     best = max((source.score for source in sources), default=0.0) or 1.0
-    candidates: dict[str, _Candidate] = {}
+    candidates: dict[object, _Candidate] = {}
     for source in sources:
         position = 0
-        for _, below in groupby(sentences_of(source.text), key=lambda sentence: sentence.heading):
-            for sentence in below:
-                candidates.setdefault(sentence.text, _Candidate((source.n, position), sentence, source.score / best))
+        for _, below in groupby(_sentences(source, texts), key=lambda sentence: sentence.heading):
+            for sentences in _whole(list(below)):
+                key = (sentences[0].heading, sentences[0].text)
+                candidates.setdefault(key, _Candidate((source.n, position), sentences, source, source.score / best))
                 position += 1
             position += 1  # Across a heading nothing is side by side.
     return list(candidates.values())
 
 
+def _whole(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
+    """Yield sentences with all that they are one with, or alone where that is too much."""
+    for unit, group in groupby(sentences, key=lambda one: one.unit):
+        whole = tuple(group)
+        is_small = len(whole) <= MAX_ROWS and sum(len(one.text) for one in whole) <= MAX_UNIT_CHARS
+        yield from [whole] if unit and is_small else ((one,) for one in whole)
+
+
+def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
+    """Return the sentences of a source, with those around it that are one with one of them."""
+    text = texts.get(source.document_id, "")
+    own = source.text.removeprefix(lead_of(source.text, source.start, source.end))
+    if text[source.start : source.end] != own:
+        return sentences_of(source.text)
+    begin = text.rfind("\n", 0, max(0, source.start - AROUND_CHARS)) + 1
+    around = sentences_of(text[begin : source.end + AROUND_CHARS])
+    within = [begin + one.start < source.end and begin + one.end > source.start for one in around]
+    units = {one.unit for one, is_within in zip(around, within, strict=True) if is_within and one.unit}
+    return [
+        replace(one, start=begin + one.start, end=begin + one.end)
+        for one, is_within in zip(around, within, strict=True)
+        if is_within or one.unit in units
+    ]
+
+
 def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:
     """Return how near each sentence is to a question: by its words, and the best by these also by their cosine."""
-    texts = [one.text for one in candidates]
+    texts = [one.words for one in candidates]
     # A question that leans and has no content words ("And when?") is as near as what it leans on.
     own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
     shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
@@ -147,10 +236,25 @@ def _score(one: _Candidate, similarities: Mapping[_Place, float]) -> float:
     return similarities[one.place] + one.passage_score + NEIGHBOUR_WEIGHT * neighbour
 
 
-def _side_by_side(chosen: Sequence[_Candidate]) -> list[Quote]:
-    """Return the chosen sentences, those that follow one another in a source as one quote."""
-    sources = list(dict.fromkeys(one.place[0] for one in chosen))
-    in_order = sorted(chosen, key=lambda one: (sources.index(one.place[0]), one.place[1]))
+def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str]) -> list[Quote]:
+    """Return the chosen sentences, the best first, and those that follow one another in a source as one quote."""
+    rank = {one.place: rank for rank, one in enumerate(chosen)}
+    in_order = sorted(chosen, key=lambda one: one.place)
     # Where sentences follow one another, position and index grow by the same.
     runs = groupby(enumerate(in_order), key=lambda pair: (pair[1].place[0], pair[1].place[1] - pair[0]))
-    return [Quote(n, tuple(one.sentence for _, one in run)) for (n, _), run in runs]
+    quotes = [(n, [one for _, one in run]) for (n, _), run in runs]
+    best_first = sorted(quotes, key=lambda quote: min(rank[one.place] for one in quote[1]))
+    return [
+        Quote(n, tuple(one for each in run for one in each.sentences), _how_many(run, texts)) for n, run in best_first
+    ]
+
+
+def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:
+    """Return how many rows of a table are quoted, an empty text where these are all."""
+    text = texts.get(run[0].source.document_id, "")
+    quoted = [one for each in run for one in each.sentences if one.kind == "row"]
+    table = Tables(text).at(quoted[0].start) if quoted else None
+    if table is None:
+        return ""
+    rows = text.count("\n", table.rows, table.end) + 1
+    return f"{len(quoted)} of {rows} rows." if rows > len(quoted) else ""

@@ -48,6 +48,8 @@ CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near to a question or to its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
+# So much of a document is read to quote what is whole.
+MAX_TEXT_CHARS = 1_000_000
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
 # A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
@@ -198,7 +200,8 @@ class Retriever:
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""
-        return self._with_vectors(query, lambda compare: choose_quotes(query, sources, compare))
+        texts = self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
+        return self._with_vectors(query, lambda compare: choose_quotes(query, sources, compare, texts))
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return from where to where in a source's text the sentence goes that is nearest to a question.

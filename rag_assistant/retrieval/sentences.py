@@ -1,13 +1,19 @@
-"""Cut a passage into what can be quoted of it: sentences, list items, table rows and code, each as it stands. Pure."""
+"""Cut a text into what can be quoted of it: sentences, items, rows, key-value lines and code, each as it stands. Pure.
+
+What belongs together has one ``unit``: a table, a list, lines of keys and values, a short section.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rag_assistant.retrieval.tables import Tables
 from rag_assistant.retrieval.tokenize import unspaced_char
 
 FENCE = re.compile(r"\s*(```|~~~)")
@@ -15,6 +21,14 @@ HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
 ROW = re.compile(r"\s*\|.*\|\s*$")
 RULE = re.compile(r"\s*\|?[\s:|-]*--[\s:|-]*$")  # Between a table's header and its rows.
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
+NOTE = re.compile(r"\s*\[\^?[\w-]{1,12}\]:?\s+\S")
+# A key with its value, or a line of text with an amount at its end, as in invoices.
+PAIR = re.compile(r"\s*\**[^\W\d_a-z][^|:\t]{0,40}?\**(?:\s?[:：]\**\s+|\t+| {3,})(\S.{0,100})$")  # noqa: RUF001
+NUMBER = r"[-+(]?\d(?:[\d.,'\u2019]*\d)?\)?"
+UNIT = r"(?:\s?(?:%|[A-Z]{3}|[€$£¥]))?"
+AMOUNT = re.compile(rf"\s*[^\W\d_][^|:.]{{1,40}}?\s{NUMBER}{UNIT}\s*$")
+# A row of a table whose borders are lost, as in PDF: it ends with several figures.
+FIGURES = re.compile(rf".*\S\s{NUMBER}{UNIT}\s+{NUMBER}{UNIT}\s*$")
 # A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there. Hindi and its
 # neighbours end with a line, Arabic and Urdu ask and end with marks of their own.
 END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？]+[”’」』）]*\s*")  # noqa: RUF001
@@ -27,45 +41,90 @@ ABBREVIATION = re.compile(
 )
 # A line that is shorter than this share of the longest one of its paragraph was ended by hand: a title, an address.
 SHORT_LINE = 0.6
-# A list up to this length is quoted whole; of a longer one single items are. An item or row beyond it is cut as text.
+MAX_TITLE_WORDS = 10
+# A list up to this length is one; of a longer one single items are. An item beyond it is cut as text.
 MAX_LIST_CHARS = 300
+# A line of text that was wrapped has so many.
+MIN_WRAPPED_CHARS = 50
+# Text of up to this length between two headings is one.
+MAX_SECTION_CHARS = 300
+
+Kind = Literal["text", "title", "note", "pair", "list", "row", "figures", "code"]
 
 
 class Sentence(Struct, frozen=True):
-    """What can be quoted. ``lead`` belongs in front of it: the header of a table row, the line that begins a list.
+    """What can be quoted, from ``start`` to ``end`` of its text. ``lead`` belongs in front of it, as a table's header.
 
-    ``heading`` is the nearest one above it in its passage. ``block`` tells a row, an item or code from running text.
+    ``heading`` is the nearest one above it. What has the same ``unit``, other than 0, is one. ``note``: a footnote;
+    ``figures``: a row without borders.
     """
 
     text: str
     heading: str = ""
     lead: str = ""
-    block: bool = False
+    kind: Kind = "text"
+    unit: int = 0
+    start: int = 0
+    end: int = 0
+
+    @property
+    def block(self) -> bool:
+        """Whether it is a row, an item or code, and no running text."""
+        return self.kind in ("row", "list", "code")
+
+    @property
+    def is_section(self) -> bool:
+        """Whether it is a part of a short section, whose heading leads it."""
+        return self.unit < 0
+
+
+# Where a line begins, and what it says.
+Line = tuple[int, str]
 
 
 def sentences_of(text: str) -> list[Sentence]:
     """Return the sentences of a text in their order. Headings are none: they say what a text is about."""
     cut: list[Sentence] = []
     heading = lead = ""
-    for kind, lines in _blocks(text):
+    section = 0
+    for unit, (kind, lines) in enumerate(_blocks(text), 1):
         if kind == "heading":
-            match = HEADING.match(lines[0])
+            match = HEADING.match(lines[0][1])
             heading, lead = match[1] if match else "", ""
-        elif kind == "text":
-            sentences = [one for paragraph in _paragraphs(lines) for one in split_text(paragraph)]
-            lead = sentences.pop() if sentences and _leads(lines, sentences[-1]) else ""
-            cut += [Sentence(one, heading) for one in sentences]
-            cut += [Sentence(lead, heading)] if lead else []
-        else:
-            if lead and cut and cut[-1].text == lead:
-                cut.pop()  # It comes with what it introduces.
-            cut += _pieces(kind, lines, heading, lead)
+            cut[section:] = _as_section(cut[section:], ~section)
+            section = len(cut)
+            continue
+        pieces = list(_pieces(kind, lines))
+        if kind == "text":
+            cut += [replace(one, heading=heading, unit=unit if one.kind == "title" else 0) for one in pieces]
+            lead = _lead(pieces[-1], len(pieces) == 1 and len(lines) == 1) if pieces else ""
+            continue
+        if kind in ("pair", "note") and not lead.endswith((":", "：")):  # noqa: RUF001
+            lead = ""
+        if lead and cut and cut[-1].text == lead:
+            cut.pop()  # It comes with what it introduces.
+        for one in pieces:
+            joined = "\n\n".join(filter(None, (lead, one.lead)))
+            cut.append(replace(one, heading=heading, lead=joined, unit=unit))
+        lead = pieces[0].text if kind == "pair" and len(pieces) == 1 else ""  # "Table 3: Birds".
+    cut[section:] = _as_section(cut[section:], ~section)
     return cut
 
 
-def _leads(lines: list[str], last: str) -> bool:
-    """Tell whether a block's last sentence may begin what stands behind it: by a colon, or as a caption."""
-    return last.endswith((":", "：")) or (len(lines) == 1 and last == lines[0].strip() and not END.search(f"{last} "))  # noqa: RUF001
+def _lead(last: Sentence, stands_alone: bool) -> str:
+    """Return a block's last sentence if it may begin what stands behind it: by a colon, or as a caption."""
+    is_caption = (stands_alone or last.kind == "title") and not END.search(f"{last.text} ")
+    return last.text if last.text.endswith((":", "：")) or is_caption else ""  # noqa: RUF001
+
+
+def _as_section(pieces: Sequence[Sentence], unit: int) -> Iterator[Sentence]:
+    """Yield what stands below a heading, as one unit with the heading in front of it if it is short."""
+    is_short = sum(len(one.text) for one in pieces) <= MAX_SECTION_CHARS
+    if is_short and pieces and pieces[0].heading and all(one.kind in ("text", "pair", "title") for one in pieces):
+        for one in pieces:
+            yield replace(one, unit=unit, lead=f"**{one.heading}**", kind="text" if one.kind == "title" else one.kind)
+    else:
+        yield from pieces
 
 
 def ends_as_sentence(text: str) -> bool:
@@ -75,88 +134,154 @@ def ends_as_sentence(text: str) -> bool:
 
 def split_text(text: str) -> list[str]:
     """Return the sentences of running text on one line."""
+    return [sentence for start, end in _ranges(text) if (sentence := text[start:end].strip())]
+
+
+def _ranges(text: str) -> Iterable[tuple[int, int]]:
     ends = [match.end() for match in END.finditer(text) if not ABBREVIATION.search(text[: match.end()])]
-    cut = (text[start:end].strip() for start, end in pairwise([0, *ends, len(text)]))
-    return [sentence for sentence in cut if sentence]
+    return pairwise([0, *ends, len(text)])
 
 
-def _pieces(kind: str, lines: list[str], heading: str, lead: str) -> Iterator[Sentence]:
-    """Yield what can be quoted of code, of a table or of a list."""
-    whole = "\n".join(lines)
-    if kind == "code":
-        yield Sentence(whole, heading, lead, block=True)
+def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
+    """Yield what can be quoted of a block."""
+    if kind == "text":
+        for paragraph in _paragraphs(lines):
+            yield from _running(paragraph)
+    elif kind == "code":
+        yield _whole(lines, "code")
     elif kind == "table":
-        has_header = len(lines) > 1 and RULE.match(lines[1])
-        header = "\n".join(lines[:2]) if has_header else ""
-        lead = "\n\n".join(filter(None, (lead, header)))
-        for row in lines[2:] if has_header else lines:
-            if not RULE.match(row):
-                yield Sentence(row.strip(), heading, lead, block=True)
-    elif len(whole) <= MAX_LIST_CHARS:
-        yield Sentence(whole, heading, lead, block=True)
-    else:
+        has_header = len(lines) > 1 and RULE.match(lines[1][1])
+        header = "\n".join(line for _, line in lines[:2]) if has_header else ""
+        for start, line in lines[2:] if has_header else lines:
+            if not RULE.match(line):
+                yield Sentence(line.strip(), lead=header, kind="row", start=start, end=start + len(line))
+    elif kind == "list" and len(_whole(lines, "list").text) > MAX_LIST_CHARS:
         for item in _items(lines):
-            if len(item) <= MAX_LIST_CHARS:
-                yield Sentence(item, heading, lead, block=True)
+            whole = _whole(item, "list")
+            if len(whole.text) <= MAX_LIST_CHARS:
+                yield replace(whole, text=_joined(line.strip() for _, line in item))
             else:
-                yield from (Sentence(one, heading) for one in split_text(ITEM.sub(lambda marker: marker[0][-1], item)))
+                yield from _running(item, marked=True)
+    elif kind == "list":
+        yield _whole(lines, "list")
+    else:
+        for start, line in lines:
+            yield Sentence(line.strip(), kind=kind, start=start, end=start + len(line))  # type: ignore[arg-type]
 
 
-def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the blocks of a Markdown text as kind and lines: heading, code, table, list or text."""
-    kind, lines = "", list[str]()
+def _whole(lines: Sequence[Line], kind: Kind) -> Sentence:
+    text = "\n".join(line for _, line in lines)
+    return Sentence(text, kind=kind, start=lines[0][0], end=lines[0][0] + len(text))
+
+
+def _running(lines: Sequence[Line], *, marked: bool = False) -> Iterator[Sentence]:
+    """Yield the sentences of some lines of running text; the first begins with an item's mark where ``marked``."""
+    whole = " ".join(line for _, line in lines)
+    mark = ITEM.match(whole) if marked else None
+    first = lines[0][0]
+    is_sentence = ends_as_sentence(whole.strip()) and not ABBREVIATION.search(f"{whole.strip()} ")
+    is_short = len(whole.split()) <= MAX_TITLE_WORDS and len(list(_ranges(whole))) == 1
+    if len(lines) == 1 and is_short and not is_sentence and not mark:
+        yield Sentence(whole.strip(), kind="title", start=first, end=first + len(whole))
+        return
+    skipped = mark.end() - 1 if mark else 0
+    for start, end in _ranges(whole[skipped:]):
+        text = _joined(part.strip() for part in _lines_within(lines, first + skipped + start, first + skipped + end))
+        if text:
+            yield Sentence(text, start=first + skipped + start, end=first + skipped + end)
+
+
+def _lines_within(lines: Sequence[Line], start: int, end: int) -> Iterator[str]:
+    for begin, line in lines:
+        if begin < end and start < begin + len(line):
+            yield line[max(0, start - begin) : end - begin]
+
+
+def _blocks(text: str) -> Iterator[tuple[str, list[Line]]]:
+    """Yield the blocks of a Markdown text as kind and lines."""
+    lines: list[Line] = []
+    kinds: list[str] = []
+    tables = Tables(text)
+    position = 0
+    is_in_code = False
     for line in text.split("\n"):
-        now = _kind_of(line, kind, lines)
-        if now != kind or now in ("", "heading"):
-            if lines:
-                yield kind, lines
-            kind, lines = now, []
-        if now:
-            lines.append(line)
-    if lines:
-        yield kind, lines
+        is_fence = FENCE.match(line) is not None
+        in_table = tables.at(position) is not None and line.strip()
+        before = kinds[-1] if kinds else ""
+        kinds.append("code" if is_fence or is_in_code else "table" if in_table else _kind_of(line, before))
+        is_in_code ^= is_fence
+        lines.append((position, line))
+        position += len(line) + 1
+    _correct(kinds, [line for _, line in lines])
+    for kind, block in groupby(zip(kinds, lines, strict=True), key=lambda pair: pair[0]):
+        below = [line for _, line in block]
+        if kind == "heading":
+            yield from ((kind, [line]) for line in below)
+        elif kind:
+            yield kind, below
 
 
-def _kind_of(line: str, before: str, lines: list[str]) -> str:
-    """Return the kind of the block that a line belongs to; ``""`` between two blocks."""
-    if before == "code" and (len(lines) == 1 or not FENCE.match(lines[-1])):
-        return "code"
-    if FENCE.match(line):
-        return "code"
+def _kind_of(line: str, before: str) -> str:
+    """Return the kind of the block that a line belongs to, by itself and that above; ``""`` between two blocks."""
     if not line.strip():
         return ""
     if HEADING.match(line):
         return "heading"
     if ROW.match(line):
         return "table"
+    if NOTE.match(line) or (before == "note" and not ITEM.match(line)):
+        return "note"
+    pair = PAIR.match(line)
+    if pair and not ends_as_sentence(pair[1]):
+        return "pair"
+    if AMOUNT.match(line) and (before == "amount" or not FIGURES.match(line)):
+        return "amount"
+    if FIGURES.match(line):
+        return "figures"
     return "list" if before == "list" or ITEM.match(line) else "text"
 
 
-def _paragraphs(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of a block as running text, each line that was ended by hand as a paragraph of its own."""
-    longest = max(map(len, lines))
-    paragraph = ""
-    for line in lines:
-        paragraph = _joined(paragraph, line.strip())
-        if len(line) < SHORT_LINE * longest:
+def _correct(kinds: list[str], lines: Sequence[str]) -> None:
+    """Take a line that looks like a pair or a row, but stands alone in running text, for a part of it."""
+    for index, (above, kind, below) in enumerate(zip(["", *kinds], kinds.copy(), [*kinds[1:], ""], strict=False)):
+        wrapped = above == "text" and index > 0 and len(lines[index - 1]) >= MIN_WRAPPED_CHARS
+        is_wrapped = wrapped and not ends_as_sentence(lines[index - 1])
+        if (kind in ("figures", "amount") and kind not in (above, below)) or (kind == "pair" and is_wrapped):
+            kinds[index] = "text"
+        elif kind == "amount":
+            kinds[index] = "pair"
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the lines of a block as paragraphs: each line that was ended by hand ends one, as all do in an address."""
+    longest = max(len(line) for _, line in lines)
+    whole = " ".join(line.strip() for _, line in lines)
+    is_address = longest < MIN_WRAPPED_CHARS and len(list(_ranges(whole))) == 1 and not ends_as_sentence(whole)
+    paragraph: list[Line] = []
+    for start, line in lines:
+        paragraph.append((start, line))
+        if is_address or len(line) < SHORT_LINE * longest:
             yield paragraph
-            paragraph = ""
+            paragraph = []
     if paragraph:
         yield paragraph
 
 
-def _items(lines: list[str]) -> Iterator[str]:
-    """Yield the items of a list, each with its marker, on one line."""
-    item = ""
+def _items(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the items of a list with their lines."""
+    item: list[Line] = []
     for line in lines:
-        if item and ITEM.match(line):
+        if item and ITEM.match(line[1]):
             yield item
-            item = ""
-        item = _joined(item, line.strip())
+            item = []
+        item.append(line)
     yield item
 
 
-def _joined(before: str, line: str) -> str:
-    """Return a line behind another; scripts without blanks between words have none between lines either."""
-    blank = " " if before and not unspaced_char().match(before[-1:]) else ""
-    return f"{before}{blank}{line}"
+def _joined(lines: Iterable[str]) -> str:
+    """Return lines as one; scripts without blanks between words have none between lines either."""
+    whole = ""
+    for line in lines:
+        blank = " " if whole and line and not unspaced_char().match(whole[-1:]) else ""
+        whole += f"{blank}{line}"
+    return whole

@@ -58,7 +58,7 @@ def _with_title(text: str, table: Table) -> Table:
         end = text.find("\n", position, table.end)
         lines.append(text[position : end if end >= 0 else table.end])
         position += len(lines[-1]) + 1
-    if len(lines) == 1 or 2 * len(_filled(lines[-1])) < len(_cells(lines[-1])) or position >= table.end:
+    if len(lines) == 1 or 2 * len(_filled(lines[-1])) < len(cells_of(lines[-1])) or position >= table.end:
         return replace(table, rows=table.rows + 1, head=text[table.start : table.rows])
     title = " ".join(cell for line in lines[:-1] for cell in _filled(line))
     return replace(table, rows=position, head=f"{lines[-1]}\n{rule}", title=title)
@@ -66,11 +66,11 @@ def _with_title(text: str, table: Table) -> Table:
 
 def _is_title(line: str) -> bool:
     """Tell whether one cell of a row holds something, or one of five."""
-    return len(_filled(line)) <= max(1, len(_cells(line)) // 5) < len(_cells(line)) - 1
+    return len(_filled(line)) <= max(1, len(cells_of(line)) // 5) < len(cells_of(line)) - 1
 
 
 def _filled(line: str) -> list[str]:
-    return list(filter(None, _cells(line)))
+    return list(filter(None, cells_of(line)))
 
 
 def without_rules(text: str) -> str:
@@ -82,8 +82,8 @@ def spelled_out(text: str) -> str:
     """Return a text whose rows of tables are sentences that name each cell: ``bird: goose, number: 17.``"""
     pieces, position = [], 0
     for table in Tables(text).all:
-        head = _cells(table.head.split("\n")[0])
-        lines = [_spelled_out(head, _cells(line)) for line in text[table.rows : table.end].split("\n") if line]
+        head = cells_of(table.head.split("\n")[0])
+        lines = [_spelled_out(head, cells_of(line)) for line in text[table.rows : table.end].split("\n") if line]
         title = f"{table.title}\n" if table.title else ""
         pieces += [text[position : table.start], title, "\n".join(lines)]
         position = table.end
@@ -95,6 +95,6 @@ def _spelled_out(head: list[str], cells: list[str]) -> str:
     return ", ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell) + "."
 
 
-def _cells(line: str) -> list[str]:
+def cells_of(line: str) -> list[str]:
     cells = BORDER.split(line.strip().removeprefix("|").removesuffix("|"))
     return [cell.strip().replace("\\|", "|") for cell in cells]

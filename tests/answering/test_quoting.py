@@ -56,14 +56,14 @@ def test_between_chinese_sentences_there_is_no_blank() -> None:
 
 def test_rows_of_a_table_come_under_one_header() -> None:
     header = "| size | price |\n|---|---|"
-    rows = tuple(Sentence(text, lead=header, block=True) for text in ("| small | 3 |", "| large | 5 |"))
+    rows = tuple(Sentence(text, lead=header, kind="row") for text in ("| small | 3 |", "| large | 5 |"))
     assert answer(Quote(1, rows)) == f"> {header}\n| small | 3 |\n| large | 5 |\n\n[1]".replace("\n", "\n> ").replace(
         "> \n", ">\n"
     )
 
 
 def test_a_list_comes_with_the_line_that_begins_it() -> None:
-    items = Sentence("- PDF\n- Word", lead="You can add:", block=True)
+    items = Sentence("- PDF\n- Word", lead="You can add:", kind="list")
     assert answer(Quote(1, (Sentence("Nothing else."), items))) == (
         "> Nothing else.\n>\n> You can add:\n>\n> - PDF\n> - Word\n>\n> [1]"
     )

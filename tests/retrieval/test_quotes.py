@@ -6,7 +6,7 @@ import pytest
 
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_SENTENCES, Compare, Quote, choose_quotes
+from rag_assistant.retrieval.quotes import MAX_EMBEDDED, MAX_ROWS, MAX_SENTENCES, Compare, Quote, choose_quotes
 from rag_assistant.retrieval.sentences import sentences_of
 from tests.testkit.embedders import WordHashEmbedder
 
@@ -83,9 +83,58 @@ def test_the_better_passage_decides_between_equal_sentences() -> None:
 
 def test_a_row_is_found_by_the_singular_of_its_words() -> None:
     table = "| who | single | return |\n|---|---|---|\n" + "\n".join(
-        f"| {who} | {n} EUR | {n + 3} EUR |" for n, who in enumerate(("adults", "bicycles", "dogs", "cars"), 3)
+        f"| {who} | {n} EUR | {n + 3} EUR |" for n, who in enumerate(("adults", "bicycles", *("cars",) * 20), 3)
     )
     assert quoted("What does a return ticket for a bicycle cost?", table)[0][1].startswith("| bicycles | 4 EUR")
+
+
+REGISTER = "| bird | island | fed |\n|---|---|---|\n" + "".join(
+    f"| {bird} {n} | {island} | {'no' if n == 3 else 'yes'} |\n"
+    for n, (bird, island) in enumerate([("goose", "north"), ("duck", "south")] * 10)
+)
+
+
+def register_quotes(question: str, text: str = REGISTER, end: int | None = None) -> list[Quote]:
+    one = Source(1, 7, "birds.csv", None, 0, end or len(text), text[:end], 0.5)
+    return choose_quotes(SearchQuery(question), [one], compare, {7: text})
+
+
+def test_a_table_answers_exactly_from_all_its_rows_though_the_passage_has_few() -> None:
+    (quote,) = register_quotes("Which birds were not fed?", end=REGISTER.index("goose 2") - 2)
+    assert quote.note == "1 of 20 rows, where fed is no."
+    assert [one.text for one in quote.sentences] == ["| duck 3 | south | no |"]
+
+
+def test_of_many_rows_the_first_are_quoted() -> None:
+    (quote,) = register_quotes("How many birds were fed?")
+    assert quote.note == "19 of 20 rows, where fed is yes. The first 12 are shown."
+    assert len(quote.sentences) == MAX_ROWS
+
+
+def test_of_a_large_table_it_is_said_how_many_rows_are_quoted() -> None:
+    (quote, *_) = register_quotes("What does goose 4 think of fishermen?")
+    assert quote.note == f"{len(quote.sentences)} of 20 rows."
+
+
+def test_a_small_table_is_quoted_whole_though_the_passage_ends_in_it() -> None:
+    text = (
+        "Actions\n\n| what | who |\n|---|---|\n| order motors | Jan |\n| write it | Paul |\n| book a hall | Greta |\n"
+    )
+    (quote, *_) = register_quotes("Which actions were agreed upon?", text, text.index("| book") - 1)
+    assert [one.text for one in quote.sentences] == [line for line in text.split("\n")[4:] if line]
+    assert quote.note == ""
+
+
+def test_a_value_of_the_kind_that_is_asked_for_comes_first_and_a_title_last() -> None:
+    between = "Geese swim around the island in the morning and sleep on the roof of the shed at night."
+    sentences = (
+        "Ann wrote that the invoice is paid in full.",
+        between,
+        "Bob wrote that the invoice is paid on 3 April.",
+    )
+    (first, *others) = quoted("When must the invoice be paid?", "\n\n".join(["Invoice of the lighthouse", *sentences]))
+    assert first == (1, sentences[-1])
+    assert "Invoice of the lighthouse" not in [text for _, text in others]
 
 
 def test_what_stands_in_two_passages_is_quoted_once() -> None:

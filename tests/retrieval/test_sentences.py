@@ -2,11 +2,21 @@
 
 import pytest
 
-from rag_assistant.retrieval.sentences import Sentence, sentences_of, split_text
+from rag_assistant.retrieval.sentences import sentences_of, split_text
 
 
 def texts(text: str) -> list[str]:
     return [sentence.text for sentence in sentences_of(text)]
+
+
+def cut(text: str) -> list[tuple[str, str, str]]:
+    return [(one.kind, one.text, one.lead) for one in sentences_of(text)]
+
+
+def units(text: str) -> list[list[str]]:
+    """Return the texts of what is one."""
+    numbers = dict.fromkeys(one.unit for one in sentences_of(text))
+    return [[one.text for one in sentences_of(text) if one.unit == number] for number in numbers]
 
 
 def test_a_text_is_cut_at_the_ends_of_its_sentences_and_headings_are_none() -> None:
@@ -49,9 +59,9 @@ def test_lines_that_were_wrapped_are_one_sentence_and_short_ones_are_not() -> No
 
 
 def test_a_short_list_is_one_quote_with_the_line_that_begins_it() -> None:
-    assert sentences_of("# Add\n\nYou can add:\n\n- PDF\n- Word\n  files\n\nNothing else.") == [
-        Sentence("- PDF\n- Word\n  files", "Add", "You can add:", block=True),
-        Sentence("Nothing else.", "Add"),
+    assert cut("# Add\n\nYou can add:\n\n- PDF\n- Word\n  files\n\nNothing else.") == [
+        ("list", "- PDF\n- Word\n  files", "You can add:"),
+        ("text", "Nothing else.", ""),
     ]
 
 
@@ -66,16 +76,21 @@ def test_an_item_that_is_a_whole_text_is_cut_into_sentences() -> None:
 
 
 def test_a_row_comes_with_its_header() -> None:
-    found = sentences_of("Prices:\n\n| size | price |\n|---|---|\n| small | 3 |\n| large | 5 |")
+    found = cut("Prices:\n\n| size | price |\n|---|---|\n| small | 3 |\n| large | 5 |")
     header = "Prices:\n\n| size | price |\n|---|---|"
-    assert found == [
-        Sentence("| small | 3 |", lead=header, block=True),
-        Sentence("| large | 5 |", lead=header, block=True),
+    assert found == [("row", "| small | 3 |", header), ("row", "| large | 5 |", header)]
+
+
+def test_a_table_without_borders_outside_is_a_table() -> None:
+    assert cut("size | price\n--- | ---\nsmall | 3\nlarge | 5\n\nThe end of it.") == [
+        ("row", "small | 3", "size | price\n--- | ---"),
+        ("row", "large | 5", "size | price\n--- | ---"),
+        ("text", "The end of it.", ""),
     ]
 
 
 def test_a_row_whose_header_is_not_in_the_passage_stands_alone() -> None:
-    assert sentences_of("| small | 3 |") == [Sentence("| small | 3 |", block=True)]
+    assert cut("| small | 3 |") == [("row", "| small | 3 |", "")]
 
 
 def test_code_is_quoted_whole_and_nothing_in_it_is_a_heading() -> None:
@@ -99,3 +114,80 @@ def test_a_row_is_quoted_below_its_caption_and_a_title_without_rows_is_a_sentenc
     assert [one.text for one in sentences_of("Birds\n\nGeese hiss.")] == ["Birds", "Geese hiss."]
     (_, row) = sentences_of("Geese hiss.\n\n| bird |\n|---|\n| goose |")
     assert row.lead == "| bird |\n|---|"
+
+
+INVOICE = """Brightwell Office Supply Ltd.
+14 Canal Street, Leeds
+
+Invoice date: 4 March
+Due date: 3 April
+Pos Description Qty Price Amount
+1 Desk lamp 6 34.50 207.00
+2 Office chair 4 189.00 756.00
+Subtotal 963.00 GBP
+VAT 20 % 192.60 GBP
+Total 1,155.60 GBP
+Please pay within the time that is set above, and name the number of this invoice
+when you do. We thank you."""
+
+
+def test_the_lines_of_an_invoice_are_keys_with_values_and_rows_with_their_header() -> None:
+    header = "Pos Description Qty Price Amount"
+    assert cut(INVOICE) == [
+        ("title", "Brightwell Office Supply Ltd.", ""),
+        ("title", "14 Canal Street, Leeds", ""),
+        ("pair", "Invoice date: 4 March", ""),
+        ("pair", "Due date: 3 April", ""),
+        ("figures", "1 Desk lamp 6 34.50 207.00", header),
+        ("figures", "2 Office chair 4 189.00 756.00", header),
+        ("pair", "Subtotal 963.00 GBP", ""),
+        ("pair", "VAT 20 % 192.60 GBP", ""),
+        ("pair", "Total 1,155.60 GBP", ""),
+        (
+            "text",
+            "Please pay within the time that is set above, and name the number of this invoice when you do.",
+            "",
+        ),
+        ("text", "We thank you.", ""),
+    ]
+
+
+def test_keys_with_values_that_stand_together_are_one() -> None:
+    assert ["Invoice date: 4 March", "Due date: 3 April"] in units(INVOICE)
+    assert units("Policy no.      17\nPaid   yes\n\nIt is over.") == [
+        ["Policy no.      17", "Paid   yes"],
+        ["It is over."],
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A line that was wrapped because it is as long as that\nNote: it goes on here with words\nand ends only there.",
+        "The firm of the lighthouse keeper was founded in the year 1998\nand has had geese ever since.",
+        "He came at 10:00 and said: there is nobody here.",
+    ],
+)
+def test_what_looks_like_a_key_within_running_text_is_none(text: str) -> None:
+    assert texts(text) == [" ".join(text.split())]
+
+
+def test_a_short_section_is_one_below_its_heading() -> None:
+    text = "## idle_timeout\n\nDefault: 90 s\n\nThen it is closed.\n\n## log\n\n" + "It is long. " * 40
+    first, second, *rest = sentences_of(text)
+    assert first.unit == second.unit != 0
+    assert first.lead == second.lead == "**idle_timeout**"
+    assert {(one.unit, one.lead) for one in rest} == {(0, "")}
+
+
+def test_a_sentence_says_where_it_stands() -> None:
+    text = "# Birds\n\nGeese\nhiss. Ducks\nquack.\n\n| bird |\n|---|\n| goose |\n\n- " + "An item. " * 50
+    for one in sentences_of(text):
+        assert " ".join(text[one.start : one.end].split()) == one.text
+
+
+def test_a_footnote_is_no_part_of_the_list_above_it() -> None:
+    assert cut("1. Call them.\n2. Wait.\n\n[^1]: Not since May.") == [
+        ("list", "1. Call them.\n2. Wait.", ""),
+        ("note", "[^1]: Not since May.", ""),
+    ]

@@ -1,0 +1,75 @@
+"""What a table says to a question, computed from all of its rows."""
+
+import pytest
+
+from rag_assistant.retrieval.table_answers import TableAnswer, answer_from
+from rag_assistant.retrieval.tables import Tables
+
+EXPENSES = """| Expense ID | Employee | Date | Category | Amount (EUR) | Approved |
+|---|---|---|---|---|---|
+| E-101 | Nora Feld | 2024-01-08 | Train | 84.20 | Yes |
+| E-102 | Tim Osei | 2024-01-15 | Hotel | 1,312.00 | No |
+| E-103 | Nora Feld | 2024-01-22 | Meals | 46.90 | Yes |
+| E-104 | Luis Prado | 2024-02-02 | Taxi | 38.00 | No |"""
+
+
+def answer(question: str, text: str = EXPENSES, about: str = "expenses.csv") -> TableAnswer | None:
+    (table,) = Tables(text).all
+    return answer_from(question, text, table, about)
+
+
+@pytest.mark.parametrize(
+    ("question", "rows", "note"),
+    [
+        ("Which expenses were not approved?", (1, 3), "2 of 4 rows, where Approved is No."),
+        ("Which expenses are unapproved?", (1, 3), "2 of 4 rows, where Approved is No."),
+        ("Which expenses were approved?", (0, 2), "2 of 4 rows, where Approved is Yes."),
+        ("Which expenses of Nora Feld are there?", (0, 2), "2 of 4 rows, where Employee is Nora Feld."),
+        ("Which expenses are not from Nora?", (1, 3), "2 of 4 rows, where Employee is not Nora Feld."),
+        ("What did the hotel cost?", (1,), "1 of 4 rows, where Category is Hotel."),
+        ("List the taxi and hotel expenses", (1, 3), "2 of 4 rows, where Category is Hotel or Taxi."),
+        ("How many expenses are there?", (0, 1, 2, 3), "4 rows."),
+        ("How many expenses does Nora have?", (0, 2), "2 of 4 rows, where Employee is Nora Feld."),
+        (
+            "What is the sum of the expenses of Nora Feld?",
+            (0, 2),
+            "Sum of Amount (EUR): 84.20 + 46.90 = 131.10. 2 of 4 rows, where Employee is Nora Feld.",
+        ),
+        ("What is the average expense?", (0, 1, 2, 3), "Average of Amount (EUR): 370.28. 4 rows."),
+        ("Which expense is the largest?", (1,), "Largest Amount (EUR): 1,312.00. 4 rows."),
+        ("Which is the cheapest expense?", (3,), "Smallest Amount (EUR): 38.00. 4 rows."),
+        ("Which is the latest expense?", (3,), "Largest Date: 2024-02-02. 4 rows."),
+    ],
+)
+def test_rows_are_filtered_counted_added_and_compared(question: str, rows: tuple[int, ...], note: str) -> None:
+    assert answer(question) == TableAnswer(rows, note)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which expenses were paid by card?",
+        "What is the salary of Nora Feld?",
+        "How many suppliers do we have?",
+        "What are the expenses?",
+        "Is it so?",
+    ],
+)
+def test_what_the_table_does_not_explain_is_not_answered_from_it(question: str) -> None:
+    assert answer(question) is None
+
+
+def test_where_no_row_is_left_nothing_is_answered() -> None:
+    assert answer("Which hotel expenses does Nora Feld have?") is None
+
+
+def test_figures_are_read_as_they_are_written_in_other_countries() -> None:
+    text = "| Kunde | Betrag |\n|---|---|\n| A | 1.250,50 € |\n| B | 2\u2019000 |\n| C | 0,50 |"
+    found = answer("Summe der Beträge?", text, "Beträge")
+    assert found is not None
+    assert found.note == "Sum of Betrag: 1,250.50 + 2,000 + 0.50 = 3,251.00. 3 rows."
+
+
+def test_the_numbers_of_rows_are_no_figures() -> None:
+    text = "| No. | Task |\n|---|---|\n| 1 | Sail |\n| 2 | Row |"
+    assert answer("What is the sum of the tasks?", text) is None
