@@ -101,7 +101,7 @@ class Library:
         self._table.prepare()
         self._store.keep("bench", {"embedder": "bench"}, rows.shape[1], None)
         self._fill()
-        (self._known,) = self._store.known()
+        (self._known,) = self._store.models()
         with database.outside_transactions() as connection:
             connection.execute(text("VACUUM ANALYZE"))
 

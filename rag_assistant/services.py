@@ -243,7 +243,7 @@ class Services:
         own._open_stores(self.database.for_person(person_id, changes_documents=changes_documents))
         own.limits = limits
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
-        own.library = self.library.over(own.documents, limits.max_bytes)
+        own.library = self.library.for_person(own.documents, limits.max_bytes)
         own.assistant = Assistant(self._live_turns, own._connect(), self._signals, limits)
         return own
 

@@ -66,11 +66,11 @@ class Accounts:
         """Return the secret of a new session, and whose it is. Raises SignInFailed, TooManyAttempts."""
         account = self.people.password_of(name)
         person, password_hash = account or (None, None)
-        known = person is not None and self.credentials.knows_address(person.id, address)
-        self._throttle.attempt(name_key(name), address, known=known)
+        known_address = person is not None and self.credentials.knows_address(person.id, address)
+        self._throttle.attempt(name_key(name), address, known_address=known_address)
         if not is_password(password_hash, password) or person is None:
             raise SignInFailed
-        self._throttle.succeeded(name_key(name), address, known=known)
+        self._throttle.succeeded(name_key(name), address, known_address=known_address)
         return self.start_session(person, address, browser), person
 
     def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
@@ -81,7 +81,7 @@ class Accounts:
 
     def count_attempt(self, what: str, address: str) -> None:
         """Count an attempt at something else that is guessed, such as the code of the setup. Raises TooManyAttempts."""
-        self._throttle.attempt(f"{what}\0", address, known=False)
+        self._throttle.attempt(f"{what}\0", address, known_address=False)
 
     def by_session(self, secret: str) -> Identity | None:
         """Return who has a session, ``None`` if it is over."""
@@ -128,11 +128,11 @@ class Accounts:
         person, session = identity.person, identity.session
         if person is None or session is None:
             raise NotAllowed("Only somebody who is signed in can change a password.")
-        self._throttle.attempt(name_key(person.name), actor.address or "", known=True)
+        self._throttle.attempt(name_key(person.name), actor.address or "", known_address=True)
         account = self.people.password_of(person.name)
         if account is None or not is_password(account[1], old):
             raise SignInFailed("The present password is wrong.")
-        self._throttle.succeeded(name_key(person.name), actor.address or "", known=True)
+        self._throttle.succeeded(name_key(person.name), actor.address or "", known_address=True)
         check_password(new, person.name)
         self.people.set_password(person.id, hash_password(new), keep_session=session.id)
         self.note(actor, "changed the password", person.name)

@@ -33,24 +33,24 @@ class Claims(Struct, frozen=True):
     groups: frozenset[str]
 
 
-def claims_of(told: Mapping[str, Any], groups_claim: str) -> Claims:
+def claims_of(userinfo: Mapping[str, Any], groups_claim: str) -> Claims:
     """Return the claims that count here."""
-    texts = {name: told[name] for name in NAMES if isinstance(told.get(name), str) and told[name].strip()}
-    verified = told.get("email_verified") in (True, "true")
-    label = texts.get("email") or next(iter(texts.values()), told["sub"])
+    texts = {name: userinfo[name] for name in NAMES if isinstance(userinfo.get(name), str) and userinfo[name].strip()}
+    verified = userinfo.get("email_verified") in (True, "true")
+    label = texts.get("email") or next(iter(texts.values()), userinfo["sub"])
     return Claims(
-        ExternalIdentity(told["iss"], told["sub"], _visible(label)[:MAX_LABEL_CHARS]),
-        tuple(dict.fromkeys(texts.values())) or (told["sub"],),
+        ExternalIdentity(userinfo["iss"], userinfo["sub"], _visible(label)[:MAX_LABEL_CHARS]),
+        tuple(dict.fromkeys(texts.values())) or (userinfo["sub"],),
         texts.get("email") if verified else None,
-        _groups(told, groups_claim),
+        _groups(userinfo, groups_claim),
     )
 
 
-def _groups(told: Mapping[str, Any], claim: str) -> frozenset[str]:
+def _groups(userinfo: Mapping[str, Any], claim: str) -> frozenset[str]:
     """Return the groups of a claim, which may lie within another, as ``realm_access.roles`` does."""
-    groups: Any = told
-    if claim in told:
-        groups = told[claim]
+    groups: Any = userinfo
+    if claim in userinfo:
+        groups = userinfo[claim]
     else:
         for part in claim.split("."):
             groups = groups.get(part) if isinstance(groups, Mapping) else None

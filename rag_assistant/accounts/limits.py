@@ -64,9 +64,9 @@ class PersonalLimits:
         self._ended: set[int] = set()
 
     @property
-    def asked(self) -> int:
+    def recent_questions(self) -> int:
         """How many questions of the last minute were taken."""
-        return self._usage.asked(self._person_id)
+        return self._usage.recent_questions(self._person_id)
 
     @property
     def running(self) -> int:

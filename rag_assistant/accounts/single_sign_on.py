@@ -42,9 +42,9 @@ class SingleSignOn(Struct, frozen=True):
 
     # --- a provider
 
-    def sign_in(self, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
+    def sign_in(self, userinfo: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
         """Return the secret of a new session for whom a provider vouches, and whose it is. Raises NotAllowed."""
-        claims = self._admitted(told)
+        claims = self._admitted(userinfo)
         actor = Actor(self._label, address)
         linked = self.identities.find(claims.external) or self._make(claims, actor)
         person, identity = linked
@@ -54,13 +54,13 @@ class SingleSignOn(Struct, frozen=True):
         return self.accounts.start_session(person, address, browser, identity.id), person
 
     def link(
-        self, person: Person, told: Mapping[str, Any], actor: Actor, invitation: str | None = None
+        self, person: Person, userinfo: Mapping[str, Any], actor: Actor, invitation: str | None = None
     ) -> LinkedIdentity:
         """Let a person sign in with an account elsewhere from now on; the one-time link of an ``invitation`` is used.
 
         Raises NotAllowed, IdentityTaken, LinkOver.
         """
-        external = self._admitted(told).external
+        external = self._admitted(userinfo).external
         linked = self.identities.find(external)
         if linked is not None and linked[0].id == person.id:
             if invitation is not None:
@@ -70,14 +70,16 @@ class SingleSignOn(Struct, frozen=True):
         self.accounts.note(actor, f"linked an account of {self._label}", f"{person.name}: {identity.label}")
         return identity
 
-    def link_invited(self, invitation: str, told: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
+    def link_invited(
+        self, invitation: str, userinfo: Mapping[str, Any], address: str, browser: str
+    ) -> tuple[str, Person]:
         """Link an account elsewhere in the place of choosing a password by a one-time link, and sign in.
 
         Raises LinkOver, NotAllowed, IdentityTaken.
         """
         person = self.accounts.link_of(invitation)
-        self.link(person, told, Actor(person.name, address), invitation)
-        return self.sign_in(told, address, browser)
+        self.link(person, userinfo, Actor(person.name, address), invitation)
+        return self.sign_in(userinfo, address, browser)
 
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
         """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
@@ -104,8 +106,8 @@ class SingleSignOn(Struct, frozen=True):
     def _label(self) -> str:
         return self.provider.label if self.provider else "the provider"
 
-    def _admitted(self, told: Mapping[str, Any]) -> Claims:
-        claims = claims_of(told, self.settings.oidc_groups_claim)
+    def _admitted(self, userinfo: Mapping[str, Any]) -> Claims:
+        claims = claims_of(userinfo, self.settings.oidc_groups_claim)
         refuse_uninvited(claims, self.settings, self._label)
         return claims
 

@@ -43,10 +43,10 @@ class Throttle:
         self._lock = threading.Lock()
         self._failures: OrderedDict[Key, _Failures] = OrderedDict()
 
-    def attempt(self, account: str, address: str, *, known: bool) -> None:
+    def attempt(self, account: str, address: str, *, known_address: bool) -> None:
         """Count an attempt. Raises TooManyAttempts if it comes too soon; then it does not count."""
         moment = self._clock()
-        keys = self._keys(account, address, known)
+        keys = self._keys(account, address, known_address)
         with self._lock:
             right = self._right(account, address)
             wait = max(self._wait(key, free, moment) for key, free in {**keys, right: FREE_SUCCESSES}.items())
@@ -55,10 +55,10 @@ class Throttle:
             for key in keys:
                 self._count(key, moment)
 
-    def succeeded(self, account: str, address: str, *, known: bool) -> None:
+    def succeeded(self, account: str, address: str, *, known_address: bool) -> None:
         """Forget the failures of somebody who knew the password, and count that: who signs in without end waits."""
         with self._lock:
-            for key in self._keys(account, address, known):
+            for key in self._keys(account, address, known_address):
                 self._failures.pop(key, None)
             self._count(self._right(account, address), self._clock())
 
@@ -74,10 +74,10 @@ class Throttle:
         return ("right", account[:MAX_NAME_CHARS], network_of(address))
 
     @staticmethod
-    def _keys(account: str, address: str, known: bool) -> dict[Key, int]:
+    def _keys(account: str, address: str, known_address: bool) -> dict[Key, int]:
         from_where, account = network_of(address), account[:MAX_NAME_CHARS]
         keys: dict[Key, int] = {("both", account, from_where): FREE_FOR_BOTH}
-        if not known:
+        if not known_address:
             keys |= {("account", account): FREE_FOR_ONE, ("address", from_where): FREE_FOR_ONE}
         return keys
 

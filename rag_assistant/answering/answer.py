@@ -80,7 +80,7 @@ def answer(
     deps: Dependencies,
     *,
     quotes: bool = False,
-    found: SearchResult | None = None,
+    search_result: SearchResult | None = None,
 ) -> Turn:
     """Answer a turn in its conversation, as that was when the turn was accepted, and return it as it was kept.
 
@@ -90,7 +90,7 @@ def answer(
     sent: list[dict[str, Any]] = []
     try:
         try:
-            _answer(live, conversation, deps, settings, sent, quotes, found)
+            _answer(live, conversation, deps, settings, sent, quotes, search_result)
         except ModelError as error:
             deps.writer.flush(live)
             begun = live.length or live.turn.iterations
@@ -115,11 +115,11 @@ def _answer(
     settings: Settings,
     sent: list[dict[str, Any]],
     quotes: bool,
-    found: SearchResult | None = None,
+    search_result: SearchResult | None = None,
 ) -> None:
     if live.turn.confirms_turn is not None:
         return say(live, deps, reply_to_confirmation(live, deps))
-    draft = prepare(live, conversation, deps, settings, quotes, found)
+    draft = prepare(live, conversation, deps, settings, quotes, search_result)
     if draft.profile.endpoint.quotes:
         # What was said before is only looked for where the documents have nothing.
         text = instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
@@ -198,7 +198,7 @@ def prepare(
     deps: Dependencies,
     settings: Settings,
     quotes: bool = False,
-    found: SearchResult | None = None,
+    search_result: SearchResult | None = None,
     *,
     is_trial: bool = False,
 ) -> Draft:
@@ -216,7 +216,7 @@ def prepare(
         return draft
     if settings.retrieval_mode == "agent" and not endpoint.quotes:
         live.note(WITHOUT_TOOLS)
-    return search_documents(draft, live, deps, settings, found, may_rewrite=not is_trial)
+    return search_documents(draft, live, deps, settings, search_result, may_rewrite=not is_trial)
 
 
 def profile_of(
@@ -242,13 +242,13 @@ def search_documents(
     live: LiveTurn,
     deps: Dependencies,
     settings: Settings,
-    found: SearchResult | None = None,
+    search_result: SearchResult | None = None,
     *,
     may_rewrite: bool = True,
 ) -> Draft:
     """Return the draft with what the documents have about its question."""
-    found = search_for(draft, live, deps, settings, found, may_rewrite=may_rewrite)
-    draft = replace(draft, found=found)
+    search_result = search_for(draft, live, deps, settings, search_result, may_rewrite=may_rewrite)
+    draft = replace(draft, found=search_result)
     live.turn = shown_with(live.turn, draft)
     return draft
 
@@ -262,8 +262,8 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
     if draft.iterations or deps.models.tool_habits.has_called(endpoint):
         return None
     draft = replace(draft, profile=profile_of(endpoint, live, deps, settings, uses_tools=False))
-    found = search_for(draft, live, deps, settings, may_rewrite=False)
-    return replace(draft, found=found) if found.sources else None
+    search_result = search_for(draft, live, deps, settings, may_rewrite=False)
+    return replace(draft, found=search_result) if search_result.sources else None
 
 
 # --- build: from the draft to a request that fits

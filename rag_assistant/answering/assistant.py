@@ -71,7 +71,7 @@ class Assistant:
         DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, NothingWaits,
         OverflowDecisionNeeded, Overloaded, StorageFailed.
         """
-        earlier = self._turns.known(question)
+        earlier = self._turns.by_idempotency_key(question)
         if earlier is not None:
             return earlier
         self._check(question)
@@ -93,7 +93,7 @@ class Assistant:
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
                 search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
-        self._start(live, deps, partial(answer, live, conversation, deps, found=search_result))
+        self._start(live, deps, partial(answer, live, conversation, deps, search_result=search_result))
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
@@ -299,7 +299,7 @@ class Assistant:
             self._live.release()
             self._release(place)
             return turn
-        self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, found=search_result))
+        self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, search_result=search_result))
         return turn
 
     @contextmanager
@@ -335,7 +335,7 @@ class Assistant:
 
     def _run(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
         """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
-        kept, turn_id = True, live.turn.id
+        stored, turn_id = True, live.turn.id
         try:
             try:
                 with observed(deps.observer, live) as step:
@@ -346,9 +346,9 @@ class Assistant:
             live.finish(last_event(turn))
         except Exception:
             log.exception("Turn %s could not be kept as it ended", turn_id)
-            kept = deps.writer.last_resort(live)
+            stored = deps.writer.last_resort(live)
         finally:
-            self._live.leave(turn_id, live, kept=kept)
+            self._live.leave(turn_id, live, stored=stored)
             self._signals.tell_text({turn_id})
 
 

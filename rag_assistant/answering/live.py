@@ -118,9 +118,9 @@ class LiveTurn:
     def begin(self, start: Event) -> None:
         """Show what is known before the first text; who has seen that already gets what changed as an ``update``."""
         with self._changed:
-            known, self._state, self._start = self._start, None, start
-            if start != known:
-                self._show(start if known is None else Event("update", start.data))
+            previous, self._state, self._start = self._start, None, start
+            if start != previous:
+                self._show(start if previous is None else Event("update", start.data))
 
     def add_step(self, step: Event) -> None:
         """Show a tool call with its result, which has been committed."""
@@ -235,10 +235,10 @@ class LiveTurns:
             self._reserved -= 1
             self._turns[turn_id] = live
 
-    def leave(self, turn_id: int, live: LiveTurn, *, kept: bool) -> None:
+    def leave(self, turn_id: int, live: LiveTurn, *, stored: bool) -> None:
         """Free the place of a turn that ended; a retry may have taken its number meanwhile."""
         with self._lock:
-            if not kept:
+            if not stored:
                 self._lost[turn_id] = live
             if self._turns.get(turn_id) is live:
                 del self._turns[turn_id]

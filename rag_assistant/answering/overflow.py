@@ -89,16 +89,16 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
 
 def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> dict[str, str]:
     """Return what each choice would do, as the code that carries it out would do it."""
-    kept, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
+    kept_turns, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
     outcomes = {
-        "trim": f"The model sees {numbers_in_words(kept)}. "
+        "trim": f"The model sees {numbers_in_words(kept_turns)}. "
         "The others stay in the transcript; a larger window brings them back."
     }
     keep_from = first_kept_after_compaction(built.fitted, turn_number)
     covered = [turn.number for turn in _compaction(deps).turns_to_summarise(conversation, keep_from)]
     # What cannot be done is not offered.
     if covered:
-        left = [number for number in kept if number not in covered]
+        left = [number for number in kept_turns if number not in covered]
         outcomes["compact"] = (
             f"A summary takes the place of {numbers_in_words(covered)}; "
             f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."

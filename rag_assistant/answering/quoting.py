@@ -66,8 +66,8 @@ def instead_of_quotes(draft: Draft) -> str | None:
     nearest = draft.found.nearest
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
-    if draft.found.nothing and (said := _said_before(draft.question, draft.related)) is not None:
-        return f"{NOTHING_FOUND} {said}"
+    if draft.found.nothing and (reply := _said_before(draft.question, draft.related)) is not None:
+        return f"{NOTHING_FOUND} {reply}"
     if draft.found.nothing:
         return f"{NOTHING_FOUND} {NEAREST}\n{_listed(nearest)}" if nearest else NOTHING_FOUND
     return None if draft.found.sources else NOTHING_TO_QUOTE
@@ -81,8 +81,8 @@ def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
     """Return what the person said earlier that a question seems to be about; a question is no answer to another."""
     words = set(content_words(question))
     for turn in related:
-        said = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
-        best = max(said, key=lambda one: len(words & set(content_words(one))), default="")
+        sentences = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
+        best = max(sentences, key=lambda one: len(words & set(content_words(one))), default="")
         if turn.certainty >= MIN_ALARM_CERTAINTY and words & set(content_words(best)):
             return f"{SAID_BEFORE.format(turn.number)}\n\n> {best}"
     return None

@@ -39,8 +39,8 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
     related = _related(built, turn, deps.history, limit)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
     cited = _cited(built, recalled, deps.history)
-    found, budget = built.draft.found.sources, settings.passages_token_budget
-    evidence = cited_passages(deps.retriever, cited, found, turn.scope, budget)
+    sources, budget = built.draft.found.sources, settings.passages_token_budget
+    evidence = cited_passages(deps.retriever, cited, sources, turn.scope, budget)
     if not related and not evidence:
         return built
     return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence))
@@ -76,7 +76,7 @@ def _cited(
 def cited_passages(
     retriever: Retriever,
     cited: Mapping[int, Sequence[Source]],
-    found: Sequence[Source],
+    retrieved: Sequence[Source],
     scope: Scope,
     budget_tokens: int | None,
 ) -> tuple[Source, ...]:
@@ -86,14 +86,14 @@ def cited_passages(
     if they still stand in the library and were not found anyway.
     """
     candidates = [
-        replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=found[-1].score)
+        replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=retrieved[-1].score)
         for number, sources in cited.items()
         for source in sources
-        if not any(_overlap(source, one) for one in found)
+        if not any(_overlap(source, one) for one in retrieved)
     ]
     standing = retriever.standing(candidates, scope) if candidates else []
-    fitting = [one for one in within_budget([*found, *_apart(standing)], budget_tokens) if one.cited_in is not None]
-    return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(found) + 1))
+    fitting = [one for one in within_budget([*retrieved, *_apart(standing)], budget_tokens) if one.cited_in is not None]
+    return tuple(replace(one, n=n) for n, one in enumerate(fitting[:MAX_EVIDENCE], len(retrieved) + 1))
 
 
 def _apart(sources: Iterable[Source]) -> list[Source]:

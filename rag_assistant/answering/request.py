@@ -112,15 +112,15 @@ class BuiltRequest(Struct, frozen=True):
     @property
     def notes(self) -> list[str]:
         """Sentences about what there was no room for."""
-        found, known = self.draft.found, self.draft.window.conversation.summary
+        search_result, summary = self.draft.found, self.draft.window.conversation.summary
         notes = [self.draft.profile.note] if self.draft.profile.note else []
-        if known is not None and not self.fitted.receipt.summary_sent:
+        if summary is not None and not self.fitted.receipt.summary_sent:
             notes.append(WITHOUT_SUMMARY)
-        if found.search is not None and len(found.sources) < found.search["found"]:
-            notes.append(FEWER_PASSAGES if found.sources else WITHOUT_PASSAGES)
-        if found.by_keywords_alone:
+        if search_result.search is not None and len(search_result.sources) < search_result.search["found"]:
+            notes.append(FEWER_PASSAGES if search_result.sources else WITHOUT_PASSAGES)
+        if search_result.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
-        if found.not_reranked:
+        if search_result.not_reranked:
             notes.append(NOT_RERANKED)
         return notes
 
@@ -182,14 +182,14 @@ def _same_beside_the_question(one: HistoryReceipt, other: HistoryReceipt) -> boo
 
 def question_of(draft: Draft) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
-    found, profile = draft.found, draft.profile
+    search_result, profile = draft.found, draft.profile
     if profile.tools:
         return question_message(draft.question, (), draft.recalled, pictures=draft.pictures)
     return question_message(
         draft.question,
         draft.sources,
         draft.recalled,
-        searched_in_vain=found.nothing,
-        unclear=found.unclear,
+        searched_in_vain=search_result.nothing,
+        unclear=search_result.unclear,
         pictures=draft.pictures,
     )

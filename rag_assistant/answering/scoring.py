@@ -30,9 +30,9 @@ def figures_in_words(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _measured(score: Mapping[str, Any]) -> dict[str, str]:
-    found, cited, share = score["found"], score["cited"], score["share"]
+    rank, cited, share = score["found"], score["cited"], score["share"]
     return {
-        "found": "-" if found is None else f"#{found}" if found else "no",
+        "found": "-" if rank is None else f"#{rank}" if rank else "no",
         "cited": "-" if cited is None else "yes" if cited else "no",
         "doubts": str(score["doubts"]),
         "answer": "-" if share is None else f"{share:.0%}",
@@ -88,14 +88,14 @@ def score_of(rated: Turn, answered: Turn) -> Score:
     is_good = rated.rating is not None and rated.rating.rating == "up"
     right = rated.rating.right_answer if rated.rating else None
     wanted = [source for source in rated.sources if source.cited and is_good]
-    found = cited = share = enough = None
+    rank = cited = share = enough = None
     if wanted or right:
         fitting = [
             source
             for source in answered.sources
             if _holds(source.text, right) or any(_is_same(source, one) for one in wanted)
         ]
-        found = fitting[0].n if fitting else 0
+        rank = fitting[0].n if fitting else 0
         cited = any(one.cited for one in fitting)
     if right:
         share = _share(right, answered.answer)
@@ -104,7 +104,7 @@ def score_of(rated: Turn, answered: Turn) -> Score:
     elif is_good:
         share = _share(rated.answer, answered.answer)
         enough = share >= MIN_KEPT
-    return Score(found, cited, sum(len(one.doubts) for one in answered.sources), share, enough)
+    return Score(rank, cited, sum(len(one.doubts) for one in answered.sources), share, enough)
 
 
 def compare(before: Score, now: Score) -> dict[str, Verdict]:

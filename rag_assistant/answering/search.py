@@ -36,7 +36,7 @@ def search_for(
     live: LiveTurn,
     deps: Dependencies,
     settings: Settings,
-    found: SearchResult | None = None,
+    search_result: SearchResult | None = None,
     *,
     may_rewrite: bool = True,
 ) -> SearchResult:
@@ -50,8 +50,8 @@ def search_for(
     if not profile.passages or (quotes and needs_model(turn.question)):
         return SearchResult()
     is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes
-    if found is not None and not (is_rewritten and found.query.leaning >= MIN_LEANING_TO_REWRITE):
-        return found
+    if search_result is not None and not (is_rewritten and search_result.query.leaning >= MIN_LEANING_TO_REWRITE):
+        return search_result
     live.tell("searching", "Searching your documents.")
     exchanges = exchanges_seen(window, settings)
     query = retriever.follow_up(turn.question, exchanges, turn.scope)

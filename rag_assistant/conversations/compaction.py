@@ -138,11 +138,11 @@ class Compaction(Struct, frozen=True):
             record = with_turns(self._summary_of([record], None, profile, call), read_lines(record))
         return record
 
-    def _summary_of(self, part: Sequence[str], known: str | None, profile: ModelProfile, call: ModelCall) -> str:
+    def _summary_of(self, part: Sequence[str], prior: str | None, profile: ModelProfile, call: ModelCall) -> str:
         """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
         source_tokens = sum(estimate_tokens(text) for text in part)
         limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
-        request = ModelRequest(tuple(summary_request(part, known)), int(min(limits)), profile.temperature)
+        request = ModelRequest(tuple(summary_request(part, prior)), int(min(limits)), profile.temperature)
         text, reply = collect(self.models.stream(profile.endpoint, request, call))
         if reply.tool_calls:
             raise ModelFailed("The model called a tool instead of writing a summary.")
@@ -177,13 +177,13 @@ def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
     return newest[-keep] if keep else next_turn
 
 
-def _room(profile: ModelProfile, known: str) -> int:
+def _room(profile: ModelProfile, prior: str) -> int:
     """Return how many tokens of turns go into one call."""
     if profile.max_request_tokens is None:
         return ROOM_WITHOUT_LIMIT
     return max(
         MIN_ROOM_TOKENS,
-        int(0.8 * (profile.max_request_tokens - estimate_tokens(known) * profile.token_ratio)) - MIN_ROOM_TOKENS,
+        int(0.8 * (profile.max_request_tokens - estimate_tokens(prior) * profile.token_ratio)) - MIN_ROOM_TOKENS,
     )
 
 

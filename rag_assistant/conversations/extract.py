@@ -114,6 +114,6 @@ def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
     return chosen
 
 
-def _worth(one: _Sentence, known: set[str], weights: Mapping[str, float]) -> float:
-    new = sum(weights[word] for word in one.words - known)
+def _worth(one: _Sentence, seen: set[str], weights: Mapping[str, float]) -> float:
+    new = sum(weights[word] for word in one.words - seen)
     return (new / (one.tokens + EXTRA_TOKENS) + FIRST_BONUS / (1 + one.position)) if new else 0.0

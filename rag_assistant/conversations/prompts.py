@@ -118,12 +118,12 @@ def passages_text(sources: Sequence[Source]) -> str:
     return "\n\n".join(f"[{source.n}] {_fenced(source)}" for source in sources)
 
 
-def summary_request(turns: Sequence[str], known: str | None) -> list[Message]:
+def summary_request(turns: Sequence[str], prior: str | None) -> list[Message]:
     """Return the messages that ask a model to summarise some turns, given as text.
 
-    ``known`` is the summary so far: it goes on to hold, so that only what is new is to be written.
+    ``prior`` is the summary so far: it goes on to hold, so that only what is new is to be written.
     """
-    before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(known)}\n</record>\n\n" if known else ""
+    before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(prior)}\n</record>\n\n" if prior else ""
     dialogue = "\n\n".join(turns)
     return [
         {"role": "system", "content": SUMMARY_INSTRUCTIONS},
@@ -137,7 +137,7 @@ def summary_request(turns: Sequence[str], known: str | None) -> list[Message]:
 def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list[Message]:
     """Return the messages that ask a model for a query that says what a question leaves to the conversation."""
     short = [tuple(shortened(text, MAX_RECALLED_CHARS) for text in exchange) for exchange in exchanges]
-    dialogue = "\n\n".join(f"User: {_unfence(asked)}\nAssistant: {_unfence(answer)}" for asked, answer in short)
+    dialogue = "\n\n".join(f"User: {_unfence(past)}\nAssistant: {_unfence(answer)}" for past, answer in short)
     return [
         {"role": "system", "content": REWRITE_INSTRUCTIONS},
         {

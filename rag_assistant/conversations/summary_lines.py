@@ -46,9 +46,9 @@ def read_lines(summary: str) -> list[SummaryLine]:
     return [_line(one.strip()) for one in summary.split("\n") if one.strip()]
 
 
-def with_turns(text: str, told: Iterable[SummaryLine]) -> str:
+def with_turns(text: str, summary_lines: Iterable[SummaryLine]) -> str:
     """Return what a model wrote about some turns, or about lines of a summary, with the turns in front of each line."""
-    sources = [(line.turns, content_stems(line.text)) for line in told]
+    sources = [(line.turns, content_stems(line.text)) for line in summary_lines]
     weights = word_weights([words for _, words in sources])
     sentences = [
         sentence

@@ -60,8 +60,8 @@ class Doctor(Struct, frozen=True):
         broken = self.checks.with_broken_vectors()
         if broken:
             yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._drop_broken_vectors)
-        active = self.embeddings.serving()
-        lacking = self.checks.lacking_vectors(active.key) if active else []
+        serving = self.embeddings.serving()
+        lacking = self.checks.lacking_vectors(serving.key) if serving else []
         if lacking:
             yield Finding(f"{_named(lacking)}: ready, but not all of it is embedded.", self.library.reindex)
 
@@ -79,11 +79,11 @@ class Doctor(Struct, frozen=True):
             yield Finding(f"The uploaded files cannot be checked: {error}")
             return
         documents = self.library.documents
-        there, known = {one.name for one in stored}, documents.known_files()
+        there, expected = {one.name for one in stored}, documents.known_files()
         lost = [number for number in documents.ours() if documents.file_of(number) not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
-        if strays := [one.name for one in stored if self.uploads.is_stray(one, known)]:
+        if strays := [one.name for one in stored if self.uploads.is_stray(one, expected)]:
             address = self.uploads.store.address
             yield Finding(
                 f"{len(strays)} files in {address} belong to no document of this database.",

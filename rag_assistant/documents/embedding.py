@@ -107,7 +107,7 @@ class DocumentEmbedder(Struct, frozen=True):
                     self.queue.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
                 return
             log.info("Search uses the vectors of %s from now on.", model.key)
-        for embedder in self.embeddings.known():
+        for embedder in self.embeddings.models():
             if embedder.key != model.key:
                 self.embeddings.forget(embedder.key)
 

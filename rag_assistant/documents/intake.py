@@ -36,7 +36,7 @@ class Intake:
         self._documents = library.documents
 
     @cached_property
-    def known(self) -> dict[str, Document]:
+    def by_origin(self) -> dict[str, Document]:
         """The documents that came from somewhere else, by their origin."""
         return self._documents.by_origin()
 
@@ -49,7 +49,7 @@ class Intake:
         ``known``: another document has the same content. With ``retry`` an unchanged one that failed or was cancelled
         is read again. Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
         """
-        document_here = self.known.get(file.origin)
+        document_here = self.by_origin.get(file.origin)
         if document_here is not None and self._documents.missing([document_here.id]):
             document_here = None
         if document_here is None:
@@ -72,22 +72,22 @@ class Intake:
     ) -> tuple[Document, Outcome]:
         with file.open() as content:
             document, new = self._library.accept(content, file.name, origin=file.origin, tags=tags)
-        self.known[file.origin] = document
+        self.by_origin[file.origin] = document
         if new:
             return document, "new"
         if document.origin not in (None, file.origin) and not document.is_web_page and not is_there(document.origin):
             moved = self._documents.change(document.id, name=clean_name(file.name), origin=file.origin)
-            self.known[file.origin] = moved
+            self.by_origin[file.origin] = moved
             return moved, "moved"
         return document, "known"
 
-    def _leave(self, known: Document, tags: Sequence[str], retry: bool) -> Document:
+    def _leave(self, document: Document, tags: Sequence[str], retry: bool) -> Document:
         """Return an unchanged document with the tags."""
-        if retry and known.state in GIVEN_UP:
-            known = self._library.read_again(known.id)
-        if not set(tags) <= set(known.tags):
-            known = self._documents.change(known.id, tags=[*known.tags, *tags])
-        return known
+        if retry and document.state in GIVEN_UP:
+            document = self._library.read_again(document.id)
+        if not set(tags) <= set(document.tags):
+            document = self._documents.change(document.id, tags=[*document.tags, *tags])
+        return document
 
     def gone(self, belongs: Callable[[str], bool], is_there: Callable[[str], bool]) -> list[Document]:
         """Return the documents whose origin belongs to what was looked through, and is not there any more."""

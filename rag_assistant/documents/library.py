@@ -87,7 +87,7 @@ class Library:
         # Behind everything that is new.
         self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
-    def over(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
+    def for_person(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
         """Return the same library for those who may see other documents; the work in the background stays one.
 
         All files of whoever owns the library of a new one have ``max_bytes`` at most.

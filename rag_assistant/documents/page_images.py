@@ -87,7 +87,9 @@ class PagePictures:
                 )
             except ExtractionFailed as error:
                 with self._lock:
-                    self._failed = {key: said for key, said in self._failed.items() if said[0] > time.monotonic()}
+                    self._failed = {
+                        key: failure for key, failure in self._failed.items() if failure[0] > time.monotonic()
+                    }
                     self._failed[key] = time.monotonic() + RETRY_INTERVAL_SECONDS, str(error)
                 raise PageNotDrawn(str(error)) from error
         with self._lock:

@@ -48,34 +48,34 @@ class Uploads:
 
         Raises UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable; then nothing is left.
         """
-        name, kept = clean_name(name), uuid.uuid4().hex
+        name, stored_name = clean_name(name), uuid.uuid4().hex
         self.store.incoming.mkdir(parents=True, exist_ok=True)
-        path = self.store.incoming / f"{kept}.part"
+        path = self.store.incoming / f"{stored_name}.part"
         try:
             size, sha256, head = _write(file, path, max_mb)
             media_type = media_type_of(head, name)
-            self.store.keep(path, kept)
+            self.store.keep(path, stored_name)
         finally:
             path.unlink(missing_ok=True)
-        return Received(kept, name, media_type, size, sha256)
+        return Received(stored_name, name, media_type, size, sha256)
 
     def names(self) -> set[str]:
         """Return the names of all files that are there."""
         return {one.name for one in self.store.stored()}
 
-    def is_stray(self, one: StoredFile, known: Collection[str]) -> bool:
+    def is_stray(self, one: StoredFile, known_names: Collection[str]) -> bool:
         """Tell whether a file is old and not known: an aborted upload or a crash left it behind."""
-        return one.name not in known and one.stored_at < time.time() - STRAY_AFTER_SECONDS
+        return one.name not in known_names and one.stored_at < time.time() - STRAY_AFTER_SECONDS
 
     def drop_all(self, names: Iterable[str]) -> None:
         """Delete files."""
         for name in names:
             self.store.drop(name)
 
-    def clean_up(self, known: Collection[str]) -> None:
+    def clean_up(self, known_names: Collection[str]) -> None:
         """Delete what a crash left behind. Of a shared store that is only what lies on this machine."""
         if not self.store.is_shared:
-            self.drop_all([one.name for one in self.store.stored() if self.is_stray(one, known)])
+            self.drop_all([one.name for one in self.store.stored() if self.is_stray(one, known_names)])
             return
         before = time.time() - STRAY_AFTER_SECONDS
         for path in self.store.incoming.glob("*.part"):
@@ -94,14 +94,14 @@ def clean_name(name: str) -> str:
 def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
     """Write a file to the disk; return its size, its SHA-256 and its first bytes."""
     size, digest, head = 0, hashlib.sha256(), b""
-    with path.open("xb") as kept:
+    with path.open("xb") as target:
         while piece := file.read(BYTES_AT_ONCE):
             size += len(piece)
             if size > max_mb * 1_000_000:
                 raise BodyTooLarge(f"The file is larger than {max_mb} MB, the largest that is accepted.")
             head = head or piece[:BYTES_LOOKED_AT]
             digest.update(piece)
-            kept.write(piece)
+            target.write(piece)
     if not size:
         raise InvalidRequest("The file is empty.")
     return size, digest.hexdigest(), head

@@ -145,15 +145,15 @@ def index_opener(
 ) -> Callable[[KnownEmbedder], ChromaIndex | PgVectorIndex]:
     """Return what opens the index of the vectors of a model: pgvector where that is there, else Chroma."""
 
-    def open_index(known: KnownEmbedder) -> ChromaIndex | PgVectorIndex:
+    def open_index(model: KnownEmbedder) -> ChromaIndex | PgVectorIndex:
         problem = None
         if not database.is_sqlite and values.chroma_url is None:
             table = VectorTable(database)
             problem = table.prepare()
             if problem is None:
-                return PgVectorIndex(embeddings, table, VectorIndexes(database), known)
+                return PgVectorIndex(embeddings, table, VectorIndexes(database), model)
             log.warning(problem)
-        return ChromaIndex(embeddings, known, values.chroma_url, data_dir / "chroma", notice=problem)
+        return ChromaIndex(embeddings, model, values.chroma_url, data_dir / "chroma", notice=problem)
 
     return open_index
 

@@ -155,13 +155,13 @@ class S3Files:
 
     def _read_through(self, name: str, start: int, length: int) -> memoryview:
         """Return some bytes of a file from a server that does not give parts as it should, such as rclone's."""
-        position, kept = 0, bytearray()
+        position, data = 0, bytearray()
         for piece in obstore.get(self._store, name).stream():
-            kept += memoryview(piece)[max(0, start - position) :]
+            data += memoryview(piece)[max(0, start - position) :]
             position += len(piece)
-            if len(kept) >= length:
+            if len(data) >= length:
                 break
-        return memoryview(kept)[:length]
+        return memoryview(data)[:length]
 
     def drop(self, name: str) -> None:
         """Delete a file, if it is there."""
@@ -201,8 +201,8 @@ class S3Files:
             raise _failure(self.address, str(error)) from error
 
 
-def _failure(address: str, told: str) -> StorageFailed:
-    named = CODE.search(told)
+def _failure(address: str, reason: str) -> StorageFailed:
+    named = CODE.search(reason)
     code = named[1] if named else ""
     if code in FULL:
         return StorageFailed(f"{address} is full. Nothing that was stored is lost.")
@@ -210,11 +210,11 @@ def _failure(address: str, told: str) -> StorageFailed:
         return FilesUnavailable(REFUSALS[code].format(address=address))
     if code:
         return FilesUnavailable(f"{address} refuses this at present ({code}).")
-    if METADATA in told:
+    if METADATA in reason:
         return FilesUnavailable(f"There are no keys for {address}. Set {KEYS}.")
-    if REFUSED.search(told):
+    if REFUSED.search(reason):
         return FilesUnavailable(RIGHTS.format(address=address))
-    if "kind: Timeout" in told:
+    if "kind: Timeout" in reason:
         return FilesUnavailable(f"{address} does not answer in time.")
     return FilesUnavailable(f"{address} cannot be reached.")
 

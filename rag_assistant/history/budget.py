@@ -102,27 +102,27 @@ def fit_budget(
 
     Raises QuestionDoesNotFit when instructions and question alone are over the budget.
     """
-    kept = Budgeted(tuple(turn.messages for turn in past), current, summary)
+    budgeted = Budgeted(tuple(turn.messages for turn in past), current, summary)
     costs = [count_messages(turn.messages, count_tokens) for turn in past]
     always = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0)
     # Carried from step to step, so that no step counts everything anew.
     excess = always + sum(costs) + count_messages([*current, *summary], count_tokens) - budget
     if excess <= 0:
-        return kept
+        return budgeted
     first_loss = 0 if trimmed else fixed.notice
-    kept, excess = _with_newest_turns(kept, past, costs, excess, first_loss, count_tokens)
-    kept, excess = _with_fewer_iterations(kept, excess, count_tokens, pending)
-    kept, excess = _with_cut_results(kept, excess, count_tokens, pending)
-    kept, excess = _without_pinned(kept, past, excess, first_loss, count_tokens)
-    if excess > 0 and kept.summary:
+    budgeted, excess = _with_newest_turns(budgeted, past, costs, excess, first_loss, count_tokens)
+    budgeted, excess = _with_fewer_iterations(budgeted, excess, count_tokens, pending)
+    budgeted, excess = _with_cut_results(budgeted, excess, count_tokens, pending)
+    budgeted, excess = _without_pinned(budgeted, past, excess, first_loss, count_tokens)
+    if excess > 0 and budgeted.summary:
         # The model has to be told that nothing stands for those turns now.
-        excess += first_loss if None not in kept.past else 0
-        excess -= count_messages(kept.summary, count_tokens)
-        kept = replace(kept, summary=())
+        excess += first_loss if None not in budgeted.past else 0
+        excess -= count_messages(budgeted.summary, count_tokens)
+        budgeted = replace(budgeted, summary=())
     if excess > 0:
         allowed = max(0, budget - fixed.reserved)
         raise QuestionDoesNotFit(budget + excess - fixed.reserved, allowed, fixed.system)
-    return replace(kept, results_shortened=_shortened(past, kept.past))
+    return replace(budgeted, results_shortened=_shortened(past, budgeted.past))
 
 
 def _with_newest_turns(
@@ -159,21 +159,21 @@ def _with_newest_turns(
 
 
 def _with_fewer_iterations(
-    kept: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
+    budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
 ) -> tuple[Budgeted, int]:
     """Return the running turn without its older iterations, as many as it takes; the last one stays."""
-    max_iterations = keep_last_iterations(kept.current, None, pending).iterations_kept
+    max_iterations = keep_last_iterations(budgeted.current, None, pending).iterations_kept
     if excess <= 0 or max_iterations < 2:
-        return kept, excess
+        return budgeted, excess
 
     def cost(limit: int) -> int:
-        return count_messages(keep_last_iterations(kept.current, limit, pending).messages, count_tokens)
+        return count_messages(keep_last_iterations(budgeted.current, limit, pending).messages, count_tokens)
 
     before = cost(max_iterations)
     limit = max(1, bisect_right(range(1, max_iterations), before - excess, key=cost))
-    fewer = keep_last_iterations(kept.current, limit, pending)
+    fewer = keep_last_iterations(budgeted.current, limit, pending)
     fitted = replace(
-        kept,
+        budgeted,
         current=fewer.messages,
         iterations_dropped=fewer.iterations_dropped,
         iteration_messages_dropped=fewer.messages_dropped,
@@ -182,10 +182,10 @@ def _with_fewer_iterations(
 
 
 def _with_cut_results(
-    kept: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
+    budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
 ) -> tuple[Budgeted, int]:
     """Return the running turn with its longest tool results cut, marked as cut; not beside a call that waits."""
-    current = list(kept.current)
+    current = list(budgeted.current)
     results: list[int] = []
     waits = False
     for index, message in enumerate(current):
@@ -205,14 +205,14 @@ def _with_cut_results(
             current[index] = shorter
             excess -= saved
             cut += 1
-    return (replace(kept, current=tuple(current), results_cut=cut) if cut else kept), excess
+    return (replace(budgeted, current=tuple(current), results_cut=cut) if cut else budgeted), excess
 
 
 def _without_pinned(
-    kept: Budgeted, past: Sequence[BudgetTurn], excess: int, first_loss: int, count_tokens: CountTokens
+    budgeted: Budgeted, past: Sequence[BudgetTurn], excess: int, first_loss: int, count_tokens: CountTokens
 ) -> tuple[Budgeted, int]:
     """Return what is left without the oldest pinned turns, as many as it takes."""
-    fitted = list(kept.past)
+    fitted = list(budgeted.past)
     if None in fitted:
         first_loss = 0
     for index, turn in enumerate(past):
@@ -222,7 +222,7 @@ def _without_pinned(
             excess += first_loss - count_messages(fitted[index] or (), count_tokens)
             first_loss = 0
             fitted[index] = None
-    return replace(kept, past=tuple(fitted)), excess
+    return replace(budgeted, past=tuple(fitted)), excess
 
 
 def _shortened(past: Sequence[BudgetTurn], fitted: Sequence[Sequence[Message] | None]) -> int:

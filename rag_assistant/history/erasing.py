@@ -56,28 +56,28 @@ def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
     runs: list[Run] = [
         run for one in (*requests, *receipt.get("earlier_requests", ())) for run in _runs_in(one, receipt)
     ]
-    kept = sorted(receipt.get("kept_turns", ()))
+    numbers = sorted(receipt.get("kept_turns", ()))
     most = EXCHANGES if limit is None else min(limit, EXCHANGES)
-    runs += [(one, one) for one in kept]
+    runs += [(one, one) for one in numbers]
     if most:
-        runs.append((kept[-most] if len(kept) >= most else 1, number - 1))
+        runs.append((numbers[-most] if len(numbers) >= most else 1, number - 1))
     return joined((first, min(last, number - 1)) for first, last in runs)
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
     """Return runs in order, those that touch as one, without empty ones."""
-    found: list[Run] = []
+    merged: list[Run] = []
     for first, last in sorted(run for run in runs if run[0] <= run[1]):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(found[-1][1], last)
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def may_lean_on(number: int, kept_turns: Sequence[int], limit: int | None) -> bool:
     """Tell whether turn ``number`` may be one of the exchanges with which a later question was searched."""
-    newer = sum(kept > number for kept in kept_turns)
+    newer = sum(turn > number for turn in kept_turns)
     return newer < EXCHANGES and (number in kept_turns or limit is None or newer < limit)
 
 
@@ -91,22 +91,24 @@ def search_without(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) -> dict[str, Any]:
     messages: list[Message] = list(request["messages"])
-    asked = _place_of_question(messages)
-    for begin, end, runs in _groups_of(messages, asked, receipt):
+    position = _place_of_question(messages)
+    for begin, end, runs in _groups_of(messages, position, receipt):
         if any(first <= number <= last for first, last in runs):
             messages[begin:end] = map(_erased, messages[begin:end])
     # An earlier request of the same answer may have recalled more turns than the last one, which alone lists them.
-    messages[asked:] = [_with_content(one, lambda text: _recalled_without(text, number)) for one in messages[asked:]]
+    messages[position:] = [
+        _with_content(one, lambda text: _recalled_without(text, number)) for one in messages[position:]
+    ]
     return {**request, "messages": messages}
 
 
 def _runs_in(request: Mapping[str, Any], receipt: Receipt) -> Iterator[Run]:
     """Yield of which turns a request may hold something."""
     messages = request["messages"]
-    asked = _place_of_question(messages)
-    for _, _, runs in _groups_of(messages, asked, receipt):
+    position = _place_of_question(messages)
+    for _, _, runs in _groups_of(messages, position, receipt):
         yield from runs
-    for text in map(text_in, messages[asked:]):
+    for text in map(text_in, messages[position:]):
         if "<earlier>" in text and (recalled := RECALLED.search(text)):
             yield from ((int(one), int(one)) for one in QUOTED_TURN.findall(recalled[0]))
 
@@ -115,14 +117,14 @@ def _place_of_question(messages: Sequence[Message]) -> int:
     return max((n for n, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
 
 
-def _groups_of(messages: Sequence[Message], asked: int, receipt: Receipt) -> list[tuple[int, int, Sequence[Run]]]:
+def _groups_of(messages: Sequence[Message], position: int, receipt: Receipt) -> list[tuple[int, int, Sequence[Run]]]:
     """Return where the turns before the question, and a summary, begin and end, each with the turns it may be made of.
 
     Where they cannot be told apart, each may be made of any.
     """
     first = length_of_system_block(messages)
-    starts = [n for n in range(first, asked) if n == first or _begins(messages, n)]
-    groups = list(pairwise([*starts, asked]))
+    starts = [n for n in range(first, position) if n == first or _begins(messages, n)]
+    groups = list(pairwise([*starts, position]))
     summarised = [run for run in receipt.get("left_out", ()) if run["reason"] == "summarised"]
     # A summary stands in front of the turns that were kept.
     made_of: list[Sequence[Run]] = [[(run["first_turn"], run["last_turn"]) for run in summarised]] * bool(summarised)
@@ -138,14 +140,14 @@ def _begins(messages: Sequence[Message], n: int) -> bool:
 
 def _erased(message: Message) -> Message:
     """Return a message of which only its form is left, so that the request stays a valid one."""
-    kept: Message = {name: message[name] for name in ("role", "tool_call_id") if name in message}
+    erased: Message = {name: message[name] for name in ("role", "tool_call_id") if name in message}
     if message.get("tool_calls"):
-        kept["tool_calls"] = [
+        erased["tool_calls"] = [
             {**call, "function": {"name": call["function"]["name"], "arguments": "{}"}}
             for call in message["tool_calls"]
         ]
     text = text_in(message)
-    return kept | {"content": marker(text) if text else message.get("content")}
+    return erased | {"content": marker(text) if text else message.get("content")}
 
 
 def _rewrite_without(rewrite: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -163,7 +165,7 @@ def _rewrite_without(rewrite: Mapping[str, Any] | None) -> dict[str, Any] | None
 def _recalled_without(text: str, number: int) -> str:
     """Return a question beside which nothing is quoted of a turn: if it is, all quotations go with it."""
     quoted = f"(turn {number})\n"
-    return RECALLED.sub(lambda found: marker(found[0]) if quoted in found[0] else found[0], text, count=1)
+    return RECALLED.sub(lambda match: marker(match[0]) if quoted in match[0] else match[0], text, count=1)
 
 
 def _with_content(message: Message, change: Callable[[str], str]) -> Message:

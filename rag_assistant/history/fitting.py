@@ -21,9 +21,9 @@ from rag_assistant.history.budget import (
     estimate_tokens,
     fit_budget,
 )
-from rag_assistant.history.far_past import far_past
 from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
 from rag_assistant.history.iterations import keep_last_iterations
+from rag_assistant.history.older_turns import older_turns
 from rag_assistant.history.overflow import HistorySummary, summary_messages
 from rag_assistant.history.purging import holds_call, purge_exchange
 from rag_assistant.history.receipt import (
@@ -108,7 +108,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     """
     limit = check_history_limit(policy.max_history_turns)
     earlier = notice_in(messages)
-    messages, policy = _without_far_past(without_notices(messages), limit, policy)
+    messages, policy = _without_older_turns(without_notices(messages), limit, policy)
     # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
     past = _numbered(split.past, policy)
@@ -119,10 +119,10 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
 
     runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
     trimming = [run for run in runs if run.trimmed]
-    kept = [turn for turn in past if turn.reason is None]
+    kept_turns = [turn for turn in past if turn.reason is None]
     # What a purge left of the newest is no turn: without its answer, it goes on in the current one.
-    ended = max((n for n, turn in enumerate(kept, 1) if is_completed(turn.messages, followed=True)), default=0)
-    notice = _notice(kept[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
+    ended = max((n for n, turn in enumerate(kept_turns, 1) if is_completed(turn.messages, followed=True)), default=0)
+    notice = _notice(kept_turns[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
     system_block = [*split.system, *([_system(notice)] if notice else [])]
     if policy.merge_system_messages and len(system_block) > 1:
         system_block = [_system("\n\n".join(text_in(message) for message in system_block))]
@@ -139,14 +139,14 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
         receipt=HistoryReceipt(
             max_history_turns=limit,
             strategy=policy.strategy,
-            turns_total=len(kept) + sum(run.turns for run in runs if run.reason not in UNANSWERED),
-            turns_kept=len(kept),
+            turns_total=len(kept_turns) + sum(run.turns for run in runs if run.reason not in UNANSWERED),
+            turns_kept=len(kept_turns),
             turns_dropped=sum(run.turns for run in trimming),
             messages_dropped=sum(run.messages for run in trimming),
-            first_kept_turn=kept[0].number if kept else None,
+            first_kept_turn=kept_turns[0].number if kept_turns else None,
             reason=trimming[-1].reason if trimming else None,
             left_out=runs,
-            kept_turns=tuple(turn.number for turn in kept),
+            kept_turns=tuple(turn.number for turn in kept_turns),
             explanation=explanation,
             summary_sent=bool(budgeted.summary),
             iterations_kept=iterations.iterations_kept - budgeted.iterations_dropped,
@@ -165,17 +165,17 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     )
 
 
-def _without_far_past(
+def _without_older_turns(
     messages: Sequence[Message], limit: int | None, policy: HistoryPolicy
 ) -> tuple[Sequence[Message], HistoryPolicy]:
-    """Return the messages that can matter, and the policy with the others as unread; see far_past.py."""
+    """Return the messages that can matter, and the policy with the others as unread; see older_turns.py."""
     chosen_by_number = policy.pinned or policy.excluded or policy.purged or policy.pending or policy.turn_numbers
     if limit is None or policy.strategy != "window" or chosen_by_number or policy.summary is not None:
         return messages, policy
-    found = far_past(messages, limit + policy.window_slack)
-    if found is None:
+    cut = older_turns(messages, limit + policy.window_slack)
+    if cut is None:
         return messages, policy
-    begin, end, turns = found
+    begin, end, turns = cut
     last = max((run.last_turn for run in policy.unread), default=0)
     run = left_out("turn_limit", turns, end - begin, last + 1, last + turns)
     return [*messages[:begin], *messages[end:]], replace(policy, unread=(*policy.unread, run))
@@ -210,8 +210,8 @@ def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
             continue
         behind = next((one for one in rest[index + 1 : index + 2] if one.number == turn.number + 1), None)
         # What a person excluded comes back in no other turn.
-        asked = () if turn.reason == "excluded" else rest[index].messages
-        before, after = purge_exchange(asked, behind.messages if behind else (), done)
+        question_messages = () if turn.reason == "excluded" else rest[index].messages
+        before, after = purge_exchange(question_messages, behind.messages if behind else (), done)
         rest[index] = _purged(rest[index], before)
         if behind and not behind.waits:
             rest[index + 1] = _purged(behind, after)
@@ -232,9 +232,11 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
     explanation: str | None = None
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
     if policy.strategy == "smart":
-        kept, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels)
+        positions, explanation = choose_turns(
+            [uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels
+        )
         max_turns = len(candidates) if limit is None else limit
-        newest = sorted(kept, reverse=True)[:max_turns]
+        newest = sorted(positions, reverse=True)[:max_turns]
         chosen = {candidates[index].number for index in newest}
     elif policy.strategy == "window":
         in_window = min(len(candidates), turns_in_window(total, limit, policy.window_slack))
@@ -264,15 +266,15 @@ def _within_budget(
 ) -> tuple[list[_Past], Budgeted]:
     """Mark what the token budget leaves out, and return the messages that are left."""
     summary = summary_messages(policy.summary) if policy.summary is not None else []
-    kept = [turn for turn in past if turn.reason is None]
+    kept_turns = [turn for turn in past if turn.reason is None]
     if policy.token_budget is None:
-        return past, Budgeted(tuple(turn.messages for turn in kept), current, summary)
+        return past, Budgeted(tuple(turn.messages for turn in kept_turns), current, summary)
     count = policy.count_tokens
     # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
     last_number = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
     max_notice = notice_for(last_number, last_number, at_least=last_number)
     budgeted = fit_budget(
-        [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept],
+        [BudgetTurn(turn.messages, turn.pinned, turn.waits) for turn in kept_turns],
         current,
         summary,
         Fixed(count_messages(system, count), count_message(_system(max_notice), count), policy.reserved_tokens),
@@ -283,16 +285,16 @@ def _within_budget(
         or any(run.trimmed for run in policy.unread),
         pending=policy.pending,
     )
-    gone = {turn.number for turn, left in zip(kept, budgeted.past, strict=True) if left is None}
+    gone = {turn.number for turn, left in zip(kept_turns, budgeted.past, strict=True) if left is None}
     return [replace(turn, reason="token_limit") if turn.number in gone else turn for turn in past], budgeted
 
 
-def _notice(kept: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | None, policy: HistoryPolicy) -> str:
+def _notice(kept_turns: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | None, policy: HistoryPolicy) -> str:
     """Return the notice: how many of the newest turns stand there without a hole, and how many before them."""
     border = max(run.last_turn for run in trimming)
-    newest = sum(turn.number > border for turn in kept)
+    newest = sum(turn.number > border for turn in kept_turns)
     at_least = limit if policy.window_slack and policy.strategy == "window" else None
-    return notice_for(newest, len(kept) - newest, at_least=at_least)
+    return notice_for(newest, len(kept_turns) - newest, at_least=at_least)
 
 
 def _left_out(past: Sequence[_Past], policy: HistoryPolicy) -> list[LeftOut]:

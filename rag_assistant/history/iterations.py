@@ -39,12 +39,12 @@ def keep_last_iterations(
     pieces = _pieces(current)
     closed = [index for index, piece in enumerate(pieces) if _is_closed_iteration(piece, pending)]
     dropped = set(closed if limit == 0 else closed[:-limit] if limit is not None else ())
-    kept = tuple(joined(piece for index, piece in enumerate(pieces) if index not in dropped))
+    remaining = tuple(joined(piece for index, piece in enumerate(pieces) if index not in dropped))
     return KeptIterations(
-        messages=kept,
+        messages=remaining,
         iterations_kept=len(closed) - len(dropped),
         iterations_dropped=len(dropped),
-        messages_dropped=len(current) - len(kept),
+        messages_dropped=len(current) - len(remaining),
     )
 
 

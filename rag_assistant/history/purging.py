@@ -15,20 +15,20 @@ from rag_assistant.records import Message
 
 
 def purge_exchange(
-    asked: Sequence[Message], answered: Sequence[Message], done: Collection[str]
+    question: Sequence[Message], answered: Sequence[Message], done: Collection[str]
 ) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
     """Return what is left of the turn that asked and of the turn in which the person answered; ``None`` of nothing.
 
     ``done`` are the ids of the calls that asked. What another call found stays, with the answer that was made of it.
     Where only the second turn called another tool, the first turn's question stands in the place of the person's word.
     """
-    before, after = without_calls(asked, done), without_calls(answered, done)
+    before, after = without_calls(question, done), without_calls(answered, done)
     if uses_tools(before):
         return before, after if uses_tools(after) else None
     if not uses_tools(after):
         return None, None
-    said = [message for message in asked or answered if message["role"] == "user"]
-    return None, [*said, *dropwhile(lambda message: message["role"] == "user", after)]
+    user_messages = [message for message in question or answered if message["role"] == "user"]
+    return None, [*user_messages, *dropwhile(lambda message: message["role"] == "user", after)]
 
 
 def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
@@ -39,9 +39,9 @@ def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Me
         calls = tool_calls_of(message)
         if calls:
             answers = [call.get("id") not in call_ids for call in calls]
-            kept = [call for call, stays in zip(calls, answers, strict=True) if stays]
-            if kept:
-                rest.append(message if len(kept) == len(calls) else {**message, "tool_calls": kept})
+            remaining = [call for call, stays in zip(calls, answers, strict=True) if stays]
+            if remaining:
+                rest.append(message if len(remaining) == len(calls) else {**message, "tool_calls": remaining})
         elif message["role"] != "tool" or answers.pop(0):
             rest.append(message)
     return rest

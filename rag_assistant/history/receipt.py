@@ -115,13 +115,13 @@ def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
 
 def notice_in(messages: Sequence[Message]) -> str | None:
     """Return the notice that messages carry: what is missing from them was left out of an earlier request."""
-    found = (NOTICE.findall(text_in(one)) for one in messages if one["role"] == "system")
-    return next((notices[-1] for notices in found if notices), None)
+    matches = (NOTICE.findall(text_in(one)) for one in messages if one["role"] == "system")
+    return next((notices[-1] for notices in matches if notices), None)
 
 
-def renewed(notice: str, kept: int) -> str:
+def renewed(notice: str, count: int) -> str:
     """Return the notice of an earlier request; where fewer turns are ``kept`` than it says, one that says these."""
-    return notice if sum(map(int, NUMBERS.findall(notice))) <= kept else notice_for(kept)
+    return notice if sum(map(int, NUMBERS.findall(notice))) <= count else notice_for(count)
 
 
 def _without_joined_notices(message: Message) -> Message:

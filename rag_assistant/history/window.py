@@ -48,5 +48,5 @@ def trim_history(messages: Sequence[Message], max_history_turns: int | None) -> 
     limit = check_history_limit(max_history_turns)
     split = split_turns(messages)
     past = split.past[len(split.past) - turns_in_window(len(split.past), limit) :]
-    kept = joined([split.system, *past, split.current])
-    return kept, len(messages) - len(kept)
+    trimmed = joined([split.system, *past, split.current])
+    return trimmed, len(messages) - len(trimmed)

@@ -34,15 +34,15 @@ def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
     return counted
 
 
-def seen(kept: int, left_out: Mapping[str, int]) -> str:
+def seen(kept_turns: int, left_out: Mapping[str, int]) -> str:
     """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)".
 
     Turns without an answer are none of them, nor are erased ones.
     """
     answered = {reason: count for reason, count in left_out.items() if reason not in UNANSWERED}
-    total = kept + sum(answered.values())
+    total = kept_turns + sum(answered.values())
     why = "; ".join(f"{count} {REASONS.get(reason, reason)}" for reason, count in answered.items())
-    return f"{kept} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
+    return f"{kept_turns} of {total} earlier {'turn' if total == 1 else 'turns'}{f' ({why})' if why else ''}"
 
 
 def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[Mapping[str, Any]]) -> str:
@@ -139,16 +139,16 @@ def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
 
     ``before`` is the turn in front of them. A full window says it once, not with every answer.
     """
-    known = _kind_left_out(before) if before is not None else None
-    told = []
+    previous = _kind_left_out(before) if before is not None else None
+    sentences = []
     for turn in turns:
         if turn.history is None:
             continue
         kind = _kind_left_out(turn)
-        if kind and kind != known:
-            told.append(turn.number)
-        known = kind
-    return frozenset(told)
+        if kind and kind != previous:
+            sentences.append(turn.number)
+        previous = kind
+    return frozenset(sentences)
 
 
 def _kind_left_out(turn: Turn) -> frozenset[str]:

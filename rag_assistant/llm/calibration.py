@@ -71,9 +71,9 @@ class Calibration:
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
             self._accepted[endpoint.key] = max(counted, self._accepted.get(endpoint.key, 0))
-            known = self._ratios.get(endpoint.key)
+            ratio = self._ratios.get(endpoint.key)
             # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
-            mixed = newest if known is None else known + SHARE_OF_NEWEST * (newest - known)
+            mixed = newest if ratio is None else ratio + SHARE_OF_NEWEST * (newest - ratio)
             self._ratios[endpoint.key] = max(newest, mixed)
 
     def limit(self, endpoint: Endpoint) -> int | None:

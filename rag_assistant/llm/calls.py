@@ -50,12 +50,12 @@ class ModelCall:
         """Whether a person or the end of the server has ended the call: no other request follows."""
         return self.stopped or self.interrupted
 
-    def refuse_stopped(self, kept: str = QUESTION_KEPT) -> None:
+    def refuse_stopped(self, consequence: str = QUESTION_KEPT) -> None:
         """Raise AnswerStopped if a person has ended the call, AnswerInterrupted if the server ends."""
         if self.stopped:
             raise AnswerStopped("The answer was stopped.")
         if self.interrupted:
-            raise AnswerInterrupted(f"The server stopped before the answer was complete.{kept}")
+            raise AnswerInterrupted(f"The server stopped before the answer was complete.{consequence}")
 
     def stop(self) -> None:
         """End the call because a person said so."""

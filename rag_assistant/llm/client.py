@@ -241,9 +241,9 @@ def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:
 def _limit_in(model: dict[str, Any]) -> int | None:
     """Return the longest request that an entry of a list of models tells of."""
     meta = model.get("meta")
-    for told in (model, meta if isinstance(meta, dict) else {}):
+    for fields in (model, meta if isinstance(meta, dict) else {}):
         for name in LIMIT_NAMES:
-            limit = told.get(name)
+            limit = fields.get(name)
             if isinstance(limit, int) and not isinstance(limit, bool) and MIN_LIMIT_TOKENS <= limit <= MAX_INT32:
                 return limit
     return None

@@ -79,13 +79,13 @@ def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -
     from rag_assistant.llm.sdk import OverlongBody
 
     where = "The local model" if endpoint.local else f"The model at {endpoint.base_url}"
-    kept = TEXT_SAVED if shown else QUESTION_KEPT
+    consequence = TEXT_SAVED if shown else QUESTION_KEPT
     try:
-        call.refuse_stopped(kept)
+        call.refuse_stopped(consequence)
     except (AnswerStopped, AnswerInterrupted) as ended:
         return ended
     if call.overdue is not None:
-        return ModelTimedOut(f"{where} took too long: {call.overdue}.{kept}")
+        return ModelTimedOut(f"{where} took too long: {call.overdue}.{consequence}")
     if isinstance(error, openai.APIStatusError):
         error = _refusal(where, endpoint, error)
     elif isinstance(error, (ValueError, RecursionError)):
@@ -97,7 +97,7 @@ def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -
     network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, OverlongBody):
-        return AnswerTooLong(f"{where} sent {cause}; no answer is that long.{kept}")
+        return AnswerTooLong(f"{where} sent {cause}; no answer is that long.{consequence}")
     if shown and isinstance(error, AssistantError):
         return AnswerInterrupted(f"{error}{TEXT_SAVED}")
     if shown and isinstance(error, network):

@@ -30,7 +30,7 @@ class LocalModel:
         self._key = secrets.token_hex(16)
         self.process: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
 
-    def known(self) -> Endpoint:
+    def expected_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without waiting for it."""
         return self.process.service or Endpoint("", None, self._path.stem, self._context_tokens, local=True)
 
@@ -77,12 +77,12 @@ class LocalModel:
         line = process.stdout.readline().strip() if process.stdout is not None else ""
         if not line:
             return None
-        told = json.loads(line)
+        message = json.loads(line)
         return Endpoint(
-            f"{told['address']}/v1",
+            f"{message['address']}/v1",
             self._key,
             self._path.stem,
-            told["context_tokens"],
+            message["context_tokens"],
             local=True,
-            takes_tools=told["takes_tools"],
+            takes_tools=message["takes_tools"],
         )

@@ -122,8 +122,8 @@ class LanguageModels:
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
-        with step("model", **facts) as asked, self._noting_failures(endpoint):
-            call.traceparent = asked.traceparent
+        with step("model", **facts) as traced, self._noting_failures(endpoint):
+            call.traceparent = traced.traceparent
             texts: list[str] = []
             reply: ModelReply | None = None
             try:
@@ -132,7 +132,7 @@ class LanguageModels:
                         texts.append(part)
                     elif isinstance(part, ModelReply):
                         reply = part
-                        asked.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
+                        traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)
                     yield part
             finally:
@@ -171,7 +171,7 @@ class LanguageModels:
         if not self.connected:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
-            return self._local.known()
+            return self._local.expected_endpoint()
         configured = self.configured_endpoint()
         last = self._last.get(configured.base_url)
         if last is not None and configured.model in (None, last.model):

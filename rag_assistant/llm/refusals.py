@@ -64,12 +64,12 @@ TAKES_NO_TOOLS = re.compile(
 
 def context_too_long(body: object) -> ContextTooLong | None:
     """Return the error of an endpoint that refuses a request for its length, ``None`` for any other reason."""
-    told = "\n".join(_texts_in(body))
-    if not TOO_LONG.search(told) or ABOUT_SOMETHING_ELSE.search(told):
+    text = "\n".join(_texts_in(body))
+    if not TOO_LONG.search(text) or ABOUT_SOMETHING_ELSE.search(text):
         return None
     fields = _error_in(body)
-    limit = _whole(fields.get("n_ctx")) or _number_in(told, LIMIT)
-    prompt = _whole(fields.get("n_prompt_tokens")) or _number_in(told, PROMPT)
+    limit = _whole(fields.get("n_ctx")) or _number_in(text, LIMIT)
+    prompt = _whole(fields.get("n_prompt_tokens")) or _number_in(text, PROMPT)
     takes = f"it takes {limit} tokens" if limit else "it does not say how many tokens it takes"
     return ContextTooLong(f"The request is longer than the model takes; {takes}.", limit, prompt)
 
@@ -95,13 +95,13 @@ def reason_in(body: object) -> str:
     if isinstance(body, str) and is_web_page(body):
         title = TITLE.search(body)
         return f"it answered with a web page{f', {title[1].strip()}' if title else ''}"
-    found: object = body
+    value: object = body
     for name in ("error", "message"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-    if isinstance(found, dict):
-        found = found.get("detail")
-    return str(found or "no reason was given")
+        if isinstance(value, dict) and value.get(name):
+            value = value[name]
+    if isinstance(value, dict):
+        value = value.get("detail")
+    return str(value or "no reason was given")
 
 
 def _error_in(body: object) -> dict[str, object]:
@@ -119,8 +119,8 @@ def _texts_in(body: object) -> list[str]:
 
 
 def _number_in(text: str, patterns: Sequence[str]) -> int | None:
-    found = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
-    return int(found.group(1).replace(",", "")) if found else None
+    first_match = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
+    return int(first_match.group(1).replace(",", "")) if first_match else None
 
 
 def _whole(value: object) -> int | None:

@@ -27,9 +27,9 @@ class Scope(Struct, frozen=True):
         return {"document_ids": list(self.document_ids), "tags": list(self.tags)} if self else None
 
     @classmethod
-    def from_dict(cls, kept: Mapping[str, Any] | None) -> Scope:
+    def from_dict(cls, stored: Mapping[str, Any] | None) -> Scope:
         """Return the scope that ``as_dict`` kept."""
-        return cls(tuple(kept["document_ids"]), tuple(kept["tags"])) if kept else cls()
+        return cls(tuple(stored["document_ids"]), tuple(stored["tags"])) if stored else cls()
 
     def holds(self, document_id: int, tags: Iterable[str]) -> bool:
         """Tell whether a document with these tags is one of those that are searched."""

@@ -29,7 +29,7 @@ def chunk_document(
 
     splitter = (MarkdownSplitter if extracted.markdown else TextSplitter)(chunk_chars, trim=True)
     starts, paths = section_starts(extracted.text) if extracted.markdown else ([], [])
-    leads = Leads(extracted.text if extracted.markdown else "")
+    lead_ins = Leads(extracted.text if extracted.markdown else "")
     chunks: list[Chunk] = []
     # A text without pages is one. No chunk reaches over two.
     pages = pairwise([*(extracted.page_starts or (0,)), len(extracted.text)])
@@ -40,7 +40,7 @@ def chunk_document(
             for start, text in splitter.chunk_indices(extracted.text[begin:end]):
                 above = bisect_right(starts, begin + start)
                 section = paths[above - 1] if above else None
-                lead = leads.at(begin + start, chunk_chars // 2) if extracted.markdown else ""
+                lead = lead_ins.at(begin + start, chunk_chars // 2) if extracted.markdown else ""
                 chunks.append(Chunk(len(chunks), begin + start, begin + start + len(text), lead + text, page, section))
     return chunks
 

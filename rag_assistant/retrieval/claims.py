@@ -73,12 +73,12 @@ class Checked(Struct, frozen=True):
     offered: tuple[str, ...] = ()
 
 
-def unknown_citations(answer: str, known: Collection[int]) -> list[int]:
+def unknown_citations(answer: str, numbers: Collection[int]) -> list[int]:
     """Return the numbers that an answer cites and that no passage has; links and code cite nothing."""
     text = CODE.sub("", answer)
     groups = [set(cited_numbers(match)) for match in CITATION.finditer(text) if _is_citation(text, match)]
     # [0, 100] may be anything; [1, 9] cites two if there is a first passage.
-    return sorted({n for group in groups if len(group) == 1 or group & set(known) for n in group - set(known)})
+    return sorted({n for group in groups if len(group) == 1 or group & set(numbers) for n in group - set(numbers)})
 
 
 def cited_numbers(match: re.Match[str]) -> list[int]:
@@ -122,14 +122,14 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
     return checked
 
 
-def _carrier(sentence: str, texts: Mapping[int, _Text], asked: _Text, least: float) -> int | None:
+def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: float) -> int | None:
     """Return the passage that carries a sentence with the most of its words, at least such a share."""
     words = content_stems(sentence)
     if len(words) < MIN_WORDS:
         return None
     shares = {n: len(words & text.stems) / len(words) for n, text in texts.items()}
     best_first = sorted((n for n in shares if shares[n] >= least), key=lambda n: -shares[n])
-    return next((n for n in best_first if _problem(sentence, [texts[n]], asked) is None), None)
+    return next((n for n in best_first if _problem(sentence, [texts[n]], question) is None), None)
 
 
 class _Sentence:
@@ -174,16 +174,16 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
             yield " ".join(CITATION.sub(" ", sentence).split()), numbers
 
 
-def _problem(sentence: str, passages: Sequence[_Text], asked: _Text) -> tuple[Problem, tuple[str, ...]] | None:
+def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple[Problem, tuple[str, ...]] | None:
     """Return what of a sentence is in none of the passages, the plainest first; ``None`` if they carry it."""
     stems = frozenset[str]().union(*(passage.stems for passage in passages))
     words = content_stems(sentence)
-    strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, asked]))
+    strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, question]))
     if strange:
         return "number", strange
     if len(words) < MIN_WORDS:
         return None
-    names = tuple(name for name in _names(sentence) if not set(map(stem, search_words(name))) <= stems | asked.stems)
+    names = tuple(name for name in _names(sentence) if not set(map(stem, search_words(name))) <= stems | question.stems)
     if names:
         return "name", names
     if len(words & stems) < MIN_SHARE * len(words):

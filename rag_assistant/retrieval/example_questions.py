@@ -117,12 +117,12 @@ def _made(blocks: list[Block]) -> Iterator[str]:
 def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
     """Yield what headings and sentences say how to do."""
     for block in blocks:
-        if found := HOW_TO.fullmatch(block.heading):
-            first, *rest = found[1].split()
+        if match := HOW_TO.fullmatch(block.heading):
+            first, *rest = match[1].split()
             task = " ".join([first.lower(), *(_written(word, small) for word in rest)])
             yield f"How do I {YOUR.sub('my', task)}?"
-        if found := IN_ORDER_TO.match(block.text):
-            yield "How do I {}?".format(YOUR.sub("my", found[1]))
+        if match := IN_ORDER_TO.match(block.text):
+            yield "How do I {}?".format(YOUR.sub("my", match[1]))
 
 
 def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
@@ -130,13 +130,13 @@ def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
     for block in blocks:
         sentence = ASIDE.sub("", re.split(r"(?<=[.!?])\s", block.text)[0])
         for pattern, question in PATTERNS:
-            found = pattern.match(sentence)
-            if found is None or NO_SUBJECT.search(found["subject"]) or NO_THING.search(sentence[: found.start() + 120]):
+            match = pattern.match(sentence)
+            if match is None or NO_SUBJECT.search(match["subject"]) or NO_THING.search(sentence[: match.start() + 120]):
                 continue
-            article, subject = (found["article"] or "").lower(), found["subject"]
+            article, subject = (match["article"] or "").lower(), match["subject"]
             if article != "the " or " " in subject or not subject.islower():
                 subject = _written(subject, small)
-                yield question.format(**found.groupdict() | {"subject": article + subject})
+                yield question.format(**match.groupdict() | {"subject": article + subject})
 
 
 def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[str]:
@@ -170,8 +170,8 @@ def _blocks(text: str) -> Iterator[Block]:
     heading, is_line = "", False
     for piece in re.split(r"\n\s*\n", FENCE.sub("", text)):
         lines = piece.strip().split("\n")
-        if found := HEADING.match(lines[0]):
-            heading, is_line = _plain(found[1]), False
+        if match := HEADING.match(lines[0]):
+            heading, is_line = _plain(match[1]), False
             lines = lines[1:]
         elif len(lines) > 1 and TITLE_LINE.fullmatch(lines[0]) and lines[1][:1].isupper():
             lines = lines[1:]

@@ -25,19 +25,19 @@ def excerpt(text: str, words: Sequence[str], max_chars: int) -> str:
     return f"{f'{MARK} ' if start else ''}{cut}{f' {MARK}' if start + max_chars < len(text) else ''}"
 
 
-def _start(text: str, asked: set[str], max_chars: int) -> int:
-    pieces = [(*one.span(), asked & set(map(stem, search_words(one[0])))) for one in PIECE.finditer(text)]
-    sentences_with = Counter(word for _, _, found in pieces for word in found)
+def _start(text: str, query_words: set[str], max_chars: int) -> int:
+    pieces = [(*one.span(), query_words & set(map(stem, search_words(one[0])))) for one in PIECE.finditer(text)]
+    sentences_with = Counter(word for _, _, matched in pieces for word in matched)
     if not sentences_with:
         return 0
 
     def weight(first: int) -> float:
-        begin, found = pieces[first][0], set[str]()
+        begin, matched = pieces[first][0], set[str]()
         for _, end, there in pieces[first:]:
             if end > begin + max_chars:
                 break
-            found |= there
-        return sum(1 / sentences_with[word] for word in found)
+            matched |= there
+        return sum(1 / sentences_with[word] for word in matched)
 
     best = pieces[max(range(len(pieces)), key=lambda n: (weight(n), -n))][0]
     # At the end of the text there is room for what stands before.

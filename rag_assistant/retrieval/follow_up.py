@@ -72,13 +72,13 @@ def search_query(
     Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
     """
     context = context_of(exchanges)
-    found = () if similarity is None else (similarity.library, similarity.context_library)
+    best_scores = () if similarity is None else (similarity.library, similarity.context_library)
     if not context:
         return SearchQuery(question)
     share = _share_by_words(question, context) if similarity is None else share_of(question, context, similarity)
     if share < MIN_SHARE:
-        return SearchQuery(question, leaning=share, nearest=found[:1])
-    return SearchQuery(question, context, share, share, found)
+        return SearchQuery(question, leaning=share, nearest=best_scores[:1])
+    return SearchQuery(question, context, share, share, best_scores)
 
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:

@@ -97,7 +97,7 @@ def features(question: str, context: str, similarity: Similarity) -> dict[str, f
     """Return the figures by name."""
     words, content = search_words(question), content_words(question)
     telling = [word for word in content if word not in TELLING_NOTHING]
-    said = set(map(stem, search_words(context)))
+    context_words = set(map(stem, search_words(context)))
     own, others = similarity.library, similarity.context_library
     return {
         "last_question": similarity.last_question,
@@ -113,7 +113,7 @@ def features(question: str, context: str, similarity: Similarity) -> dict[str, f
         "tells_nothing": float(not telling),
         "pronoun": float(not PRONOUNS.isdisjoint(words)),
         "goes_on": float(GOES_ON.match(question) is not None),
-        "shared": sum(stem(word) in said for word in content) / len(content) if content else 1.0,
+        "shared": sum(stem(word) in context_words for word in content) / len(content) if content else 1.0,
     }
 
 

@@ -56,8 +56,8 @@ def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_
 
 def check_file(file: Path, sha256: str | None) -> None:
     """Raise DownloadFailed if a file that is there already is not the one that is meant."""
-    if sha256 is not None and (found := _digest(file, b"")) != sha256:
-        raise DownloadFailed(f"{file} is another file: its SHA-256 is {found}, not {sha256}. Move it away first.")
+    if sha256 is not None and (digest := _digest(file, b"")) != sha256:
+        raise DownloadFailed(f"{file} is another file: its SHA-256 is {digest}, not {sha256}. Move it away first.")
 
 
 def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:

@@ -23,14 +23,14 @@ class ModelFile(Struct, frozen=True):
         """Return the file's path. Raises ModelFileMissing if it is absent or its hash is another."""
         spec = importlib.util.find_spec(self.package)
         folders = list(spec.submodule_search_locations or ()) if spec else []
-        if not folders or not (found := Path(folders[0]) / self.path).is_file():
+        if not folders or not (path := Path(folders[0]) / self.path).is_file():
             raise ModelFileMissing(f"The package {self.package} is not installed. {self.remedy}")
-        with found.open("rb") as file:
+        with path.open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
                 raise ModelFileMissing(
                     f"The file {self.path} of the package {self.package} was changed; install it again."
                 )
-        return found
+        return path
 
 
 EMBEDDING_MODEL = ModelFile(

@@ -45,8 +45,8 @@ class TextLines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """Return the line, without a traceback."""
-        known = ", ".join(f"{name} {value}" for name, value in ids().items())
-        return super().formatMessage(record) + (f" [{known}]" if known else "")
+        fields = ", ".join(f"{name} {value}" for name, value in ids().items())
+        return super().formatMessage(record) + (f" [{fields}]" if fields else "")
 
 
 class JsonLines(logging.Formatter):

@@ -63,16 +63,16 @@ class Backup(Struct, frozen=True):
     size_bytes: int
 
 
-def write_backup(kept: Kept, target: Path, told: Progress) -> Backup:
+def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
     """Write a backup of the present state, whoever works with it meanwhile. Raises BackupFailed; then none is left."""
     if target.exists():
         raise BackupFailed(f"{target} exists already. Name a file that does not.")
     part = target.with_name(f"{target.name}.part")
     try:
-        with tempfile.TemporaryDirectory(prefix="backup-", dir=kept.data_dir) as folder:
-            _copy_of(kept, Path(folder))
+        with tempfile.TemporaryDirectory(prefix="backup-", dir=data.data_dir) as folder:
+            _copy_of(data, Path(folder))
             with _private(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                are_there = _fill(archive, Path(folder), kept, told)
+                are_there = _fill(archive, Path(folder), data, progress)
         part.replace(target)
     except StorageFailed as error:
         raise BackupFailed(f"{error} No backup was written.") from error
@@ -83,15 +83,15 @@ def write_backup(kept: Kept, target: Path, told: Progress) -> Backup:
     return Backup(len(are_there), are_there.count(False), target.stat().st_size)
 
 
-def _copy_of(kept: Kept, folder: Path) -> None:
+def _copy_of(data: Kept, folder: Path) -> None:
     """Put a copy of the database as it is now into a folder, as SQLite's."""
-    if kept.database.is_sqlite:
-        kept.database.copy_to(folder / DATABASE)
+    if data.database.is_sqlite:
+        data.database.copy_to(folder / DATABASE)
         return
     with closing(Database(sqlite_url(folder))) as copy:
         migrate(copy)
-        with kept.database.snapshot() as source, copy.write() as target:
-            copy_database(source, target, kept.words_of)
+        with data.database.snapshot() as source, copy.write() as target:
+            copy_database(source, target, data.words_of)
         copy.checkpoint()
 
 
@@ -104,7 +104,7 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def _fill(archive: zipfile.ZipFile, copied: Path, kept: Kept, told: Progress) -> list[bool]:
+def _fill(archive: zipfile.ZipFile, copied: Path, data: Kept, progress: Progress) -> list[bool]:
     """Write every part into the archive; tell for each document whether its file was still there."""
     with closing(Database(sqlite_url(copied))) as database:
         revision = current_revision(database)
@@ -113,17 +113,17 @@ def _fill(archive: zipfile.ZipFile, copied: Path, kept: Kept, told: Progress) ->
             files = {row.file: row.size_bytes for row in rows}
     manifest = {"version": __version__, "schema": revision, "created_at": datetime.now(UTC).isoformat()}
     archive.writestr(MANIFEST, json.dumps(manifest))
-    if (shared := _without_keys(kept.settings)) is not None:
+    if (shared := _without_keys(data.settings)) is not None:
         archive.writestr(SETTINGS, shared)
     archive.write(copied / DATABASE, DATABASE)
     done = (copied / DATABASE).stat().st_size
     total = done + sum(files.values())
     there = []
     for name, size in files.items():
-        told(done, total)
-        there.append(_add_file(archive, kept.files, name))
+        progress(done, total)
+        there.append(_add_file(archive, data.files, name))
         done += size
-    told(total, total)
+    progress(total, total)
     return there
 
 
@@ -147,23 +147,23 @@ def _without_keys(settings: Path) -> str | None:
     return json.dumps({name: value for name, value in values.items() if name not in LEFT_OUT}, indent=2) + "\n"
 
 
-def restore_backup(source: Path, kept: Kept, told: Progress) -> dict[str, str]:
+def restore_backup(source: Path, data: Kept, progress: Progress) -> dict[str, str]:
     """Put a backup where nothing is yet; return what it says of itself, and where its settings are.
 
     Nothing is in place before all of it is whole, and files before the database that names them: where that breaks off,
     it can be done again. Raises BackupFailed.
     """
-    _refuse_to_write_over(kept)
+    _refuse_to_write_over(data)
     try:
-        unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=kept.data_dir)
+        unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=data.data_dir)
         with unpacked as name, zipfile.ZipFile(source) as archive:
             about: dict[str, str] = json.loads(archive.read(MANIFEST))
             if about["schema"] > SCHEMA_REVISION:
                 raise BackupFailed(
                     f"{source} was made by version {about['version']}, which is newer. Install that one."
                 )
-            _unpack(archive, Path(name), told)
-            return about | {"settings": str(_put_in_place(Path(name), kept))}
+            _unpack(archive, Path(name), progress)
+            return about | {"settings": str(_put_in_place(Path(name), data))}
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except StorageFailed as error:
@@ -172,8 +172,8 @@ def restore_backup(source: Path, kept: Kept, told: Progress) -> dict[str, str]:
         raise BackupFailed(f"{source} cannot be restored ({error.strerror}).") from error
 
 
-def _refuse_to_write_over(kept: Kept) -> None:
-    database, data_dir = kept.database, kept.data_dir
+def _refuse_to_write_over(data: Kept) -> None:
+    database, data_dir = data.database, data.data_dir
     if not database.is_sqlite:
         if current_revision(database) is None:
             return
@@ -185,7 +185,7 @@ def _refuse_to_write_over(kept: Kept) -> None:
         raise BackupFailed(f"{data_dir} holds data already. Move it away first, or set DATA_DIR to a new folder.")
 
 
-def _unpack(archive: zipfile.ZipFile, folder: Path, told: Progress) -> None:
+def _unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
     """Write every file of an archive; its end is where a wrong checksum shows."""
     (folder / UPLOADS).mkdir()
     members = [one for one in archive.infolist() if one.filename != MANIFEST]
@@ -197,32 +197,32 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, told: Progress) -> None:
             copyfileobj(packed, file)
             os.fsync(file.fileno())
         done += one.file_size
-        told(done, sum(one.file_size for one in members))
+        progress(done, sum(one.file_size for one in members))
 
 
-def _put_in_place(folder: Path, kept: Kept) -> Path:
+def _put_in_place(folder: Path, data: Kept) -> Path:
     """Move what was unpacked to where it belongs, the database last; return where its settings are.
 
     Settings that a person has changed stay: then those of the backup lie beside them.
     """
-    settings = kept.settings
+    settings = data.settings
     changed = settings.exists() and settings.read_bytes() != SETTINGS_EXAMPLE.read_bytes()
     target = settings.with_name(RESTORED_SETTINGS) if changed else settings
     if (folder / SETTINGS).exists():
         target.write_bytes((folder / SETTINGS).read_bytes())
-    kept.files.incoming.mkdir(parents=True, exist_ok=True)
+    data.files.incoming.mkdir(parents=True, exist_ok=True)
     for path in sorted((folder / UPLOADS).iterdir()):
-        kept.files.keep(path, path.name)
+        data.files.keep(path, path.name)
     with closing(Database(sqlite_url(folder))) as copy:
         migrate(copy)
         with copy.write() as connection:
-            connection.execute(update(documents).values(owner=kept.files.owner))
+            connection.execute(update(documents).values(owner=data.files.owner))
             connection.execute(delete(deleted_files))
         copy.checkpoint()
-        if not kept.database.is_sqlite:
-            migrate(kept.database)
-            with copy.snapshot() as source, kept.database.write() as connection:
-                copy_database(source, connection, kept.words_of)
+        if not data.database.is_sqlite:
+            migrate(data.database)
+            with copy.snapshot() as source, data.database.write() as connection:
+                copy_database(source, connection, data.words_of)
             return target
-    move(folder / DATABASE, kept.database.file)
+    move(folder / DATABASE, data.database.file)
     return target

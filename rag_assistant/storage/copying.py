@@ -101,9 +101,11 @@ def _copy_words(index: WordIndex, table: Table, source: Connection, target: Conn
 def _index_turns(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
     """Index what was said anew: PostgreSQL keeps stems of it, which no other index could be made of."""
     words, key = TURN_WORDS.columns(source)
-    asked = func.min(messages.c.position).filter(messages.c.role == "user")
+    first_question = func.min(messages.c.position).filter(messages.c.role == "user")
     answered = func.max(messages.c.position).filter(messages.c.role == "assistant")
-    ends = select(messages.c.turn_id, asked.label("said"), answered.label("answered")).group_by(messages.c.turn_id)
+    ends = select(messages.c.turn_id, first_question.label("said"), answered.label("answered")).group_by(
+        messages.c.turn_id
+    )
     of_turn = ends.subquery()
     question, answer = messages.alias(), messages.alias()
     query = (

@@ -63,15 +63,15 @@ def reads_everything(connection: Connection) -> bool:
     return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
 
 
-def library_for_new(connection: Connection, asked: int | None) -> int | None:
+def library_for_new(connection: Connection, requested: int | None) -> int | None:
     """Return the library into which a new document goes: the one asked for, else the person's first.
 
     ``None`` if the person may not write there, or it is not there.
     """
     person = person_of(connection)
     chosen = select(libraries.c.id).order_by(libraries.c.id).limit(1)
-    if asked is not None:
-        chosen = chosen.where(libraries.c.id == asked)
+    if requested is not None:
+        chosen = chosen.where(libraries.c.id == requested)
         if person is not None:
             chosen = chosen.where(libraries.c.id.in_(libraries_of(person, "write")))
     elif person is not None:

@@ -58,7 +58,7 @@ def resolve(importer: str, imported: str) -> str:
 def as_function(name: str, text: str) -> str:
     """Return a module as a function that is called once, and whose result is what it exports."""
     exported = ", ".join(match[1] for match in EXPORT.findall(text))
-    text = IMPORT.sub(lambda found: f'const {{{found[1]}}} = modules["{resolve(name, found[2])}"];', text)
+    text = IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{resolve(name, match[2])}"];', text)
     text = EXPORT.sub(r"\1 \2", text)
     if left := STATEMENT.search(text):
         raise ValueError(f"{name}: this cannot be bundled: {left[0]}")
@@ -151,7 +151,7 @@ def scripts_in(code: str, modules: Mapping[str, str]) -> bytes:
 
 def version_of(files: Mapping[str, bytes]) -> str:
     """Return a text that is another one whenever any of the files is."""
-    known = sha256()
+    digest = sha256()
     for name, content in files.items():
-        known.update(name.encode() + b"\0" + sha256(content).digest())
-    return known.hexdigest()[:VERSION_LENGTH]
+        digest.update(name.encode() + b"\0" + sha256(content).digest())
+    return digest.hexdigest()[:VERSION_LENGTH]

@@ -205,7 +205,7 @@ def _wants_problem() -> bool:
 def _problem(status: int, data: dict[str, Any]) -> Response:
     """Return an error as problem details (RFC 9457)."""
     name = data["type"]
-    told = {
+    problem = {
         "type": f"{request.script_root}/docs#{name}",
         "title": re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize(),
         "status": status,
@@ -213,6 +213,6 @@ def _problem(status: int, data: dict[str, Any]) -> Response:
         "instance": request.path,
         "code": name,
     }
-    response = make_response(jsonify(told | ({"details": data["details"]} if "details" in data else {})), status)
+    response = make_response(jsonify(problem | ({"details": data["details"]} if "details" in data else {})), status)
     response.mimetype = PROBLEM
     return response

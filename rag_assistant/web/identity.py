@@ -30,19 +30,19 @@ def init_app(app: Flask, whole: Services) -> None:
         policy = policy_asked()
         try:
             # A command in this process says who asks; no header can (see cli/api.py).
-            found = request.environ.get(IDENTITY) or (NOBODY if must_not_wait(whole) else identify(whole))
+            caller = request.environ.get(IDENTITY) or (NOBODY if must_not_wait(whole) else identify(whole))
         except (StorageFailed, NotAllowed):
             if policy != PUBLIC:
                 raise
-            found = NOBODY  # What everybody may ask, such as /readyz, says that the database is away.
-        request.environ[IDENTITY] = found
-        if found is NOBODY and policy != PUBLIC:
+            caller = NOBODY  # What everybody may ask, such as /readyz, says that the database is away.
+        request.environ[IDENTITY] = caller
+        if caller is NOBODY and policy != PUBLIC:
             if not is_navigation():
                 raise NotSignedIn
             if whole.setup.is_open:
                 return to_page("account_pages.setup")
             return to_page("account_pages.login", next=request.full_path.rstrip("?"))
-        refuse_beyond(found, policy)
+        refuse_beyond(caller, policy)
         return None
 
     app.context_processor(lambda: {"identity": identity()})
@@ -136,17 +136,17 @@ def _told(header: str | None) -> str:
         raise NotAllowed(f"The proxy's header {header} is not text in UTF-8.") from None
 
 
-def refuse_beyond(found: Identity, policy: Policy) -> None:
+def refuse_beyond(caller: Identity, policy: Policy) -> None:
     """Refuse what somebody may not do. Raises NotAllowed."""
     if policy == PUBLIC:
         return
-    if policy.ability not in found.abilities:
-        for_their_role = found.person is not None and policy.ability in found.person.abilities
+    if policy.ability not in caller.abilities:
+        for_their_role = caller.person is not None and policy.ability in caller.person.abilities
         kept_for = f'tokens with the scope "{policy.ability}"' if for_their_role else "an administrator"
         raise NotAllowed(f"This is for {kept_for}.")
-    if (policy.person or policy.session) and found.person is None:
+    if (policy.person or policy.session) and caller.person is None:
         raise NotAllowed(NO_ACCOUNTS)
-    if policy.session and found.session is None and not found.by_proxy:
+    if policy.session and caller.session is None and not caller.by_proxy:
         raise NotAllowed(SESSION_ONLY)
 
 

@@ -27,7 +27,7 @@ def init_app(app: Flask) -> None:
     """Let templates speak the language of the request."""
     app.add_template_global(in_template, "_")
     app.add_template_global(in_template_by_number, "ngettext")
-    app.add_template_filter(said)
+    app.add_template_filter(translated)
     app.add_template_filter(number)
     app.after_request(_speak_to_our_page)
     app.context_processor(lambda: {"language": language()})
@@ -64,7 +64,7 @@ def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
     return _as_markup(one, text).format(**{"n": number(n)} | values)
 
 
-def said(sentence: Any) -> str:
+def translated(sentence: Any) -> str:
     """Return what was said in English further down, such as an error, in the language of the request."""
     return sentences.translate(language().code, str(sentence))
 

@@ -159,7 +159,7 @@ def test_each_model_has_an_index_of_its_own_until_it_is_forgotten(shelf: PgShelf
     index = shelf.index
     index.come_in_step()
     assert [valid for _, valid in shelf.index_names()] == [True, True]
-    other = next(known for known in shelf.embeddings.known() if known.key == "other")
+    other = next(known for known in shelf.embeddings.models() if known.key == "other")
     nearest = shelf.table.nearest(other, np.eye(8, dtype=np.float32)[3].tobytes(), 1, None, indexed=True)
     assert nearest[0][1] == 1.0
     shelf.embeddings.forget("other")
@@ -171,7 +171,7 @@ def test_each_model_has_an_index_of_its_own_until_it_is_forgotten(shelf: PgShelf
 def test_of_servers_that_build_the_same_index_one_does(shelf: PgShelf, database: Database) -> None:
     shelf.shelve(*TEXTS)
     stores = shelf.embeddings, shelf.table, shelf.indexes
-    indexes = [PgVectorIndex(*stores, known, indexed_from=1) for known in shelf.embeddings.known() * 3]
+    indexes = [PgVectorIndex(*stores, known, indexed_from=1) for known in shelf.embeddings.models() * 3]
     problems: list[Exception] = []
 
     def build(index: PgVectorIndex) -> None:

@@ -186,7 +186,7 @@ def test_the_same_idempotency_key_of_two_people_is_two_keys(ann: Desk, ben: Desk
     second, is_new = ben.turns.accept(Question("Yours?", idempotency_key="k"), "t")
     assert is_new
     assert second.id != first.id
-    assert ann.turns.known(Question("Mine?", idempotency_key="k")) == first
+    assert ann.turns.by_idempotency_key(Question("Mine?", idempotency_key="k")) == first
 
 
 def test_the_same_content_is_a_document_in_each_library(ann: Desk, ben: Desk) -> None:

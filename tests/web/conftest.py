@@ -44,7 +44,7 @@ def served_before(migrated: Path, *documents: tuple[str, str]) -> Path:
     folder, stub = Path(tempfile.mkdtemp(dir=migrated.parent)), StubModel()
     with application(folder, migrated, stub) as app:
         services: Services = app.extensions["assistant"]
-        until(lambda: services.embeddings.known() and not services.library.busy)
+        until(lambda: services.embeddings.models() and not services.library.busy)
         for name, text in documents:
             upload(app.test_client(), text, name)
     stub.close()

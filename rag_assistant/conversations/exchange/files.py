@@ -130,8 +130,8 @@ def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -
     names = packed.namelist()
     chosen = [ARCHIVE] if ARCHIVE in names else sorted(filter(CONVERSATIONS.fullmatch, names))
     if not chosen:
-        found = ", ".join(names[:6]) or "nothing"
-        raise InvalidRequest(f"The zip file holds {found[:200]}, but no conversations. {ALLOWED}")
+        listing = ", ".join(names[:6]) or "nothing"
+        raise InvalidRequest(f"The zip file holds {listing[:200]}, but no conversations. {ALLOWED}")
     parts = []
     for name in chosen:
         with packed.open(name) as file:

@@ -46,7 +46,7 @@ class ConversationImport:
         if not self._lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
-            ids_here = self._store.known()
+            ids_here = self._store.imported_ids()
             document_ids = self._ids_here(export.documents)
             ids: dict[int, int] = {}
             outcomes = []

@@ -58,8 +58,8 @@ def _message(name: str, node: dict[str, Any]) -> TreeMessage:
 
 
 def _without_folded(text: str) -> str:
-    kept, at = [], 0
+    parts, at = [], 0
     while (begin := FOLDED.search(text, at)) and (end := FOLDED_END.search(text, begin.end())):
-        kept.append(text[at : begin.start()])
+        parts.append(text[at : begin.start()])
         at = end.end()
-    return "".join([*kept, text[at:]])
+    return "".join([*parts, text[at:]])

@@ -112,22 +112,22 @@ def _paths(tree: MessageTree) -> Iterator[list[str]]:
         yield list(reversed(path))
 
 
-def _turns(said: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTurn], list[str]]:
+def _turns(path: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTurn], list[str]]:
     """Return what was said as turns, a question and what the model said up to the next one, and how each ends."""
     turns: list[WholeTurn] = []
     ends: list[str] = []
     at = 0
-    while at < len(said):
+    while at < len(path):
         question, answer = [], []
-        while at < len(said) and said[at].role == "user":
-            question.append(said[at])
+        while at < len(path) and path[at].role == "user":
+            question.append(path[at])
             at += 1
-        while at < len(said) and said[at].role == "assistant":
-            answer.append(said[at])
+        while at < len(path) and path[at].role == "assistant":
+            answer.append(path[at])
             at += 1
         last = turns[-1].answer.finished_at if turns else None
         turns.append(_turn(question, answer, tree, last or tree.created_at))
-        ends.append(said[at - 1].id)
+        ends.append(path[at - 1].id)
     return (turns, ends) if any(turn.answer.messages for turn in turns) else ([], [])
 
 

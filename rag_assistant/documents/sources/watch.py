@@ -80,9 +80,9 @@ class Sources:
 
     def states(self) -> list[SourceState]:
         """Return what came of looking through each of them last."""
-        known = {one.address: one for one in self._store.all()}
+        stored = {one.address: one for one in self._store.all()}
         new = (SourceState(one.address, None, 0, 0, None) for one in self._sources)
-        return [known.get(one.address, one) for one in new]
+        return [stored.get(one.address, one) for one in new]
 
     def _watch(self) -> None:
         poll_seconds = min(self._interval_seconds, MAX_POLL_SECONDS)
@@ -138,7 +138,7 @@ class Sources:
             if (
                 last is None
                 or last.mark != file.mark
-                or not (last.refusal or origin in intake.known or last.sha256 in contents)
+                or not (last.refusal or origin in intake.by_origin or last.sha256 in contents)
             ):
                 last = self._take_in(intake, source, files, file)
                 seen[origin] = last

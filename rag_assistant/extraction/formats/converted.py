@@ -45,7 +45,7 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
         content = LINK_TARGET.sub(rb"\1", STARRED_STYLE.sub(rb"\\cs", content))
     result = _convert(content, media_type)
     text = clean(result.content).replace("\xad", "")
-    text = with_plain_tables(PICTURE.sub(lambda found: found[1] or found[2] or "", text))
+    text = with_plain_tables(PICTURE.sub(lambda match: match[1] or match[2] or "", text))
     if title and not re.search(r"^# ", text, re.M):
         text = f"# {title}\n\n{text}"
     if media_type in (XLSX, XLS, ODS):
@@ -101,8 +101,8 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
 def _without(text: str, opening: str, closing: str) -> str:
     """Return a page without what stands between two patterns, in time that grows with its length only."""
     opens, closes = re.compile(opening, re.I), re.compile(closing, re.I)
-    kept, position = [], 0
+    parts, position = [], 0
     while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):
-        kept.append(text[position : opened.start()])
+        parts.append(text[position : opened.start()])
         position = closed.end()
-    return "".join([*kept, text[position:]])
+    return "".join([*parts, text[position:]])

@@ -206,6 +206,6 @@ def _is_mail(start: bytes) -> bool:
     for line in start.splitlines()[:40]:
         if not line or not ANY_HEADER.match(line):
             break
-        if found := MAIL_HEADER.match(line):
-            seen.add(found[1].lower())
+        if match := MAIL_HEADER.match(line):
+            seen.add(match[1].lower())
     return len(seen) >= 2 and bool(seen & {b"from", b"received", b"return-path", b"message-id", b"mime-version"})

@@ -219,7 +219,7 @@ def _property(file: Any, folder: str, which: str) -> bytes:
     return bytes(file.openstream(path).read()) if file.exists(path) else b""
 
 
-def _below(found: ExtractedText) -> str:
+def _below(extracted: ExtractedText) -> str:
     """Return a text whose headings are below that of its attachment; what is no Markdown has none."""
-    mark = "#" if found.markdown else "\\"
-    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], found.text)
+    mark = "#" if extracted.markdown else "\\"
+    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], extracted.text)

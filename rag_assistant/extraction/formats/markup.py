@@ -44,7 +44,7 @@ def with_plain_tables(text: str) -> str:
 
     One row alone is no table but a frame around text, and comes as that text.
     """
-    return TABLE.sub(lambda found: _plain([_cells(line) for line in found[0].split("\n")]), TABLE_END.sub("\n", text))
+    return TABLE.sub(lambda match: _plain([_cells(line) for line in match[0].split("\n")]), TABLE_END.sub("\n", text))
 
 
 def _plain(rows: list[list[str]]) -> str:
@@ -70,16 +70,16 @@ def joined(blocks: Sequence[str]) -> str:
         tuple[int, int]
     ] = []  # Of each item that the next may be part of: its depth, and where its text begins.
     for block in filter(str.strip, blocks):
-        gap, found = "\n" if around else "\n\n", ITEM.fullmatch(block.rstrip())
-        if found is None:
+        gap, match = "\n" if around else "\n\n", ITEM.fullmatch(block.rstrip())
+        if match is None:
             parts.append("\n\n" + block.rstrip())
             around.clear()
             continue
-        depth = len(found[1])
+        depth = len(match[1])
         while around and around[-1][0] >= depth:
             around.pop()
         indent = around[-1][1] if around else 0
-        around.append((depth, indent + len(found[2])))
+        around.append((depth, indent + len(match[2])))
         parts.append(gap + " " * indent + block.strip())
     return "".join(parts).lstrip("\n")
 

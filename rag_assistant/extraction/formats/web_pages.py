@@ -66,20 +66,20 @@ class Element(Struct):
 
 def content_of(page: str) -> str:
     """Return the HTML of a page's content, pictures as their descriptions; all of it if little would be left."""
-    page = PICTURE.sub(lambda found: f" {_attributes(found[1]).get('alt', '')} ", page)
+    page = PICTURE.sub(lambda match: f" {_attributes(match[1]).get('alt', '')} ", page)
     whole, elements = _read(page)
     main = max((one for one in elements if _is_main(one)), key=lambda one: one.beside, default=whole)
     if main.beside < MIN_SHARE_OF_MAIN * whole.beside:
         main = whole
-    kept, position, left_out = [], main.start, Element("", {}, 0)
+    parts, position, left_out = [], main.start, Element("", {}, 0)
     for element in sorted(elements, key=lambda one: one.start):
         if position <= element.start < main.end and _is_left_out(element, whole, page):
-            kept.append(page[position : element.start])
+            parts.append(page[position : element.start])
             position = element.end
             left_out.add(element)
     if main.beside + main.linked - left_out.beside - left_out.linked < MIN_CONTENT_CHARS < whole.beside + whole.linked:
         return page
-    return " ".join([*kept, page[position : main.end]])
+    return " ".join([*parts, page[position : main.end]])
 
 
 def _is_left_out(element: Element, whole: Element, page: str) -> bool:

@@ -30,8 +30,8 @@ class ModelError(AssistantError):
 class ModelNotFound(NotFound):
     """There is no model with this name."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(f'There is no model "{name}". There are: {", ".join(known)}.')
+    def __init__(self, name: str, available: Iterable[str]) -> None:
+        super().__init__(f'There is no model "{name}". There are: {", ".join(available)}.')
         self.param = "model"
 
 

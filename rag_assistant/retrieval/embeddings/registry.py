@@ -145,14 +145,14 @@ class Embedders:
         """
         if self._configured is None and self.problem is None:
             return None  # It is being loaded.
-        known = self._store.serving()
-        if known is None:
+        stored = self._store.serving()
+        if stored is None:
             return None
-        if self._configured is not None and known.key == self._configured.key:
-            return known, self._configured
-        if known.key in self._older:
-            return known, self._older[known.key]
-        self._open_behind(known)
+        if self._configured is not None and stored.key == self._configured.key:
+            return stored, self._configured
+        if stored.key in self._older:
+            return stored, self._older[stored.key]
+        self._open_behind(stored)
         return None
 
     def close(self) -> None:
@@ -169,8 +169,8 @@ class Embedders:
             self.problem = str(error)
             raise
         self.problem = None
-        known = [one for one in self._store.known() if one.key.partition("#")[0] == embedder.name]
-        same = (one.key for one in known if _same(one, embedder.probe))
+        stored = [one for one in self._store.models() if one.key.partition("#")[0] == embedder.name]
+        same = (one.key for one in stored if _same(one, embedder.probe))
         # A key is never given to another model again: an index elsewhere may still hold the old one's vectors.
         fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
         key = next(same, fresh)
@@ -178,27 +178,27 @@ class Embedders:
         embedder.key = key
         return embedder
 
-    def _open_behind(self, known: KnownEmbedder) -> None:
+    def _open_behind(self, stored: KnownEmbedder) -> None:
         """Open the model that was used before, behind the questions; try again after a while if it is away."""
-        if time.monotonic() - self._older_tried.get(known.key, -RETRY_INTERVAL_SECONDS) < RETRY_INTERVAL_SECONDS:
+        if time.monotonic() - self._older_tried.get(stored.key, -RETRY_INTERVAL_SECONDS) < RETRY_INTERVAL_SECONDS:
             return
-        self._older_tried[known.key] = time.monotonic()
-        threading.Thread(target=self._open_older, args=(known,), name="embedder", daemon=True).start()
+        self._older_tried[stored.key] = time.monotonic()
+        threading.Thread(target=self._open_older, args=(stored,), name="embedder", daemon=True).start()
 
-    def _open_older(self, known: KnownEmbedder) -> None:
+    def _open_older(self, stored: KnownEmbedder) -> None:
         try:
-            embedder = Embedder(self._make(known.source))
+            embedder = Embedder(self._make(stored.source))
         except EmbedderFailed as error:
             log.warning("Until everything is embedded anew, keywords search alone. %s", error)
             return
-        if _same(known, embedder.probe):
-            self._older[known.key] = embedder
+        if _same(stored, embedder.probe):
+            self._older[stored.key] = embedder
         else:
             embedder.close()
 
 
-def _same(known: KnownEmbedder, probe: Vectors) -> bool:
+def _same(stored: KnownEmbedder, probe: Vectors) -> bool:
     """Tell whether a probe comes from a known model."""
-    if known.dimension != len(probe):
+    if stored.dimension != len(probe):
         return False
-    return known.probe is None or float(np.frombuffer(known.probe, np.float32) @ probe) >= SAME_MODEL
+    return stored.probe is None or float(np.frombuffer(stored.probe, np.float32) @ probe) >= SAME_MODEL

@@ -101,13 +101,13 @@ class ChromaIndex:
     name = "chroma"
 
     def __init__(
-        self, store: VectorStore, known: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
+        self, store: VectorStore, model: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
     ) -> None:
         # Why this index is used where there could be a better one.
         self.notice = notice
         self.problem: str | None = None
         self._store = store
-        self._embedder, self._dimension = known.key, known.dimension
+        self._embedder, self._dimension = model.key, model.dimension
         self._url = url
         self._process = None if url else ChromaProcess(folder)
         self._collection: Any = None
@@ -148,19 +148,19 @@ class ChromaIndex:
         library that is faster to search exactly.
         """
         count = version[0] - version[1]
-        asked = max(limit, count // VECTORS_PER_RESULT)
+        n_results = max(limit, count // VECTORS_PER_RESULT)
         if within is None:
-            return [hits[:limit] for hits in self._nearest(vectors, asked, version)]
+            return [hits[:limit] for hits in self._nearest(vectors, n_results, version)]
         part = len(within.ids)
-        asked = int(MARGIN * asked * max(1.0, count / max(1, part)))
-        while part > ROWS_PER_RESULT * asked:
+        n_results = int(MARGIN * n_results * max(1.0, count / max(1, part)))
+        while part > ROWS_PER_RESULT * n_results:
             inside = [
                 list(compress(hits, within.ids.hold([chunk_id for chunk_id, _ in hits])))
-                for hits in self._nearest(vectors, asked, version)
+                for hits in self._nearest(vectors, n_results, version)
             ]
             if all(len(hits) >= limit for hits in inside):
                 return [hits[:limit] for hits in inside]
-            asked *= TIMES_MORE
+            n_results *= TIMES_MORE
         raise IndexUnavailable("So small a part is faster to search exactly.")
 
     def _nearest(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
@@ -172,7 +172,7 @@ class ChromaIndex:
         if added > BATCH_SIZE:
             raise IndexUnavailable("Chroma lacks too many vectors.")
         try:
-            found = collection.query(query_embeddings=list(vectors), n_results=limit, include=["distances"])
+            result = collection.query(query_embeddings=list(vectors), n_results=limit, include=["distances"])
         except Exception as error:
             self._lose(error, collection)
             raise IndexUnavailable("Chroma does not answer.") from error
@@ -180,7 +180,7 @@ class ChromaIndex:
         ids, rows = as_matrix(newer, self._dimension)
         return [
             _joined(chunk_ids, distances, nearest(ids, rows @ vector, limit))
-            for vector, chunk_ids, distances in zip(vectors, found["ids"], found["distances"], strict=True)
+            for vector, chunk_ids, distances in zip(vectors, result["ids"], result["distances"], strict=True)
         ]
 
     def close(self) -> None:

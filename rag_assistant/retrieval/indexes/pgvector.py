@@ -42,14 +42,14 @@ class PgVectorIndex:
         store: EmbeddingStore,
         table: VectorTable,
         indexes: VectorIndexes,
-        known: KnownEmbedder,
+        model: KnownEmbedder,
         indexed_from: int = INDEXED_FROM_CHUNKS,
     ) -> None:
         self._indexed_from = indexed_from
         self._store = store
         self._table = table
         self._indexes = indexes
-        self._known = known
+        self._known = model
         # The keys of the models whose vectors are all in the table, and of those whose index is ready.
         self._filled: set[str] = set()
         self._indexed: set[str] = set()
@@ -116,29 +116,29 @@ class PgVectorIndex:
 
     def come_in_step(self) -> None:
         """Fill the table, and build and drop indexes, until they are as they should be."""
-        models = self._store.known()
-        large = [known for known in models if known.version[0] - known.version[1] >= self._indexed_from]
+        models = self._store.models()
+        large = [model for model in models if model.version[0] - model.version[1] >= self._indexed_from]
         try:
-            for known in models:
-                if known.key not in self._filled:
-                    self._fill(known)
+            for model in models:
+                if model.key not in self._filled:
+                    self._fill(model)
             self._indexes.drop_others(models)
             self._indexed = self._indexes.ready(large)
-            for known in large:
-                if known.key not in self._indexed and known.dimension <= MAX_DIMENSION:
+            for model in large:
+                if model.key not in self._indexed and model.dimension <= MAX_DIMENSION:
                     self._at_work = True
-                    log.info("An index for the vectors of %s is being built.", known.key)
-                    self._indexes.build(known)
+                    log.info("An index for the vectors of %s is being built.", model.key)
+                    self._indexes.build(model)
                     self._indexed = self._indexes.ready(large)
         finally:
             self._at_work = False
 
-    def _fill(self, known: KnownEmbedder) -> None:
-        if self._table.lacks(known):
+    def _fill(self, model: KnownEmbedder) -> None:
+        if self._table.lacks(model):
             self._at_work = True
-            added = self._table.fill(known)
-            log.info("%s vectors of %s were copied to where pgvector searches them.", added, known.key)
-        self._filled.add(known.key)
+            added = self._table.fill(model)
+            log.info("%s vectors of %s were copied to where pgvector searches them.", added, model.key)
+        self._filled.add(model.key)
 
     def _look(self) -> None:
         """See whether another process, or an earlier one, has done it all."""

@@ -35,14 +35,14 @@ MAX_QUESTIONS = 1024  # Their vectors are remembered: 1.6 MB with 384 numbers ea
 class ServingVectors:
     """The vectors of one embedding model, what embeds a question, and their index. Whatever that does, it answers.
 
-    ``known`` is the model as it was when the vectors were last asked for.
+    ``model`` is the model as it was when the vectors were last asked for.
     """
 
-    def __init__(self, store: VectorStore, known: KnownEmbedder, embedder: Embedder, index: ApproximateIndex) -> None:
-        self.known = known
+    def __init__(self, store: VectorStore, model: KnownEmbedder, embedder: Embedder, index: ApproximateIndex) -> None:
+        self.model = model
         self.embedder = embedder
         self.index = index
-        self._exact = ExactIndex(store, known.key, known.dimension)
+        self._exact = ExactIndex(store, model.key, model.dimension)
         # A conversation asks for each of its questions several times.
         self._of_question = lru_cache(MAX_QUESTIONS)(lambda text: embedder.embed_questions([text])[0])
         self._rests_until = 0.0
@@ -50,7 +50,7 @@ class ServingVectors:
     @property
     def empty(self) -> bool:
         """Whether there are none."""
-        return self.known.version[0] == self.known.version[1]
+        return self.model.version[0] == self.model.version[1]
 
     @property
     def failing(self) -> bool:
@@ -80,11 +80,11 @@ class ServingVectors:
         With ``within``, only of those.
         """
         try:
-            hits = self.index.search(vectors, limit, self.known.version, within)
+            hits = self.index.search(vectors, limit, self.model.version, within)
             self._exact.release()
         except IndexUnavailable as error:
             log.debug("The exact index answers: %s", error)
-            hits = self._exact.search(vectors, limit, self.known.version, within)
+            hits = self._exact.search(vectors, limit, self.model.version, within)
         return [self._as_similar(some) for some in hits]
 
     def _as_similar(self, hits: list[Hit]) -> list[Hit]:
@@ -115,12 +115,12 @@ class VectorSearch:
         serving = self._embedders.serving()
         if serving is None:
             return None
-        known, embedder = serving
+        stored, embedder = serving
         with self._lock:
-            if self._vectors is None or (self._vectors.known.key, self._vectors.embedder) != (known.key, embedder):
+            if self._vectors is None or (self._vectors.model.key, self._vectors.embedder) != (stored.key, embedder):
                 self.close()
-                self._vectors = ServingVectors(self._store, known, embedder, self._open_index(known))
-            self._vectors.known = known
+                self._vectors = ServingVectors(self._store, stored, embedder, self._open_index(stored))
+            self._vectors.model = stored
             if self._follows:
                 self._vectors.index.start()
             return None if self._vectors.failing else self._vectors
@@ -129,7 +129,7 @@ class VectorSearch:
         """Make ready what the first question would wait for."""
         vectors = self.now()
         if vectors is not None and not vectors.empty:
-            vectors.search([np.zeros(vectors.known.dimension, np.float32)], 1)
+            vectors.search([np.zeros(vectors.model.dimension, np.float32)], 1)
 
     @property
     def failing(self) -> bool:

@@ -160,8 +160,8 @@ class CredentialStore(Store):
         moment = now()
         with self._database.write() as connection:
             connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
-            over = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
-            connection.execute(delete(password_links).where(over))
+            stale = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
+            connection.execute(delete(password_links).where(stale))
             values = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
             connection.execute(insert(password_links).values(values))
 

@@ -28,8 +28,8 @@ class UsageStore(Store):
         with self._database.write(forced=False) as connection:
             lock(connection, f"questions of {person_id}")
             own = asked_questions.c.person_id == person_id
-            over = not_(_within(asked_questions.c.at, MINUTE, moment)) & is_nobodys(asked_questions.c.owner)
-            connection.execute(delete(asked_questions).where(own, over))
+            ended = not_(_within(asked_questions.c.at, MINUTE, moment)) & is_nobodys(asked_questions.c.owner)
+            connection.execute(delete(asked_questions).where(own, ended))
             if at_once is not None and _running(connection, person_id) >= at_once:
                 raise LimitReached(f"{at_once} of your answers are being written already", RETRY_RUNNING_SECONDS)
             newest = _asked(connection, person_id, moment)
@@ -37,8 +37,8 @@ class UsageStore(Store):
                 wait = (newest[per_minute - 1] + MINUTE - moment).total_seconds()
                 raise LimitReached(f"You have asked {per_minute} questions within a minute", wait)
             row = {"person_id": person_id, "at": moment, "owner": process}
-            kept = insert(asked_questions).values(row).returning(asked_questions.c.id)
-            return int(connection.execute(kept).scalar_one())
+            new = insert(asked_questions).values(row).returning(asked_questions.c.id)
+            return int(connection.execute(new).scalar_one())
 
     def release_questions(self, numbers: Collection[int]) -> None:
         """Keep that questions are not being answered any more."""
@@ -51,7 +51,7 @@ class UsageStore(Store):
         with self._database.read() as connection:
             return _running(connection, person_id)
 
-    def asked(self, person_id: int) -> int:
+    def recent_questions(self, person_id: int) -> int:
         """Return how many questions were taken within a minute."""
         with self._database.read() as connection:
             return len(_asked(connection, person_id, now()))

@@ -101,12 +101,12 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
     return branch_id
 
 
-def _taken_along(connection: Connection, origin: Row, turn: Turn, made: int) -> dict[str, Any]:
+def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
     """Return what the branch has from its origin besides turns: a view that begins behind the turn is not its own."""
     last = turn.number - 1
     view = _view_before(connection, dict(origin), turn.number)
     if view["summary_id"] is not None:
-        view["summary_id"] = _copy_summary(connection, view["summary_id"], made)
+        view["summary_id"] = _copy_summary(connection, view["summary_id"], branch_id)
     return view | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "origin_id": origin["id"],
@@ -127,33 +127,33 @@ def _view_before(connection: Connection, row: Mapping[str, Any], number: int) ->
     return {"context_start": start, "view_start": start, "summary_id": None}
 
 
-def _copy_summary(connection: Connection, summary_id: int, made: int) -> int:
+def _copy_summary(connection: Connection, summary_id: int, branch_id: int) -> int:
     """Copy a summary for a branch, and return the id of the copy."""
     own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
     row = connection.execute(select(*own).where(summaries.c.id == summary_id)).mappings().one()
-    copied = insert(summaries).values(dict(row) | {"conversation_id": made}).returning(summaries.c.id)
+    copied = insert(summaries).values(dict(row) | {"conversation_id": branch_id}).returning(summaries.c.id)
     return int(connection.execute(copied).scalar_one())
 
 
-def _copy_turns(connection: Connection, origin: int, made: int, before: int) -> None:
+def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:
     """Copy the turns with a number below ``before``, with everything that belongs to them."""
     names = [column.name for column in turns.columns if column.name not in NOT_COPIED]
     chosen = [turns.c[name] for name in names]
-    mine = select(literal(made), func.coalesce(turns.c.origin_id, turns.c.id), *chosen)
+    mine = select(literal(branch_id), func.coalesce(turns.c.origin_id, turns.c.id), *chosen)
     own = and_(turns.c.conversation_id == origin, turns.c.number < before)
     connection.execute(insert(turns).from_select(["conversation_id", "origin_id", *names], mine.where(own)))
     old, new = turns.alias("old"), turns.alias("new")
     pairs = (
         select(old.c.id.label("old_id"), new.c.id.label("new_id"))
         .join_from(old, new, old.c.number == new.c.number)
-        .where(old.c.conversation_id == origin, new.c.conversation_id == made)
+        .where(old.c.conversation_id == origin, new.c.conversation_id == branch_id)
         .subquery("pairs")
     )
     for table in (messages, pictures, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
-    copy_sent_turns(connection, origin, made, before)
+    copy_sent_turns(connection, origin, branch_id, before)
     TURN_WORDS.copy(connection, pairs)
-    count_all_messages(connection, made)
+    count_all_messages(connection, branch_id)
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:

@@ -177,7 +177,10 @@ def _hidden_runs(connection: Connection, conversation_id: int, first: int, last:
     if len(listed) < MAX_HIDDEN_LISTED:
         return runs
     earlier = connection.execute(_BEFORE_THOSE, params | {"last": listed[-1][0] - 1}).all()
-    return [_run(reason, Sum(count, int(said)), start, last) for reason, count, said, start, last in earlier] + runs
+    return [
+        _run(reason, Sum(count, int(message_total)), start, last)
+        for reason, count, message_total, start, last in earlier
+    ] + runs
 
 
 def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:
@@ -192,8 +195,8 @@ def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]
 def _sum(connection: Connection, query: Select[Any], conversation_id: int, first: int, last: int) -> Sum:
     """Return how many turns from number ``first`` to ``last`` a query counts, and how many messages in them."""
     span = {"conversation": conversation_id, "first": first, "last": last}
-    count, said = connection.execute(query, span).one()
-    return Sum(int(count), int(said))
+    count, message_count = connection.execute(query, span).one()
+    return Sum(int(count), int(message_count))
 
 
 def _run(reason: str, left: Sum, first: int, last: int) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class ExchangeStore:
         self.process = process
         self._words_of = words_of
 
-    def known(self) -> dict[str, int]:
+    def imported_ids(self) -> dict[str, int]:
         """Return the ids of all conversations by their identity, those in the trash with them."""
         query = select(conversations.c.id, conversations.c.created_at, turns.c.idempotency_key).join_from(
             conversations, turns, and_(turns.c.conversation_id == conversations.c.id, turns.c.number == 1), isouter=True
@@ -124,13 +124,13 @@ class ExchangeStore:
                 began = monotonic()
                 words = [self._words(turn) for turn in piece]
                 with self._database.write() as connection:
-                    made = conversation_id or self._insert_conversation(connection, whole, is_part=len(pieces) > 1)
-                    self._insert_turns(connection, made, whole, first, piece, words)
+                    new_id = conversation_id or self._insert_conversation(connection, whole, is_part=len(pieces) > 1)
+                    self._insert_turns(connection, new_id, whole, first, piece, words)
                     if number == len(pieces):
-                        _complete(connection, made, whole)
-                conversation_id = made
+                        _complete(connection, new_id, whole)
+                conversation_id = new_id
                 sleep(monotonic() - began)  # Others have this process's time, too.
-            return made
+            return new_id
         except BaseException as error:
             if conversation_id is not None:
                 with self._database.write() as connection:
@@ -157,7 +157,7 @@ class ExchangeStore:
     def _insert_turns(
         self,
         connection: Connection,
-        made: int,
+        new_id: int,
         whole: WholeConversation,
         first: int,
         piece: Sequence[WholeTurn],
@@ -168,7 +168,7 @@ class ExchangeStore:
         What fails now would fail whenever they are shown.
         """
         origins = _origins(connection, whole.branched_from, first, first + len(piece))
-        common = {"conversation_id": made, "owner": self._owner, "idempotency_key": None}
+        common = {"conversation_id": new_id, "owner": self._owner, "idempotency_key": None}
         rows = [
             common | {"number": number, "origin_id": origins.get(number)} | _turn_values(turn)
             for number, turn in enumerate(piece, first)
@@ -177,10 +177,10 @@ class ExchangeStore:
             rows[0]["idempotency_key"] = key_of(connection, whole.key)
         # All at once: a statement for each would take ten times as long, in which nobody else can write.
         connection.execute(insert(turns), rows)
-        own = turns.c.conversation_id == made, turns.c.number >= first
+        own = turns.c.conversation_id == new_id, turns.c.number >= first
         ids = connection.execute(select(turns.c.id).where(*own).order_by(turns.c.number)).scalars().all()
-        _insert_what_belongs(connection, made, first, list(zip(ids, piece, strict=True)))
-        if found_by := [(turn_id, said) for turn_id, said in zip(ids, words, strict=True) if said]:
+        _insert_what_belongs(connection, new_id, first, list(zip(ids, piece, strict=True)))
+        if found_by := [(turn_id, terms) for turn_id, terms in zip(ids, words, strict=True) if terms]:
             TURN_WORDS.insert(connection, found_by)
         for turn in as_turns(connection, connection.execute(select(turns).where(*own)).mappings()):
             turn_data(turn)
@@ -197,18 +197,18 @@ def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[W
     yield first + 1, all_turns[first:]
 
 
-def _complete(connection: Connection, made: int, whole: WholeConversation) -> None:
+def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> None:
     """Count and show a conversation whose turns are there, and read it as it is read later."""
-    count_all_messages(connection, made)
+    count_all_messages(connection, new_id)
     if whole.summary is not None:
-        _insert_summary(connection, made, whole.summary)
-    set_values(connection, conversations, made, {"deleted_at": None, "operation": None})
-    recount(connection, made)
-    conversation_of(connection, load_conversation(connection, made))
+        _insert_summary(connection, new_id, whole.summary)
+    set_values(connection, conversations, new_id, {"deleted_at": None, "operation": None})
+    recount(connection, new_id)
+    conversation_of(connection, load_conversation(connection, new_id))
 
 
 def _insert_what_belongs(
-    connection: Connection, made: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
+    connection: Connection, new_id: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
 ) -> None:
     """Insert what is kept for turns, which are given with their ids, in tables of its own."""
     _insert_all(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
@@ -216,7 +216,7 @@ def _insert_what_belongs(
         if turn.erased_at is None:
             keep_pictures(connection, turn_id, turn.images)
         for one in (turn.answer, *turn.others.values()):
-            keep_leaning(connection, made, number, one.search, one.history)
+            keep_leaning(connection, new_id, number, one.search, one.history)
     others = [
         {"turn_id": turn_id, "version": version, "messages": list(one.messages)}
         | {"figures": _figures(one), "finished_at": one.finished_at}
@@ -232,8 +232,8 @@ def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
     if turn.erased_at is not None:
         return []
     images = [picture_key(url) for url in turn.images]
-    asked: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
-    return message_rows(turn_id, [asked, *turn.answer.messages])
+    question_message: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
+    return message_rows(turn_id, [question_message, *turn.answer.messages])
 
 
 def _insert_all(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
@@ -295,12 +295,12 @@ def _figures(answer: WholeAnswer) -> dict[str, Any]:
     return values | {"notes": list(answer.notes), "sources": answer.sources}
 
 
-def _insert_summary(connection: Connection, made: int, summary: WholeSummary) -> None:
+def _insert_summary(connection: Connection, new_id: int, summary: WholeSummary) -> None:
     covered = [list(run) for run in summary.covered]
-    row = {"conversation_id": made, "first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
+    row = {"conversation_id": new_id, "first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
     row |= {name: getattr(summary, name) for name in ("text", "written_by", "created_at")}
     summary_id = connection.execute(insert(summaries).values(row).returning(summaries.c.id)).scalar_one()
-    connection.execute(update(conversations).where(conversations.c.id == made).values(summary_id=summary_id))
+    connection.execute(update(conversations).where(conversations.c.id == new_id).values(summary_id=summary_id))
 
 
 def _summary_of(connection: Connection, summary_id: int | None) -> WholeSummary | None:
@@ -337,6 +337,6 @@ def _other_answer_of(row: RowMapping) -> WholeAnswer:
     return _answer_of(row["figures"], row["messages"], sources_in(row["figures"]["sources"]), row["finished_at"])
 
 
-def _answer_of(figures: Any, said: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:
-    own = {"messages": said, "sources": sources, "finished_at": finished_at}
+def _answer_of(figures: Any, items: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:
+    own = {"messages": items, "sources": sources, "finished_at": finished_at}
     return record_of({**figures, **own}, WholeAnswer)

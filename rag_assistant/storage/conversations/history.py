@@ -173,8 +173,8 @@ class HistoryStore(Store):
             if not sure:
                 return []
             rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
-            found = [_related(turn, surest[turn.id], conversation) for turn in as_turns(connection, rows)]
-        return sorted(found, key=lambda turn: (-turn.certainty, -turn.number))
+            related_turns = [_related(turn, surest[turn.id], conversation) for turn in as_turns(connection, rows)]
+        return sorted(related_turns, key=lambda turn: (-turn.certainty, -turn.number))
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""

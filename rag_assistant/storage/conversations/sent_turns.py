@@ -58,9 +58,9 @@ def later_turns_with(connection: Connection, conversation_id: int, number: int) 
     return [later for (later,) in rows]
 
 
-def copy_sent_turns(connection: Connection, origin: int, made: int, before: int) -> None:
+def copy_sent_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:
     """Keep for a conversation what is kept for the turns of another one with a number below ``before``."""
     names = [column.name for column in sent_turns.columns if column.name != "conversation_id"]
-    own = select(literal(made), *(sent_turns.c[name] for name in names))
+    own = select(literal(branch_id), *(sent_turns.c[name] for name in names))
     own = own.where(sent_turns.c.conversation_id == origin, sent_turns.c.number < before)
     connection.execute(sent_turns.insert().from_select(["conversation_id", *names], own))

@@ -129,16 +129,16 @@ def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -
     return words_of(f"{question}\n{answer}"[:MAX_INDEXED_CHARS])
 
 
-def insert_messages(connection: Connection, turn_id: int, said: Sequence[Message]) -> None:
+def insert_messages(connection: Connection, turn_id: int, new_messages: Sequence[Message]) -> None:
     """Put messages behind those that the turn has."""
-    count = connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(said)}).scalar_one()
-    connection.execute(INSERT_MESSAGE, message_rows(turn_id, said, count - len(said)))
+    count = connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(new_messages)}).scalar_one()
+    connection.execute(INSERT_MESSAGE, message_rows(turn_id, new_messages, count - len(new_messages)))
 
 
-def message_rows(turn_id: int, said: Sequence[Message], first: int = 0) -> list[dict[str, Any]]:
+def message_rows(turn_id: int, new_messages: Sequence[Message], first: int = 0) -> list[dict[str, Any]]:
     """Return messages as rows have them, from position ``first`` on."""
     rows = []
-    for position, message in enumerate(said, first):
+    for position, message in enumerate(new_messages, first):
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
         rows.append(message_row(turn_id, position, message["role"], message.get("content"), extra or None))
     return rows

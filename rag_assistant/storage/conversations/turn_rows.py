@@ -59,19 +59,23 @@ def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
     return tuple(Source(**row) for row in rows or ())
 
 
-def _as_turn(connection: Connection, row: Row, said: Sequence[Message], rated: Row | None) -> Turn:
+def _as_turn(connection: Connection, row: Row, items: Sequence[Message], rated: Row | None) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
-    answered = len(said) > 1 and said[-1]["role"] == "assistant" and "tool_calls" not in said[-1]
+    answered = len(items) > 1 and items[-1]["role"] == "assistant" and "tool_calls" not in items[-1]
     running = row["status"] == "running"
     request = row["request"]
     own = {
-        "question": (said[0]["content"] or "") if said else "",
-        "answer": committed_text(connection, row["id"]) if running else (said[-1]["content"] or "") if answered else "",
+        "question": (items[0]["content"] or "") if items else "",
+        "answer": committed_text(connection, row["id"])
+        if running
+        else (items[-1]["content"] or "")
+        if answered
+        else "",
         "scope": {"document_ids": request.get("document_ids", ()), "tags": request.get("tags", ())},
-        "images": said[0].get(IMAGES, ()) if said else (),
+        "images": items[0].get(IMAGES, ()) if items else (),
         "sources": row["sources"] or (),
         "retry_after_seconds": _seconds_until(row["retry_at"]),
-        "iterations": said[1:-1] if answered else said[1:],
+        "iterations": items[1:-1] if answered else items[1:],
         "rating": None if rated is None else record_of(rated, Rating),
     }
     return record_of({**row, **request, **own}, Turn)

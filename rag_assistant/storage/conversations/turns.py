@@ -106,7 +106,7 @@ class TurnStore:
                 raise
             return earlier, None
 
-    def known(self, question: Question) -> Turn | None:
+    def by_idempotency_key(self, question: Question) -> Turn | None:
         """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
         if question.idempotency_key is None:
             return None
@@ -228,12 +228,12 @@ class TurnStore:
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt)
 
-    def keep_iteration(self, turn_id: int, said: Sequence[Message]) -> None:
+    def keep_iteration(self, turn_id: int, iteration: Sequence[Message]) -> None:
         """Keep one tool iteration of a running turn: the calls, and all their results. Raises AnswerTakenOver."""
         with self._database.write() as connection:
             if connection.execute(_LOCK_OURS, {"turn": turn_id, "present_owner": self.owner}).first() is None:
                 raise AnswerTakenOver
-            insert_messages(connection, turn_id, said)
+            insert_messages(connection, turn_id, iteration)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
         """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""

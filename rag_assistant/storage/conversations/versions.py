@@ -153,9 +153,9 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
         )
 
 
-def answer_in(said: list[dict[str, Any]]) -> str:
+def answer_in(items: list[dict[str, Any]]) -> str:
     """Return the answer among what was said behind a question, an empty text if there is none."""
-    last = said[-1] if said else {}
+    last = items[-1] if items else {}
     return (last.get("content") or "") if last.get("role") == "assistant" and "tool_calls" not in last else ""
 
 

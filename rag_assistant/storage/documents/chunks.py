@@ -84,8 +84,8 @@ class ChunkStore(Store):
         with self._database.read() as connection:
             query = _PASSAGES.where(chunks.c.id.in_(scores), in_readable_library(connection))
             rows = connection.execute(query).mappings()
-            found = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
-        return [found[chunk_id] for chunk_id in scores if chunk_id in found]
+            by_id = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
+        return [by_id[chunk_id] for chunk_id in scores if chunk_id in by_id]
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
         """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""

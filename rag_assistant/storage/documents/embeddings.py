@@ -21,7 +21,7 @@ _SERVING = select(embedders).where(embedders.c.active)
 class EmbeddingStore(Store):
     """Keeps embedding models and what they made of the chunks. Every index can be built anew from it."""
 
-    def known(self) -> list[KnownEmbedder]:
+    def models(self) -> list[KnownEmbedder]:
         """Return every embedding model whose vectors are kept."""
         with self._database.read() as connection:
             return [_as_known(row) for row in connection.execute(select(embedders))]
@@ -177,5 +177,5 @@ def _lacking(embedder: str) -> Select[Any]:
 
 def _as_known(row: Sequence[Any]) -> KnownEmbedder:
     """Return the model of a row of its table."""
-    key, source, dimension, probe, active, additions, deletions = row
-    return KnownEmbedder(key, dict(source), dimension, probe, active, (additions, deletions))
+    key, source, dimension, probe, serving, additions, deletions = row
+    return KnownEmbedder(key, dict(source), dimension, probe, serving, (additions, deletions))

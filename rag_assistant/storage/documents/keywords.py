@@ -75,7 +75,7 @@ class KeywordIndex(Store):
         with self._database.read() as connection:
             words, key = CHUNK_WORDS.columns(connection)
             query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
-            return [(chunk_id, found) for chunk_id, found in connection.execute(query)]
+            return [(chunk_id, chunk_words) for chunk_id, chunk_words in connection.execute(query)]
 
 
 def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:

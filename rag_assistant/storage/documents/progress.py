@@ -77,8 +77,8 @@ class DocumentProgress(DocumentLists):
         with self._database.write() as connection:
             if of_ours and recognises:
                 lacking = documents.c.scanned_pages > documents.c.recognised_pages
-                over = documents.c.state.in_(("ready", "failed"))
-                unread = update(documents).where(ours, over, lacking)
+                finished = documents.c.state.in_(("ready", "failed"))
+                unread = update(documents).where(ours, finished, lacking)
                 connection.execute(unread.values(state="recognising", worker=None))
             free = is_nobodys(documents.c.worker)
             if held:

@@ -39,15 +39,15 @@ class ScanStore(Store):
         with self._database.read() as connection:
             return list(connection.execute(query.order_by(scanned_pages.c.page)).scalars())
 
-    def keep(self, document_id: int, found: RecognisedPage) -> bool:
+    def keep(self, document_id: int, page: RecognisedPage) -> bool:
         """Keep what was recognised on a page; return False if its document was deleted or cancelled meanwhile."""
-        lines = [[list(astuple(word)) for word in line] for line in found.lines]
+        lines = [[list(astuple(word)) for word in line] for line in page.lines]
         with self._database.write() as connection:
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
             if connection.execute(state).scalar() != "recognising":
                 return False
-            this = (scanned_pages.c.document_id == document_id, scanned_pages.c.page == found.page)
-            connection.execute(update(scanned_pages).where(*this).values(lines=lines, problem=found.problem))
+            this = (scanned_pages.c.document_id == document_id, scanned_pages.c.page == page.page)
+            connection.execute(update(scanned_pages).where(*this).values(lines=lines, problem=page.problem))
             _count(connection, document_id)
             return True
 

@@ -126,26 +126,26 @@ class VectorTable(Store):
                 connection.execute(text(CREATE))
         return None
 
-    def lacks(self, known: KnownEmbedder) -> bool:
+    def lacks(self, model: KnownEmbedder) -> bool:
         """Tell whether any of a model's vectors is missing."""
         with self._database.read() as connection:
-            return connection.execute(text(MISSING), _missing_of(known, most=1)).first() is not None
+            return connection.execute(text(MISSING), _missing_of(model, most=1)).first() is not None
 
-    def fill(self, known: KnownEmbedder) -> int:
+    def fill(self, model: KnownEmbedder) -> int:
         """Add what is missing of a model's vectors, and return how many were."""
         added = after = 0
         while True:
             with self._database.write(forced=False) as connection:
                 # Nobody deletes them until they are here.
                 query = text(f"{MISSING} FOR KEY SHARE OF embeddings")
-                rows = connection.execute(query, _missing_of(known, after)).all()
-                keep_vectors(connection, known.key, [(row.chunk_id, row.vector) for row in rows])
+                rows = connection.execute(query, _missing_of(model, after)).all()
+                keep_vectors(connection, model.key, [(row.chunk_id, row.vector) for row in rows])
             if not rows:
                 return added
             added, after = added + len(rows), rows[-1].chunk_id
 
     def nearest(
-        self, known: KnownEmbedder, vector: bytes, limit: int, within: ChunksInScope | None, *, indexed: bool
+        self, model: KnownEmbedder, vector: bytes, limit: int, within: ChunksInScope | None, *, indexed: bool
     ) -> list[tuple[int, float]]:
         """Return up to ``limit`` chunk ids with their cosine, the nearest first.
 
@@ -153,10 +153,10 @@ class VectorTable(Store):
         enough, everything is looked at.
         """
         database = within.database if within is not None else self._database
-        kind = HalfVector(known.dimension)
+        kind = HalfVector(model.dimension)
         distance = cast(vectors.c.vector, kind).op("<#>", return_type=Float())(cast(bindparam("vector"), kind))
         # As it stands in the condition of the index.
-        of_model = vectors.c.embedder == literal_column(quoted(known.key))
+        of_model = vectors.c.embedder == literal_column(quoted(model.key))
         with database.read() as connection:
             query = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
             if within is not None:
@@ -198,8 +198,8 @@ def quoted(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _missing_of(known: KnownEmbedder, after: int = 0, most: int = ROWS_AT_ONCE) -> dict[str, Any]:
-    return {"embedder": known.key, "dimension": known.dimension, "after": after, "most": most}
+def _missing_of(model: KnownEmbedder, after: int = 0, most: int = ROWS_AT_ONCE) -> dict[str, Any]:
+    return {"embedder": model.key, "dimension": model.dimension, "after": after, "most": most}
 
 
 def _search_options(limit: int) -> Any:
@@ -237,7 +237,7 @@ class VectorIndexes(Store):
         """Return the keys of those models whose index is ready."""
         with self._database.read() as connection:
             built = {row.relname for row in connection.execute(INDEXES) if row.indisvalid}
-            return {known.key for known in models if _name_of(known) in built}
+            return {model.key for model in models if _name_of(model) in built}
 
     def progress(self) -> float | None:
         """Return how much of an index is built by now, from 0 to 1; ``None`` while none is being built."""
@@ -245,10 +245,10 @@ class VectorIndexes(Store):
             row = connection.execute(PROGRESS).first()
             return row.blocks_done / max(1, row.blocks_total) if row is not None else None
 
-    def build(self, known: KnownEmbedder) -> None:
+    def build(self, model: KnownEmbedder) -> None:
         """Build the index of a model, unless another process builds one; searches and writes go on meanwhile."""
-        rows = known.version[0] - known.version[1]
-        megabytes = 64 + rows * (2 * known.dimension + BYTES_OF_LINKS) // 2**20
+        rows = model.version[0] - model.version[1]
+        megabytes = 64 + rows * (2 * model.dimension + BYTES_OF_LINKS) // 2**20
         options = {
             "maintenance_work_mem": f"{min(megabytes, MAX_BUILD_MEMORY_MB)}MB",
             # Several workers share that much memory of the machine, of which a container has 64 MB.
@@ -264,9 +264,9 @@ class VectorIndexes(Store):
                     connection.execute(text(f"SET {name} = '{value}'"))
                 connection.execute(
                     text(
-                        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name_of(known)} ON chunk_vectors USING hnsw "
-                        f"(CAST(vector AS halfvec({known.dimension})) halfvec_ip_ops) "
-                        f"WHERE embedder = {quoted(known.key)}"
+                        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name_of(model)} ON chunk_vectors USING hnsw "
+                        f"(CAST(vector AS halfvec({model.dimension})) halfvec_ip_ops) "
+                        f"WHERE embedder = {quoted(model.key)}"
                     )
                 )
             finally:
@@ -276,7 +276,7 @@ class VectorIndexes(Store):
 
     def drop_others(self, models: Sequence[KnownEmbedder]) -> None:
         """Drop the indexes of models that are forgotten."""
-        names = {_name_of(known) for known in models}
+        names = {_name_of(model) for model in models}
         with self._database.read() as connection:
             others = [row.relname for row in connection.execute(INDEXES) if row.relname not in names]
         for name in others:
@@ -291,6 +291,6 @@ def _drop_unfinished(connection: Connection) -> None:
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
 
 
-def _name_of(known: KnownEmbedder) -> str:
+def _name_of(model: KnownEmbedder) -> str:
     """Return the name of a model's index: a key is too long for a name, and may hold anything."""
-    return f"ix_chunk_vectors_{hashlib.sha256(known.key.encode()).hexdigest()[:16]}"
+    return f"ix_chunk_vectors_{hashlib.sha256(model.key.encode()).hexdigest()[:16]}"

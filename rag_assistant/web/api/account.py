@@ -31,7 +31,7 @@ def limits_data(taken: PersonalLimits, settings: Settings) -> dict[str, Any]:
     """Return what a person has taken, each with its limit."""
     stored = settings.max_stored_mb_per_person
     return {
-        "questions_per_minute": _of(taken.asked, settings.max_questions_per_minute),
+        "questions_per_minute": _of(taken.recent_questions, settings.max_questions_per_minute),
         "running_answers": _of(taken.running, settings.max_running_answers_per_person),
         "stored_bytes": _of(taken.stored_bytes, None if stored is None else stored * MEGABYTE),
         "tokens_per_day": _of(taken.tokens, settings.max_tokens_per_day_per_person),

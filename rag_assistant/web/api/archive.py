@@ -88,8 +88,8 @@ def import_sent_file() -> Imported:
         file.seek(0)
         with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
             outcomes = own.conversation_import.run(export)
-    new, known = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
-    return Imported(new, known, export.unreadable)
+    new, existing = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
+    return Imported(new, existing, export.unreadable)
 
 
 def send_archive(*, with_files: bool) -> Response:

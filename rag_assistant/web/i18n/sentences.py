@@ -58,29 +58,29 @@ def _in_parts(code: str, text: str) -> str:
 
 
 def _translated(code: str, text: str) -> str | None:
-    found = translations(code).gettext(text) if text else text
-    if found != text:
-        return found
+    translated = translations(code).gettext(text) if text else text
+    if translated != text:
+        return translated
     for shape in _shapes(code):
         if match := shape.pattern.fullmatch(text):
             return shape.translation.format(
-                **{name: _filling(code, name, said) for name, said in match.groupdict().items()}
+                **{name: _filling(code, name, value) for name, value in match.groupdict().items()}
             )
     return None
 
 
-def _filling(code: str, name: str, said: str) -> str:
+def _filling(code: str, name: str, value: str) -> str:
     """Return what stands in a place: of "turns 2, 4 and 6 to 9" the words between the numbers, of a list each part."""
     if name == "numbers":
-        return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", said)
+        return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", value)
     mark = LISTS.get(name)
-    return mark.join(translate(code, part) for part in said.split(mark)) if mark else translate(code, said)
+    return mark.join(translate(code, part) for part in value.split(mark)) if mark else translate(code, value)
 
 
 @cache
 def _shapes(code: str) -> tuple[Shape, ...]:
     """Return the sentences with places that a language has, those first that leave least to their places."""
-    known = [
+    shapes = [
         (str(message.id), str(message.string))
         for message in catalog(code)
         if isinstance(message.id, str)
@@ -88,8 +88,8 @@ def _shapes(code: str) -> tuple[Shape, ...]:
         and PLACEHOLDER.search(message.id)
         and any(path.startswith(CODE) for path, _ in message.locations)
     ]
-    known.sort(key=lambda pair: len(PLACEHOLDER.sub("", pair[0])), reverse=True)
-    return tuple(Shape(pattern_of(source), translation) for source, translation in known)
+    shapes.sort(key=lambda pair: len(PLACEHOLDER.sub("", pair[0])), reverse=True)
+    return tuple(Shape(pattern_of(source), translation) for source, translation in shapes)
 
 
 def pattern_of(source: str) -> re.Pattern[str]:

@@ -42,8 +42,8 @@ class Handbook:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        found = [*root.glob("docs/**/*.md"), *root.glob("docs/pictures/*.png"), *(root / name for name in BESIDE)]
-        self.names = frozenset(path.relative_to(root).as_posix() for path in found if path.is_file())
+        files = [*root.glob("docs/**/*.md"), *root.glob("docs/pictures/*.png"), *(root / name for name in BESIDE)]
+        self.names = frozenset(path.relative_to(root).as_posix() for path in files if path.is_file())
 
     def page(self, name: str, address: Callable[[str], str]) -> Page:
         """Return a file as a page; ``address`` says where another one of ``names`` is."""
@@ -75,7 +75,7 @@ def slug_of(heading: str) -> str:
 def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
     """Give each heading its anchor; return level, anchor and text of all."""
     seen: Counter[str] = Counter()
-    found = []
+    headings = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open":
             text = "".join(child.content for child in inline.children or ())
@@ -83,8 +83,8 @@ def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
             seen[slug] += 1
             anchor = slug if seen[slug] == 1 else f"{slug}-{seen[slug] - 1}"
             token.attrSet("id", anchor)
-            found.append((int(token.tag[1:]), anchor, text))
-    return found
+            headings.append((int(token.tag[1:]), anchor, text))
+    return headings
 
 
 def _point(token: Token, resolve: Callable[[str], str | None]) -> None:

@@ -46,17 +46,17 @@ def with_edges(before: Sequence[str | int], passage: Sequence[str | int], after:
 
 def mark_between(html: str) -> str:
     """Return HTML in which the text from START to END is marked, piece by piece; a ``<`` in it begins a tag."""
-    made: list[str] = []
+    pieces: list[str] = []
     inside, mark = False, FIRST_MARK
     for part in (part for whole in TAG.split(html) for part in EDGES.split(whole)):
         if part in (START, END):
             inside = part == START
         elif inside and part.strip() and not part.startswith("<"):
-            made.append(mark.format(part))
+            pieces.append(mark.format(part))
             mark = MARK
         else:
-            made.append(part)
-    return "".join(made)
+            pieces.append(part)
+    return "".join(pieces)
 
 
 def _behind_marks(passage: str) -> int:

@@ -118,8 +118,8 @@ def _without_new_marks(unit: str) -> str:
     if open_code or _open_marks(plain):
         return unit
     # Within a word, as in a name, an underscore is no mark.
-    kept = text.rstrip("*~`") if before and not before[-1].isspace() else before
-    return kept + unit[len(text) :]
+    stripped = text.rstrip("*~`") if before and not before[-1].isspace() else before
+    return stripped + unit[len(text) :]
 
 
 def _without_code(unit: str) -> tuple[str, str]:

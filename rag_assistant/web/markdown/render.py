@@ -78,17 +78,17 @@ def render_document(pieces: Sequence[str | int]) -> Markup | None:
 
     What stands between START and END is marked; ``None`` if their places got lost, as within the target of a link.
     """
-    made = ""
+    html = ""
     for page, part in groupby(pieces, lambda one: one if isinstance(one, int) else None):
-        made += (
+        html += (
             PAGE_START.format(page, escape(gettext("Page {n}", n=page)))
             if page
             else _drawn_part("".join(map(str, part)))
         )
     edges = sum(one.count(START) for one in pieces if isinstance(one, str))
-    if (made.count(START), made.count(END)) != (edges, edges):
+    if (html.count(START), html.count(END)) != (edges, edges):
         return None
-    return Markup(mark_between(made))  # noqa: S704 - the sanitiser's output, with tags of ours
+    return Markup(mark_between(html))  # noqa: S704 - the sanitiser's output, with tags of ours
 
 
 def _drawn_part(text: str) -> str:
@@ -108,8 +108,8 @@ def parse(
     text: str, sources: Collection[int] = (), anchor: str = "", doubts: Mapping[tuple[int, int], str] | None = None
 ) -> list[Token]:
     """Return what Markdown makes of a text, block by block."""
-    known = {n: Citations(f"#{anchor}-{n}", n, doubts or {}) for n in sources}
-    return _parser.parse(text, {"citations": known})
+    citations = {n: Citations(f"#{anchor}-{n}", n, doubts or {}) for n in sources}
+    return _parser.parse(text, {"citations": citations})
 
 
 def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:
@@ -169,27 +169,29 @@ class Citations(Struct):
 
 def _link_citations(state: StateCore) -> None:
     """Turn a citation in running text into links, one to each source, written [n]; any other number stays text."""
-    known: dict[int, Citations] = state.env.get("citations") or {}
+    citations: dict[int, Citations] = state.env.get("citations") or {}
     for block in state.tokens:
-        if block.type == "inline" and block.children and known:
-            block.children = [made for token in block.children for made in _split(token, known)]
+        if block.type == "inline" and block.children and citations:
+            block.children = [part for token in block.children for part in _split(token, citations)]
 
 
-def _split(token: Token, known: Mapping[int, Citations]) -> list[Token]:
+def _split(token: Token, citations: Mapping[int, Citations]) -> list[Token]:
     if token.type != "text":
         return [token]
-    made: list[Token] = []
+    parts: list[Token] = []
     end = 0
     for match in CITATION.finditer(token.content):
         numbers = cited_numbers(match)
-        if known.keys().isdisjoint(numbers):
+        if citations.keys().isdisjoint(numbers):
             continue
-        made.append(Token("text", "", 0, content=token.content[end : match.start()]))
+        parts.append(Token("text", "", 0, content=token.content[end : match.start()]))
         for number in numbers:
             text = Token("text", "", 0, content=f"[{number}]")
-            made += [known[number].next_link(), text, Token("link_close", "a", -1)] if number in known else [text]
+            parts += (
+                [citations[number].next_link(), text, Token("link_close", "a", -1)] if number in citations else [text]
+            )
         end = match.end()
-    return [*made, Token("text", "", 0, content=token.content[end:])]
+    return [*parts, Token("text", "", 0, content=token.content[end:])]
 
 
 def _make_parser() -> MarkdownIt:

@@ -49,13 +49,13 @@ def _listed() -> Markup:
 
 
 def _document() -> Schema:
-    made: Schema | None = current_app.extensions.get("openapi_document")
-    if made is None:
+    document: Schema | None = current_app.extensions.get("openapi_document")
+    if document is None:
         # Its models of answers are needed for nothing else.
         from rag_assistant.web.openapi.document import openapi_document
 
-        made = current_app.extensions["openapi_document"] = openapi_document(current_app)
-    return made | {"servers": [{"url": request.script_root or "/"}]}
+        document = current_app.extensions["openapi_document"] = openapi_document(current_app)
+    return document | {"servers": [{"url": request.script_root or "/"}]}
 
 
 def _call(method: str, path: str, operation: Schema) -> str:

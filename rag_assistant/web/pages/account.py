@@ -26,7 +26,7 @@ def login() -> Response:
     """Show the form to sign in."""
     if identity().person is not None or not whole_services().accounts.any():
         return to_address(_next())
-    return make_response(login_page(asked=_next()))
+    return make_response(login_page(next_address=_next()))
 
 
 @blueprint.post("/login", policy=PUBLIC)
@@ -155,7 +155,7 @@ def make_token() -> Response:
     if days and not spells_number(days):
         raise InvalidRequest(f'days is "{days}"; it must be a whole number, or empty for no expiry.')
     try:
-        secret, made = whole_services().accounts.make_token(
+        secret, token = whole_services().accounts.make_token(
             signed_in(),
             request.form.get("name", ""),
             request.form.getlist("scopes"),
@@ -164,7 +164,7 @@ def make_token() -> Response:
         )
     except AssistantError as error:
         return page_with_error(error, account_page(error))
-    return make_response(account_page(secret=secret, made=made.id))
+    return make_response(account_page(secret=secret, token_id=token.id))
 
 
 @blueprint.post("/account/tokens/<int:token_id>/revoke", policy=OWN_ACCOUNT)
@@ -174,16 +174,16 @@ def revoke_token(token_id: int) -> Response:
     return to_page("account_pages.account")
 
 
-def login_page(error: AssistantError | None = None, asked: str | None = None, name: str = "") -> str:
-    """Return the page on which one signs in; ``asked`` is where that leads."""
+def login_page(error: AssistantError | None = None, next_address: str | None = None, name: str = "") -> str:
+    """Return the page on which one signs in; ``next_address`` is where that leads."""
     proxied_here = proxied(whole_services())
     return render_template(
-        "login.html", error=error, next=asked, name=name, provider=_provider_label(), proxied=proxied_here
+        "login.html", error=error, next=next_address, name=name, provider=_provider_label(), proxied=proxied_here
     )
 
 
-def account_page(error: AssistantError | None = None, secret: str | None = None, made: int | None = None) -> str:
-    """Return the page about whoever is signed in; ``secret`` is that of a token that was just ``made``."""
+def account_page(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
+    """Return the page about whoever is signed in; ``secret`` is that of a token that was just ``token_id``."""
     person, session = signed_in(), identity().session
     return render_template(
         "account.html",
@@ -201,7 +201,7 @@ def account_page(error: AssistantError | None = None, secret: str | None = None,
         min_chars=MIN_CHARS,
         error=error,
         secret=secret,
-        made=made,
+        token_id=token_id,
         **frame(None),
     )
 
@@ -214,11 +214,11 @@ def signed_in() -> Person:
     return person
 
 
-def own_address(asked: str) -> str:
+def own_address(address: str) -> str:
     """Return where to go after signing in: an address of ours, whatever was asked for."""
-    ours = asked.startswith("/") and not asked.startswith(("//", "/\\")) and asked.isprintable()
+    ours = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     root = request.script_root
-    return f"{root}{asked.removeprefix(root)}" if ours else url_for("pages.start")
+    return f"{root}{address.removeprefix(root)}" if ours else url_for("pages.start")
 
 
 def _next() -> str:

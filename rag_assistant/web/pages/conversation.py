@@ -18,7 +18,7 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.web.identity import identity
-from rag_assistant.web.languages import said
+from rag_assistant.web.languages import translated
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
@@ -262,9 +262,9 @@ def library_holds() -> dict[str, Any]:
     newest = services().documents.page(DOCUMENTS_LOOKED_AT)
     own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
     texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
-    made = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
+    examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
     # One of each document before a second of any.
-    mixed = dict.fromkeys(question for row in zip_longest(*made) for question in row if question)
+    mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
     return {
         "has_documents": bool(newest),
         "has_guide": services().documents.has(GUIDE_NAME),
@@ -292,7 +292,9 @@ def _number(name: str, text: str) -> int:
 @blueprint.app_template_filter()
 def markdown(turn: Turn) -> str:
     """Draw a turn's answer, with its citations and what is doubtful about them."""
-    doubts = {(source.n, doubt["nth"]): said(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)}
+    doubts = {
+        (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
+    }
     return render_markdown(
         _in_the_readers_language(turn), [source.n for source in turn.sources], f"source-{turn.number}", doubts
     )
@@ -301,7 +303,7 @@ def markdown(turn: Turn) -> str:
 def _in_the_readers_language(turn: Turn) -> str:
     """Return an answer as the page shows it: of quotes, the line that leads them is ours, and no document's."""
     lead, line_break, rest = turn.answer.partition("\n")
-    return f"{said(lead)}{line_break}{rest}" if turn.model == QUOTES else turn.answer
+    return f"{translated(lead)}{line_break}{rest}" if turn.model == QUOTES else turn.answer
 
 
 @blueprint.app_template_filter()

@@ -106,22 +106,22 @@ def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int
     lengths = {len(beginning) for beginning in beginnings}
     foreign = [word for word in sought if not word.isascii()]
     for match in WORD.finditer(line, start):
-        known = match[0].casefold()
+        text_word = match[0].casefold()
         # Nearly every word of a long text ends here, whatever was sought.
-        begins_so = any(known[:length] in beginnings for length in lengths)
-        if begins_so and any(_same_word(known, word) for word in sought):
+        begins_so = any(text_word[:length] in beginnings for length in lengths)
+        if begins_so and any(_same_word(text_word, word) for word in sought):
             yield match.span()
-        elif not known.isascii():
+        elif not text_word.isascii():
             # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
-            possible = sought if unspaced_char().search(known) else foreign
-            hits = [(known.find(word), len(word)) for word in possible if word in known]
-            if hits and len(known) == len(match[0]):
+            possible = sought if unspaced_char().search(text_word) else foreign
+            hits = [(text_word.find(word), len(word)) for word in possible if word in text_word]
+            if hits and len(text_word) == len(match[0]):
                 first, length = min(hits)
                 yield match.start() + first, match.start() + first + length
 
 
-def _same_word(known: str, sought: str) -> bool:
-    if known.startswith(sought):
-        return known.isascii() or known == sought
+def _same_word(text_word: str, sought: str) -> bool:
+    if text_word.startswith(sought):
+        return text_word.isascii() or text_word == sought
     shared = max(BEGINNING, len(sought) - ENDING)
-    return known[:shared] == sought[:shared] and len(sought) >= shared and len(known) - shared <= ENDING
+    return text_word[:shared] == sought[:shared] and len(sought) >= shared and len(text_word) - shared <= ENDING

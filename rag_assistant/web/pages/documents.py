@@ -151,8 +151,8 @@ def act_on_selected() -> Response:
         return _to_library()
     added = _tags_typed(request.form.get("tags", "")) or []
     for document_id in selected:
-        known = services().documents.get(document_id).tags
-        both = _checked_field("tags", list(dict.fromkeys([*known, *added])), TAGS_HINT).tags
+        current = services().documents.get(document_id).tags
+        both = _checked_field("tags", list(dict.fromkeys([*current, *added])), TAGS_HINT).tags
         services().documents.change(document_id, tags=both)
     return _to_library()
 
@@ -168,15 +168,15 @@ def document(document_id: int) -> str:
     return document_page(services().documents.get(document_id), start, end)
 
 
-def document_page(found: Document, start: int, end: int, quote: tuple[int, int] = (0, 0), **more: Any) -> str:
+def document_page(document: Document, start: int, end: int, quote: tuple[int, int] = (0, 0), **more: Any) -> str:
     """Draw the page of a document with a passage marked, strongest its quote, and what else is known of the passage."""
     at = whole_number("at", None, 0, MAX_INT32)
-    text = services().documents.text(found.id)
+    text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)
     page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
         drawer("document.html"),
-        document=found,
+        document=document,
         shown=shown,
         drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,
@@ -184,10 +184,10 @@ def document_page(found: Document, start: int, end: int, quote: tuple[int, int] 
         quote=quote,
         holds_passage=(shown.page or 0) <= page <= (shown.last_page or 0),
         whole=flag_asked("whole") is True,
-        page=min(page, found.pages or 1) if found.media_type in DRAWN and found.pages else None,
+        page=min(page, document.pages or 1) if document.media_type in DRAWN and document.pages else None,
         here=lambda **changes: url_for(str(request.endpoint), **_arguments() | changes),
-        section=services().chunks.section_at(found.id, start) if end > start else None,
-        older_names=services().documents.names([found.replaces] if found.replaces else []),
+        section=services().chunks.section_at(document.id, start) if end > start else None,
+        older_names=services().documents.names([document.replaces] if document.replaces else []),
         **more,
         **frame(None),
     )

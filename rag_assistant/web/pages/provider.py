@@ -35,13 +35,13 @@ def begin() -> Response:
     """Send the browser to the provider, to come back signed in."""
     if not whole_services().accounts.any():
         return to_page("pages.start")
-    asked = own_address(request.args.get("next", ""))
+    next_address = own_address(request.args.get("next", ""))
     attempt = Attempt.begin()
     try:
         response = to_address(_provider().authorization_url(attempt, _redirect_uri()))
     except AssistantError as error:
-        return page_with_error(error, login_page(error, asked))
-    return _remembering(response, attempt, {"next": asked})
+        return page_with_error(error, login_page(error, next_address))
+    return _remembering(response, attempt, {"next": next_address})
 
 
 @blueprint.post("/login/provider", policy=PUBLIC)
@@ -71,8 +71,8 @@ def come_back() -> Response:
         return to_page("pages.start")
     try:
         attempt, purpose = _remembered()
-        told = _provider().claims(attempt, request.args, _redirect_uri())
-        response = _linked(told, purpose["person"]) if "person" in purpose else _signed_in(told, purpose)
+        claims = _provider().claims(attempt, request.args, _redirect_uri())
+        response = _linked(claims, purpose["person"]) if "person" in purpose else _signed_in(claims, purpose)
     except AssistantError as error:
         page = login_page(error) if identity().person is None else account_page(error)
         response = page_with_error(error, page)
@@ -91,22 +91,22 @@ def unlink(identity_id: int) -> Response:
     return to_page("account_pages.account")
 
 
-def _signed_in(told: dict[str, Any], purpose: dict[str, Any]) -> Response:
+def _signed_in(claims: dict[str, Any], purpose: dict[str, Any]) -> Response:
     sign_on = whole_services().single_sign_on
     if "invitation" in purpose:
-        secret, _ = sign_on.link_invited(str(purpose["invitation"]), told, *asked_from())
+        secret, _ = sign_on.link_invited(str(purpose["invitation"]), claims, *asked_from())
     else:
-        secret, _ = sign_on.sign_in(told, *asked_from())
+        secret, _ = sign_on.sign_in(claims, *asked_from())
     # What this browser had before is over, whoever had it.
     whole_services().accounts.sign_out(identity())
     return with_session(to_address(own_address(str(purpose.get("next", "")))), secret)
 
 
-def _linked(told: dict[str, Any], person_id: int) -> Response:
+def _linked(claims: dict[str, Any], person_id: int) -> Response:
     person = identity().person
     if person is None or person.id != person_id:
         raise SignInFailed("You were signed out meanwhile. Sign in, and link the account again.")
-    whole_services().single_sign_on.link(person, told, actor())
+    whole_services().single_sign_on.link(person, claims, actor())
     return to_page("account_pages.account")
 
 
@@ -135,9 +135,9 @@ def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) 
 
 def _remembered() -> tuple[Attempt, dict[str, Any]]:
     """Return what this browser has begun. Raises SignInFailed."""
-    kept = request.cookies.get(_cookie_name(), "")
+    cookie = request.cookies.get(_cookie_name(), "")
     try:
-        purpose = json.loads(kept) if len(kept) <= MAX_COOKIE_CHARS else None
+        purpose = json.loads(cookie) if len(cookie) <= MAX_COOKIE_CHARS else None
     except (ValueError, RecursionError):
         purpose = None
     if not isinstance(purpose, dict) or not isinstance(purpose.get("secret"), str) or not purpose["secret"]:

@@ -139,7 +139,7 @@ def _system_part(message: Message, index: int) -> Part:
     return _part("notice", "Notice about left-out turns", [message])
 
 
-def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
+def _past_turns(messages: Sequence[Message], kept_turns: Sequence[int]) -> list[Part]:
     """Return the earlier turns, with their numbers where they are known for sure."""
     groups: list[list[Message]] = []
     for message in messages:
@@ -147,7 +147,7 @@ def _past_turns(messages: Sequence[Message], kept: Sequence[int]) -> list[Part]:
         if begins or not groups:
             groups.append([])
         groups[-1].append(message)
-    numbers: Sequence[int | None] = kept if len(kept) == len(groups) else [None] * len(groups)
+    numbers: Sequence[int | None] = kept_turns if len(kept_turns) == len(groups) else [None] * len(groups)
     return [
         _part("history", f"Turn {number}" if number else "Earlier turn", group, number)
         for number, group in zip(numbers, groups, strict=True)
@@ -158,20 +158,20 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     """Return the question, apart from what stands beside it, and the tool calls of its answer."""
     if not messages:
         return []
-    asked, steps = messages[0], messages[1:]
-    text = text_in(asked)
+    first, steps = messages[0], messages[1:]
+    text = text_in(first)
     beside = BESIDE.match(text)
-    found = beside.groupdict() if beside else {}
+    groups = beside.groupdict() if beside else {}
     parts = []
-    if found.get("recalled"):
-        parts.append(_text_part("recalled", "Recalled from left-out turns", asked["role"], found["recalled"]))
-    if found.get("passages"):
-        parts.append(_text_part("passages", "Passages from your documents", asked["role"], found["passages"]))
+    if groups.get("recalled"):
+        parts.append(_text_part("recalled", "Recalled from left-out turns", first["role"], groups["recalled"]))
+    if groups.get("passages"):
+        parts.append(_text_part("passages", "Passages from your documents", first["role"], groups["passages"]))
     rest = text[beside.end() :] if beside else text
-    question = _text_part("question", "Question", asked["role"], rest)
-    if pictures := len(pictures_in(asked)):
-        said = (*question.texts, (asked["role"], f"{pictures} {'picture' if pictures == 1 else 'pictures'}"))
-        question = replace(question, tokens=question.tokens + pictures * TOKENS_PER_ATTACHMENT, texts=said)
+    question = _text_part("question", "Question", first["role"], rest)
+    if pictures := len(pictures_in(first)):
+        texts = (*question.texts, (first["role"], f"{pictures} {'picture' if pictures == 1 else 'pictures'}"))
+        question = replace(question, tokens=question.tokens + pictures * TOKENS_PER_ATTACHMENT, texts=texts)
     parts.append(question)
     if steps:
         parts.append(_part("steps", "Tool calls for this answer", steps))

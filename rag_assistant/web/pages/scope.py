@@ -34,8 +34,8 @@ def in_words(scope: Scope) -> str:
     if not scope.document_ids:
         return gettext("documents tagged {tags}", tags=tags)
     named = scope.document_ids[:MAX_NAMED]
-    known = services().documents.names(named)
-    words = [known.get(one, gettext("document {n} (deleted)", n=one)) for one in named]
+    names = services().documents.names(named)
+    words = [names.get(one, gettext("document {n} (deleted)", n=one)) for one in named]
     if len(scope.document_ids) > MAX_NAMED:
         words.append(ngettext("{n} more", "{n} more", len(scope.document_ids) - MAX_NAMED))
     joined = _listed(words, gettext("and"))

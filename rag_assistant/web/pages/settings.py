@@ -103,8 +103,8 @@ def may_change() -> bool:
 def changed_values(in_force: LiveSettings) -> dict[str, Any]:
     """Return what the form changes. A variable of the environment stays, and so does a key that is not typed anew."""
     values: dict[str, Any] = {name: request.form[name].strip() or None for name in EDITED if name in request.form}
-    found = request.form.get("use", "")  # The port of a model server on this machine.
-    values |= next((one.settings for one in services().local_servers.find() if str(one.port) == found), {})
+    port = request.form.get("use", "")  # The port of a model server on this machine.
+    values |= next((one.settings for one in services().local_servers.find() if str(one.port) == port), {})
     limit = values.get("max_history_turns")
     if limit is not None:
         values["max_history_turns"] = (

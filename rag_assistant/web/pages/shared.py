@@ -44,6 +44,8 @@ def shared() -> str:
     )
 
 
-def _links_page(conversation_id: int, made: str | None = None) -> str:
+def _links_page(conversation_id: int, new_link: str | None = None) -> str:
     conversation = services().conversations.get(conversation_id)
-    return render_template("links.html", links=services().links.of(conversation_id), made=made, **frame(conversation))
+    return render_template(
+        "links.html", links=services().links.of(conversation_id), new_link=new_link, **frame(conversation)
+    )

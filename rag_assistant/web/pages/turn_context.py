@@ -47,5 +47,5 @@ def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | No
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:
     """Return up to ``limit`` turns, oldest first, and the turn in front of them."""
-    found = services().turns.page(conversation_id, limit + 1, before)
-    return (found[1:], found[0]) if len(found) > limit else (found, None)
+    page = services().turns.page(conversation_id, limit + 1, before)
+    return (page[1:], page[0]) if len(page) > limit else (page, None)

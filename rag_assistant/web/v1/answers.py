@@ -41,9 +41,9 @@ class _Answering(Struct, frozen=True):
     leave: Callable[[], None]
 
 
-def whole(asked: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
+def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
     """Answer with the ``shape`` of the whole answer. One that failed or broke off is an error."""
-    answering = _begin(asked)
+    answering = _begin(incoming)
     try:
         data = collect(answering.events)
     finally:
@@ -56,7 +56,7 @@ def whole(asked: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str,
 
 
 def streamed(
-    asked: Asked,
+    incoming: Asked,
     frames: Callable[[Iterable[Event | None], About], Iterator[bytes]],
 ) -> Response:
     """Answer with a stream of ``frames``.
@@ -64,7 +64,7 @@ def streamed(
     It begins with the figures, which stand in its headers, or after a while without them; what fails before is an
     error.
     """
-    answering = _begin(asked)
+    answering = _begin(incoming)
     try:
         begun = _until_start(answering.events)
         first = begun[-1]
@@ -81,25 +81,27 @@ def streamed(
         raise
 
 
-def _begin(asked: Asked) -> _Answering:
+def _begin(incoming: Asked) -> _Answering:
     # The end of a stream comes when the request is over, and knows no application.
     places, assistant = readers(), services().assistant
     with places.place_for_stream():
-        if asked.stored:
-            turn = assistant.ask(asked.question)
+        if incoming.stored:
+            turn = assistant.ask(incoming.question)
             events, own_id, stop = assistant.follow(turn.id), str(turn.id), None
         else:
             # Nobody comes back for an answer that is not stored: it ends with its reader.
-            live = assistant.ask_stateless(asked.question, asked.sent.history)
+            live = assistant.ask_stateless(incoming.question, incoming.sent.history)
             events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.call.stop
-        known = about(own_id, asked.model, asked.ignored, stored=asked.stored, manages_context=asked.manages_context)
+        facts = about(
+            own_id, incoming.model, incoming.ignored, stored=incoming.stored, manages_context=incoming.manages_context
+        )
 
     def leave() -> None:
         places.leave()
         if stop is not None:
             stop()
 
-    return _Answering(while_let_in(events), known, leave)
+    return _Answering(while_let_in(events), facts, leave)
 
 
 def about(

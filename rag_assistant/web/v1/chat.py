@@ -39,18 +39,18 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
         elif event.name == "start" or (event.name == "token" and not began):
             began = True
             delta = {"role": "assistant", "content": event.data.get("text", "")}
-            told = extension(event.data, about) if event.name == "start" else {}
-            yield _chunk(about, delta, None, more | told)
+            extra = extension(event.data, about) if event.name == "start" else {}
+            yield _chunk(about, delta, None, more | extra)
         elif event.name == "token":
             yield _chunk(about, {"content": event.data["text"]}, None, more)
         elif event.name == "failed":
             yield _data({"error": openai_error(500, event.data["error"])})
         elif event.name == "end":
             cited = _annotations(event.data, about)
-            told = extension(event.data, about)
+            extra = extension(event.data, about)
             if calls := event.data.get("tool_calls"):
                 yield _chunk(about, {"tool_calls": [{"index": n} | call for n, call in enumerate(calls)]}, None, more)
-            yield _chunk(about, {"annotations": cited} if cited else {}, finish_reason_of(event.data), more | told)
+            yield _chunk(about, {"annotations": cited} if cited else {}, finish_reason_of(event.data), more | extra)
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})
             yield DONE

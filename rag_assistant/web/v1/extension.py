@@ -35,15 +35,15 @@ class About(Struct, frozen=True):
 
 def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     """Return the fields of our own, from what an event of the answer says."""
-    told = {name: data[name] for name in TOLD if name in data}
+    fields = {name: data[name] for name in TOLD if name in data}
     if "model" in data:
-        told["answered_by"] = data["model"]
+        fields["answered_by"] = data["model"]
     if about.manages_context and data.get("history"):
-        told["context_management"] = {"applied_edits": _edits(data["history"])}
+        fields["context_management"] = {"applied_edits": _edits(data["history"])}
     ids = {name: data.get(name) if about.stored else None for name in ("conversation_id", "turn_id")}
     return {
         "history_trimmed": data.get("history_trimmed", False),
-        "rag_assistant": told | ids | {"ignored": list(about.ignored)},
+        "rag_assistant": fields | ids | {"ignored": list(about.ignored)},
     }
 
 
@@ -70,13 +70,13 @@ def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
     sources = {source["n"]: source for source in data["sources"]}
     return [
         {
-            "start_index": found.start(),
-            "end_index": found.end(),
+            "start_index": match.start(),
+            "end_index": match.end(),
             "url": about.link(sources[number]),
             "title": sources[number]["document"],
         }
-        for found in CITATION.finditer(data["answer"])
-        for number in cited_numbers(found)
+        for match in CITATION.finditer(data["answer"])
+        for number in cited_numbers(match)
         if number in sources
     ]
 

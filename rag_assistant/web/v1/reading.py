@@ -185,10 +185,10 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
 
 def stored_turn(name: str) -> int:
     """Return the id of the turn that a response or its message stands for. Raises ResponseNotFound."""
-    found = STORED_ID.fullmatch(name)
-    if found is None or int(found[1]) > MAX_INT32:
+    match = STORED_ID.fullmatch(name)
+    if match is None or int(match[1]) > MAX_INT32:
         raise ResponseNotFound(name)
-    return int(found[1])
+    return int(match[1])
 
 
 def summary_text(summary: SentSummary) -> str:
@@ -242,15 +242,15 @@ def _said(role: str, content: str | Sequence[Part] | None, where: str) -> Messag
 
 
 def _message_of(message: ChatMessage, where: str) -> Message:
-    made: Message = _said(message.role, message.content, f"{where}.content")
+    result: Message = _said(message.role, message.content, f"{where}.content")
     if message.role == "assistant" and message.tool_calls:
         calls = [
             {"id": one.id, "type": "function", "function": one.function.model_dump()} for one in message.tool_calls
         ]
-        made |= {"content": made["content"] or None, "tool_calls": calls}
+        result |= {"content": result["content"] or None, "tool_calls": calls}
     if message.role == "tool":
-        made["tool_call_id"] = message.tool_call_id
-    return made
+        result["tool_call_id"] = message.tool_call_id
+    return result
 
 
 def _function(item: Item, where: str) -> dict[str, Any]:
@@ -270,9 +270,9 @@ def _sent(
     """Return what came in some messages. System messages in front, and beside the question, are instructions."""
     last = max((n for n, message in enumerate(messages) if message["role"] in ("assistant", "tool")), default=-1)
     first = next((n for n, message in enumerate(messages) if message["role"] not in SYSTEM), len(messages))
-    told = [m["content"] for n, m in enumerate(messages) if m["role"] in SYSTEM and (n < first or n > last)]
-    said = [(m, places[n]) for n, m in enumerate(messages) if m["role"] not in SYSTEM or first <= n <= last]
-    history = SentHistory([m for m, _ in said], summary)
-    lost = [said[n][1] for n in history.lost]
-    joined = "\n\n".join(text for text in (*instructions, *told) if text and text.strip())
+    system_texts = [m["content"] for n, m in enumerate(messages) if m["role"] in SYSTEM and (n < first or n > last)]
+    rest = [(m, places[n]) for n, m in enumerate(messages) if m["role"] not in SYSTEM or first <= n <= last]
+    history = SentHistory([m for m, _ in rest], summary)
+    lost = [rest[n][1] for n in history.lost]
+    joined = "\n\n".join(text for text in (*instructions, *system_texts) if text and text.strip())
     return Sent(joined or None, history, behind, (*ignored, *lost))

@@ -75,10 +75,10 @@ def create_response() -> Response:
         body.metadata,
         {name: value for name, value in echoed.items() if value is not None},
     )
-    asked = Asked(question, sent, body.model, ignored, stored, bool(body.edits))
+    incoming = Asked(question, sent, body.model, ignored, stored, bool(body.edits))
     if body.stream:
-        return streamed(asked, lambda events, about: frames(events, about, wanted))
-    return whole(asked, lambda data, about: resource(data, about, wanted))
+        return streamed(incoming, lambda events, about: frames(events, about, wanted))
+    return whole(incoming, lambda data, about: resource(data, about, wanted))
 
 
 def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
@@ -193,12 +193,12 @@ def compact() -> Response:
         running = [{"role": "user", "content": sent.question}, *sent.iterations] if sent.question else []
         after, note = services().history_actions.compact_sent(sent)
     summarised = history.between(before, before.view_start, after.view_start - 1)
-    kept = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
+    items = items_of([*_messages(history.past(after, after.turns + 1, None)), *running])
     summary = _summary_of(after)
     tokens = sum(estimate_tokens(message.get("content") or "") for message in _messages(summarised))
-    told = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
+    result = {"summary": summary.text, "turns": summary.turns, "note": note, "ignored": ignored}
     own = about(f"x{uuid.uuid4().hex}", body.model, stored=False)
-    return jsonify(compaction(own, summary_text(summary), kept, (tokens, estimate_tokens(summary.text)), told))
+    return jsonify(compaction(own, summary_text(summary), items, (tokens, estimate_tokens(summary.text)), result))
 
 
 def _messages(turns: Iterable[PastTurn]) -> list[Message]:

@@ -205,7 +205,7 @@ def items_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def compaction(
-    about: About, summary: str, kept: Sequence[dict[str, Any]], tokens: tuple[int, int], told: Mapping[str, Any]
+    about: About, summary: str, items: Sequence[dict[str, Any]], tokens: tuple[int, int], result: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a compacted history: ``summary`` in the form that is handed back, and the items that stay as they are."""
     item = {"type": "compaction", "id": f"cmp_{about.id}", "encrypted_content": summary}
@@ -213,7 +213,7 @@ def compaction(
         "id": f"resp_{about.id}",
         "object": "response.compaction",
         "created_at": about.created,
-        "output": [item, *kept],
+        "output": [item, *items],
         "usage": _usage(*tokens, 0),
-        "rag_assistant": dict(told),
+        "rag_assistant": dict(result),
     }

@@ -73,11 +73,11 @@ def chat_completions() -> Response:
         named if isinstance(named, int) else None,
     )
     refuse_stored_calls(question, sent, stored=named is not None)
-    asked = Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
+    incoming = Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
     if not body.stream:
-        return whole(asked, completion)
+        return whole(incoming, completion)
     include_usage = bool(body.stream_options and body.stream_options.include_usage)
-    return streamed(asked, lambda events, about: chunks(events, about, include_usage))
+    return streamed(incoming, lambda events, about: chunks(events, about, include_usage))
 
 
 @blueprint.post(

@@ -70,7 +70,7 @@ def test_others_write_between_the_pieces_and_see_nothing_of_them(
 def test_nothing_is_kept_of_what_cannot_be_shown(store: ExchangeStore, manager: ConversationManager) -> None:
     with pytest.raises(InvalidRequest, match="no export of ours has"):
         store.insert(BROKEN)
-    assert (listed(manager), store.known()) == ([], {})
+    assert (listed(manager), store.imported_ids()) == ([], {})
     assert store.read(store.insert(LONG)).turns == TURNS
 
 
@@ -93,8 +93,8 @@ def test_a_part_goes_when_its_process_has_died(
     with pytest.raises(Killed):
         store.insert(LONG)
     manager.clear_operations()
-    assert len(store.known()) == 1, "the process lives"
+    assert len(store.imported_ids()) == 1, "the process lives"
     with database.write() as connection:
         connection.exec_driver_sql(f"DELETE FROM processes WHERE id = '{process}'")
     manager.clear_operations()
-    assert (listed(manager), store.known()) == ([], {})
+    assert (listed(manager), store.imported_ids()) == ([], {})

@@ -54,7 +54,7 @@ def test_the_same_model_is_known_again(database: Database) -> None:
     shelf = Shelf(database)
     shelf.embedders.configured()
     assert opened(shelf, WordHashEmbedder).configured().key == KEY
-    assert len(shelf.embeddings.known()) == 1
+    assert len(shelf.embeddings.models()) == 1
 
 
 @pytest.mark.parametrize(("other", "key"), [(OtherEmbedder, key_of(OtherEmbedder())), (Nameless, key_of(Nameless()))])
@@ -69,7 +69,7 @@ def test_another_model_is_recognised_by_what_it_makes_of_a_text(
     assert active is not None
     assert active.key == KEY
     assert embedders.serving() is None, "the model that was used before is not there any more"
-    assert len(shelf.embeddings.known()) == 2
+    assert len(shelf.embeddings.models()) == 2
 
 
 @both_engines
@@ -183,4 +183,4 @@ def test_a_model_that_gives_no_vectors_is_refused(database: Database) -> None:
     with pytest.raises(EmbedderFailed, match="did not give one vector of numbers for each of 1 texts"):
         embedders.configured()
     assert embedders.problem is not None
-    assert shelf.embeddings.known() == []
+    assert shelf.embeddings.models() == []

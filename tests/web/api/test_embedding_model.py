@@ -29,7 +29,7 @@ def test_an_endpoint_embeds_and_a_change_is_made_good_in_the_background(
         until(lambda: active_key(services).startswith("endpoint-embed-1#"), 10)
         assert [p["document"] for p in found(client, "lighthouse")] == ["a.txt"]
         first_key = active_key(services)
-        until(lambda: [known.key for known in services.embeddings.known()] == [first_key])
+        until(lambda: [known.key for known in services.embeddings.models()] == [first_key])
         sent = stub.embedding_requests[-1]
         assert sent.body["model"] == "embed-1"
         assert sent.headers["authorization"] == "Bearer sk-canary-secret"

@@ -295,7 +295,7 @@ def test_a_deleted_documents_key_still_gives_its_turn(client: FlaskClient, servi
     client.delete(f"/api/documents/{document}")
     again = client.post("/api/query", json=body, headers={"Idempotency-Key": "k"})
     assert (again.status_code, again.json["turn_id"]) == (200, first["turn_id"])
-    assert services.turns.known(Question("What?", idempotency_key="other")) is None
+    assert services.turns.by_idempotency_key(Question("What?", idempotency_key="other")) is None
 
 
 def test_the_summary_is_named_where_it_did_not_fit(client: FlaskClient, stub: StubModel) -> None:

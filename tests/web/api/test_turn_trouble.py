@@ -286,7 +286,7 @@ def test_a_retry_keeps_its_place_when_the_old_answer_leaves() -> None:
     turns.reserve()
     turns.enter(1, old)
     turns.enter(1, new)
-    turns.leave(1, old, kept=True)
+    turns.leave(1, old, stored=True)
     assert turns.get(1) is new
 
 

@@ -13,7 +13,7 @@ from rag_assistant.records import Message
 MIN_LIST_LENGTH = 100
 
 
-def far_past(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
+def older_turns(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
     """Return (begin, end, turns): ``messages[begin:end]`` are whole turns, as many, all before the newest ones.
 
     At least ``newest_turns`` past turns lie behind ``end``. ``None`` where the list is short, or where the part is not
@@ -35,15 +35,15 @@ def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int |
     Certain is a question between an answer without calls and another answer (or the end): whatever is mended before it
     or behind it, a turn ends and another one begins there.
     """
-    found = 0
+    count = 0
     for index in range(len(messages) - 1, begin, -1):
         message, before = messages[index], messages[index - 1]
         if message["role"] != "user" or before["role"] != "assistant" or before.get("tool_calls") or "meta" in message:
             continue
         if index + 1 < len(messages) and messages[index + 1]["role"] != "assistant":
             continue
-        found += 1
-        if found == boundaries:
+        count += 1
+        if count == boundaries:
             return index
     return None
 
