@@ -50,6 +50,10 @@ def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedTe
         return read_image(content, media_type)
     if media_type in PACKAGES:
         return _read_package(content)
+    if media_type == kinds.XLS and not content.startswith(kinds.OLE_MARK):
+        from rag_assistant.extraction.formats.workbooks import read_excel_2003
+
+        return read_excel_2003(content)
     if media_type == kinds.OLE:
         media_type = _kind_of_ole(content)
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):

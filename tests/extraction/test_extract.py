@@ -346,7 +346,7 @@ def test_a_reader_is_found_wherever_the_server_was_started(tmp_path: Path, monke
 def test_too_little_memory_is_a_sentence(tmp_path: Path) -> None:
     rows = [("geese and ducks " * 20,) * 6] * 6_000
     with pytest.raises(ExtractionFailed, match=r"memory|damaged"):
-        extracted(tmp_path, an_xlsx(a_sheet(*rows)), memory_mb=160)
+        extracted(tmp_path, an_xlsx(a_sheet(*rows)), memory_mb=75)
 
 
 def test_an_upload_that_went_away_is_a_sentence(tmp_path: Path) -> None:

@@ -175,10 +175,8 @@ def test_an_xlsx_keeps_sheets_rows_and_comments(tmp_path: Path) -> None:
     assert (extracted.media_type, extracted.markdown) == (kinds.XLSX, True)
 
 
-def test_a_date_of_a_workbook_is_a_date_and_a_time_a_time(tmp_path: Path) -> None:
-    row = ("2025-01-14 00:00:00", "1899-12-31 13:30:00", "2025-01-14 13:30:00")
-    text = read(tmp_path, an_xlsx(a_sheet(("day", "time", "both"), row))).text
-    assert "| 2025-01-14 | 13:30:00 | 2025-01-14 13:30:00 |" in text
+def test_a_date_of_an_old_workbook_is_a_date(tmp_path: Path) -> None:
+    assert "| 2018-09-20 |" in read_file(tmp_path, "testEXCEL_dateFormats.xls").text
 
 
 @pytest.mark.parametrize(
@@ -239,6 +237,23 @@ def test_a_notebook_is_its_cells_and_what_they_printed(tmp_path: Path) -> None:
     assert extracted.text == "# Geese\ncount\n\n```python\nprint(17)\n```\n\n```\n17\n```"
     assert extracted.media_type == kinds.NOTEBOOK
     assert read(tmp_path, text[:-9]).text == text[:-9], "what is no notebook comes as it is"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("sep=;\nbird;a,b\ngoose;17\n", "| bird | a,b |\n| --- | --- |\n| goose | 17 |"),
+        (
+            "Bank export\nAccount;DE00 1\n\nDate;Payee;Amount\n1;2;3,0\n4;5;6,0\n",
+            "Bank export\n\nAccount DE00 1\n\n"
+            "| Date | Payee | Amount |\n| --- | --- | --- |\n| 1 | 2 | 3,0 |\n| 4 | 5 | 6,0 |",
+        ),
+        (";a;b\nx;1;2\ny;3;4\n", "|  | a | b |\n| --- | --- | --- |\n| x | 1 | 2 |\n| y | 3 | 4 |"),
+        ("a;b\n1;2;3\n4;5;6\n", "| a | b |  |\n| --- | --- | --- |\n| 1 | 2 | 3 |\n| 4 | 5 | 6 |"),
+    ],
+)
+def test_a_csv_has_the_names_of_its_columns_as_its_head(tmp_path: Path, content: str, text: str) -> None:
+    assert read(tmp_path, content, "a.csv").text == text
 
 
 def test_a_csv_is_a_table(tmp_path: Path) -> None:

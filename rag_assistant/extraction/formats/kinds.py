@@ -58,6 +58,7 @@ REFUSED = {
     b"RIFF": SOUND,
 }  # fmt: skip
 BINARY_ONLY = (b"MZ", b"BM", b"BZh", b"ID3", b"OggS", b"fLaC", b"PAR1", b"RIFF", b"wOFF", b"wOF2", b"OTTO", b"8BPS")
+OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MAX_CONTROL_SHARE = 0.05
 MAIL_HEADER = re.compile(
@@ -75,7 +76,7 @@ def media_type_of(head: bytes, name: str) -> str:
         return PDF
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _named_package(head) or ZIP
-    if head.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):
+    if head.startswith(OLE_MARK):
         return OLE
     image = _image_kind(head)
     if image is not None:
@@ -183,7 +184,13 @@ def _kind_of_text(head: bytes, name: str) -> str:
     suffix = "." + name.lower().rsplit(".", 1)[-1]
     if start.startswith(b"{\\rtf"):
         return RTF
-    if _is_html(lower) or (suffix in (".html", ".htm", ".xhtml") and b"<" in lower):
+    if b"urn:schemas-microsoft-com:office:spreadsheet" in lower and b"<workbook" in lower:
+        return XLS
+    if (
+        _is_html(lower)
+        or (suffix in (".html", ".htm", ".xhtml") and b"<" in lower)
+        or (suffix in (".doc", ".xls") and re.match(rb"<(?:meta|style|table|div|!--)", lower))
+    ):
         return HTML
     if _is_mail(start):
         return EML

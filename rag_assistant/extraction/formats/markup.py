@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from rag_assistant.records.documents import ExtractedText
 
 MAX_HEADING_LEVELS = 6
+# A merged cell covers whole columns where somebody was lazy; its text is repeated so often at most.
+MAX_SPREAD = 10_000
 PAGE_BREAK = "\n\n"
 # A table as others write it, its second line of nothing but dashes; a table in a cell of it is escaped.
 TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
@@ -37,6 +41,47 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     width = max((number for row in cells for number, cell in enumerate(row, 1) if cell), default=0)
     lines = ["| " + " | ".join((row + [""] * width)[:width]) + " |" for row in cells]
     return "\n".join([*lines[:1], "|" + " --- |" * width, *lines[1:]]) if lines else ""
+
+
+class Span(Struct, frozen=True):
+    """The rows and columns that a merged cell covers, from its first to its last."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    @property
+    def columns(self) -> range:
+        """The columns that it covers, as many as are filled at most."""
+        return range(self.left, min(self.right, self.left + MAX_SPREAD) + 1)
+
+    def within(self, row_of: Mapping[int, int], column_of: Mapping[int, int]) -> Span | None:
+        """Return what of it is left where only some rows and columns are, by their new numbers."""
+        if self.top not in row_of or self.left not in column_of:
+            return None
+        rows = [row_of[n] for n in range(self.top, min(self.bottom, self.top + MAX_SPREAD) + 1) if n in row_of]
+        columns = [column_of[n] for n in self.columns if n in column_of]
+        return Span(rows[0], columns[0], rows[-1], columns[-1])
+
+
+def spread(rows: list[list[str]], spans: Sequence[Span]) -> list[list[str]]:
+    """Return rows in which a merged cell says in each row that it covers what it says in its first.
+
+    Names of columns in two rows, the upper of which stand above several of the lower, become one row.
+    """
+    first = next((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), None)
+    has_groups = False
+    for span in spans:
+        is_group = span.top == first and span.right > span.left
+        has_groups = has_groups or (is_group and span.bottom == span.top)
+        right = min(span.right if is_group else span.left, len(rows[span.top]) - 1)
+        for row in rows[span.top : span.bottom + 1]:
+            row[span.left : right + 1] = [rows[span.top][span.left]] * (right + 1 - span.left)
+    if first is not None and has_groups and first + 2 < len(rows):
+        both = zip(rows[first], rows[first + 1], strict=True)
+        rows[first : first + 2] = [[upper if upper == lower else f"{upper} {lower}".strip() for upper, lower in both]]
+    return rows
 
 
 def with_plain_tables(text: str) -> str:

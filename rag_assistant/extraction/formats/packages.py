@@ -68,13 +68,7 @@ class Package:
 
     def xml(self, name: str) -> Element:
         """Return a part. Raises ExtractionFailed if it is missing or broken, or defines entities."""
-        content = self.read(name)
-        if b"<!ENTITY" in content.replace(b"\0", b""):  # In UTF-16, too.
-            raise ExtractionFailed(ENTITIES)
-        try:
-            return ElementTree.fromstring(content)  # noqa: S314 - bounded, without entities, in a child under limits
-        except (ElementTree.ParseError, ValueError, LookupError) as error:
-            raise ExtractionFailed("This file is damaged: a part of it is no well-formed XML.") from error
+        return parsed(self.read(name))
 
     def optional(self, name: str) -> Element | None:
         """Return a part, ``None`` if there is none or it is broken; a broken one is remembered as unread."""
@@ -133,6 +127,16 @@ class Package:
         counted = [member for member in members if not member.filename.lower().endswith(NEVER_UNPACKED)]
         if sum(member.file_size for member in counted) > MAX_INFLATED_BYTES:
             raise _too_large()
+
+
+def parsed(content: bytes) -> Element:
+    """Return the root of an XML file. Raises ExtractionFailed if it is broken or defines entities."""
+    if b"<!ENTITY" in content.replace(b"\0", b""):  # In UTF-16, too.
+        raise ExtractionFailed(ENTITIES)
+    try:
+        return ElementTree.fromstring(content)  # noqa: S314 - bounded, without entities, in a child under limits
+    except (ElementTree.ParseError, ValueError, LookupError) as error:
+        raise ExtractionFailed("This file is damaged: a part of it is no well-formed XML.") from error
 
 
 def _is_well_formed(content: bytes) -> bool:

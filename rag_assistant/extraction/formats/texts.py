@@ -33,6 +33,9 @@ MEANT = {
 # Where an escape sequence switches between alphabets, every byte is ASCII.
 ESCAPED = re.compile(rb"\x1b(?:\$[@B]|\$\([DOQ]|\([IJ])")
 SINGLE_BYTE = re.compile(r"us-ascii|iso-8859|windows-125|cp125|koi8|mac", re.IGNORECASE)
+# What Excel writes into the first line; how many lines may tell about a table before its names, of how many looked at.
+SEPARATOR = re.compile(r"\s*\"?sep=([,;|\t])\"?[^\S\n]*\n", re.IGNORECASE)
+MAX_LINES_BEFORE, MAX_ROWS_TO_JUDGE = 20, 100
 MAX_CELL_CHARS = 1_000_000
 
 
@@ -73,13 +76,16 @@ def read_csv(content: bytes, media_type: str) -> ExtractedText:
     text, warning = _decoded(content)
     csv.field_size_limit(MAX_CELL_CHARS)
     try:
-        mark = "\t" if media_type == TSV else _delimiter(text)
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark))
+        declared = SEPARATOR.match(text)
+        mark = "\t" if media_type == TSV else declared[1] if declared else _delimiter(text)
+        rows = list(csv.reader(io.StringIO(text[declared.end() if declared else 0 :], newline=""), delimiter=mark))
     except csv.Error:
         rows = []
     if sum(len(row) > 1 for row in rows) < 2:
         return ExtractedText(text, media_type, warning=warning)
-    return ExtractedText(table(rows), media_type, markdown=True, warning=warning)
+    head = _head_of(rows)
+    before = [" ".join(cell for cell in row if cell.strip()) for row in rows[:head]]
+    return ExtractedText(joined([*before, table(rows[head:])]), media_type, markdown=True, warning=warning)
 
 
 def read_notebook(content: bytes) -> ExtractedText:
@@ -140,6 +146,15 @@ def _delimiter(text: str) -> str:
     lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
     counts = {mark: [line.count(mark) for line in lines] for mark in ",;\t|"}
     return max(counts, key=lambda mark: (min(counts[mark], default=0), sum(counts[mark])))
+
+
+def _head_of(rows: list[list[str]]) -> int:
+    """Return which row has the names of the columns: behind what tells about the table, the first as wide as most."""
+    widths = [max((n for n, cell in enumerate(row, 1) if cell.strip()), default=0) for row in rows[:MAX_ROWS_TO_JUDGE]]
+    usual = max(set(widths), key=widths.count)
+    head = next(n for n, width in enumerate(widths) if width >= usual)
+    is_named = not any(re.search(r"\d", cell) for cell in rows[head])
+    return head if head <= MAX_LINES_BEFORE and usual > 1 and is_named else 0
 
 
 def _cell(cell: dict[str, object], language: str) -> list[str]:

@@ -1,55 +1,252 @@
-"""Read XLSX: the cells of each sheet, and behind them comments, text boxes, charts."""
+"""Read XLSX and the XML of Excel 2003: the cells of each sheet as it shows them, and what is drawn and said beside."""
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator
+from functools import cache
+from xml.etree import ElementTree
 
-from msgspec.structs import replace
+from msgspec import Struct, field
 
+from rag_assistant.extraction.formats.cell_formats import BUILT_IN, GENERAL, shown
 from rag_assistant.extraction.formats.charts import charts_of
-from rag_assistant.extraction.formats.converted import NO_CELLS, cells_of, read_converted
-from rag_assistant.extraction.formats.kinds import XLSX
-from rag_assistant.extraction.formats.markup import item, joined
-from rag_assistant.extraction.formats.packages import Element, Package, local
+from rag_assistant.extraction.formats.converted import NO_CELLS, read_converted
+from rag_assistant.extraction.formats.kinds import XLS, XLSX
+from rag_assistant.extraction.formats.markup import Span, heading, item, joined, spread, table
+from rag_assistant.extraction.formats.packages import ENTITIES, RELATION_ID, Element, Package, attribute, local, parsed
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
-SHEETS = "xl/worksheets/"
+REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
+MAX_COLUMNS = 16_384
+# A sheet with more places than that, hardly any of which are cells, comes without the empty ones.
+MAX_PLACES = 2_000_000
+# What Excel 2003 calls some formats.
+NAMED_FORMATS = {"Percent": "0.00%", "Standard": "#,##0.00", "Fixed": "0.00"}
+MIDNIGHT = re.compile(r"T(?:00:00:00(?:\.0+)?|(\d\d:\d\d:\d\d)(?:\.0+)?)$")
+
+
+class Sheet(Struct):
+    """The cells of a sheet by row and column, counted from 1, and which of them are merged."""
+
+    rows: dict[int, dict[int, str]] = field(default_factory=dict)
+    merged: list[Span] = field(default_factory=list)
+    has_uncounted: bool = False
+
+    def text(self) -> str:
+        """Return the sheet as a table, without rows and columns that are empty."""
+        places = sorted(self.rows)
+        columns = sorted({column for row in self.rows.values() for column, text in row.items() if text})
+        if len(places) * len(columns) > MAX_PLACES:
+            return table([[row[column] for column in sorted(row) if row[column]] for row in self.rows.values()])
+        for span in self.merged:
+            # A column of which there is nothing but the merged cell is there all the same.
+            columns = sorted({*columns, *(span.columns if span.left in columns else ())})
+        row_of, column_of = ({place: n for n, place in enumerate(one)} for one in (places, columns))
+        spans = [span.within(row_of, column_of) for span in self.merged]
+        rows = [[self.rows[place].get(column, "") for column in columns] for place in places]
+        rows = spread(rows, [span for span in spans if span is not None])
+        return table(rows) if len(rows) > 1 else " ".join(text for row in rows for text in row if text)
+
+
+class Workbook(Struct):
+    """What the cells of all sheets refer to: texts by their number, and formats by the number of a style."""
+
+    strings: list[str] = field(default_factory=list)
+    formats: list[str] = field(default_factory=list)
+    is_1904: bool = False
+
+    def cell(self, cell: Element) -> str:
+        """Return what a cell shows; for a formula of which no result is stored, the formula."""
+        kind, style = cell.get("t", "n"), cell.get("s", "0")
+        value = next((part.text or "" for part in cell if part.tag.endswith("}v")), "")
+        if kind == "inlineStr":
+            return _rich_text(cell)
+        if kind == "s":
+            return self.strings[int(value)] if value.isdigit() and int(value) < len(self.strings) else ""
+        if kind == "b" and value:
+            return "TRUE" if value == "1" else "FALSE"
+        if not value and kind != "str":
+            formula = next((part.text for part in cell if local(part) == "f" and part.text), "")
+            return f"={formula}" if formula else ""
+        try:
+            number = float(value)
+            code = self.formats[int(style)] if int(style) < len(self.formats) else GENERAL
+            return shown(number, code, is_1904=self.is_1904) if kind == "n" else value
+        except (ValueError, OverflowError):
+            return value
 
 
 def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     """Return the text of a workbook as Markdown. Raises ExtractionFailed."""
-    broken = [name for name in package.unpack_in_vain() if name.startswith(SHEETS)]
-    sheets = [name for name in package.names if name.startswith(SHEETS) and name.endswith(".xml")]
-    if broken and len(broken) == len(sheets):
+    main = package.main_part()
+    if main.endswith(".bin"):
+        return read_converted(content, XLSX)
+    relations = package.relations(main)
+    workbook, root = _workbook(package, relations), package.xml(main)
+    workbook.is_1904 = any(attribute(part, "date1904") in ("1", "true") for part in root)
+    blocks, read, broken, uncounted, has_cells = list[str](), set[str](), 0, False, False
+    sheets = [one for part in root if local(part) == "sheets" for one in part]
+    for sheet in sheets:
+        kind, name = relations.get(sheet.get(RELATION_ID, ""), ("", ""))
+        cells, is_whole = _cells(package, name, workbook) if kind == "worksheet" else (Sheet(), True)
+        text = cells.text()
+        broken, uncounted, has_cells = (
+            broken + (not is_whole),
+            uncounted or cells.has_uncounted,
+            has_cells or bool(text),
+        )
+        blocks += [heading(2, sheet.get("name", "")), text, *_beside(package, name, read)]
+    beside = [block for name in _parts_beside(package) if name not in read for block in _said_in(package, name)]
+    if broken and not has_cells and broken == len(sheets):
         raise ExtractionFailed("This workbook is damaged: none of its sheets can be read.")
-    extracted = read_converted(content, XLSX)
-    if broken:
-        extracted = replace(extracted, warning=f"{len(broken)} of {len(sheets)} sheets are damaged: parts are missing.")
-    beside = [*_comments(package), *_boxes(package), *charts_of(package.parts("xl/charts/chart"))]
-    if any(beside):
-        return replace(extracted, text=joined([extracted.text, *beside]))
-    if not cells_of(extracted.text):
+    if not has_cells and not any(beside) and not read:
         raise ExtractionFailed(NO_CELLS)
-    return extracted
+    warnings = [f"{broken} of {len(sheets)} sheets are damaged: parts are missing."] if broken else []
+    warnings += ["Some formulas have no stored result: open and save the workbook to have them."] if uncounted else []
+    return ExtractedText(joined([*blocks, *beside]), XLSX, markdown=True, warning=" ".join(warnings) or None)
 
 
-def _comments(package: Package) -> Iterator[str]:
-    """Yield each comment with its cell. Newer ones are stored twice; the older form of them is no comment."""
-    for root in [*package.parts("xl/comments"), *package.parts("xl/threadedComments/")]:
-        for comment in root.iter():
-            text = _texts(comment) if local(comment) in ("comment", "threadedComment") else ""
-            if text and not text.startswith("[Threaded comment]"):
-                yield item(0, f"Comment on {comment.get('ref', 'a cell')}: {text}")
+def read_excel_2003(content: bytes) -> ExtractedText:
+    """Return the text of a workbook that is one XML file. Raises ExtractionFailed."""
+    root, blocks = parsed(content), list[str]()
+    formats = {
+        attribute(style, "ID"): NAMED_FORMATS.get(code, code)
+        for style in root.iter()
+        if local(style) == "Style"
+        for part in style
+        if local(part) == "NumberFormat" and (code := attribute(part, "Format"))
+    }
+    for worksheet in (element for element in root if local(element) == "Worksheet"):
+        sheet, number = Sheet(), 0
+        for row in (element for element in worksheet.iter() if local(element) == "Row"):
+            number = _number(attribute(row, "Index"), number + 1)
+            column = 0
+            for cell in (element for element in row if local(element) == "Cell"):
+                column = min(_number(attribute(cell, "Index"), column + 1), MAX_COLUMNS)
+                across, down = (_number(attribute(cell, name), 0) for name in ("MergeAcross", "MergeDown"))
+                data = next((part for part in cell if local(part) == "Data"), None)
+                if data is not None:
+                    sheet.rows.setdefault(number, {})[column] = _data(data, formats.get(attribute(cell, "StyleID")))
+                if across or down:
+                    sheet.merged.append(Span(number, column, number + down, min(column + across, MAX_COLUMNS)))
+                column = min(column + across, MAX_COLUMNS)
+        blocks += [heading(2, attribute(worksheet, "Name") or ""), sheet.text()]
+    if not any(blocks[1::2]):
+        raise ExtractionFailed(NO_CELLS)
+    return ExtractedText(joined(blocks), XLS, markdown=True)
 
 
-def _boxes(package: Package) -> list[str]:
-    return [
-        " ".join(_texts(body).split())
-        for root in package.parts("xl/drawings/drawing")
-        for body in root.iter()
-        if local(body) == "txBody"
-    ]
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isdigit() and len(text) < 8 else otherwise
+
+
+def _data(data: Element, code: str | None) -> str:
+    text, kind = "".join(data.itertext()), attribute(data, "Type")
+    if kind == "DateTime":
+        return MIDNIGHT.sub(lambda found: f" {found[1]}" if found[1] else "", text).removeprefix("1899-12-31 ")
+    try:
+        return shown(float(text), code or GENERAL) if kind == "Number" else text
+    except (ValueError, OverflowError):
+        return text
+
+
+def _workbook(package: Package, relations: dict[str, tuple[str, str]]) -> Workbook:
+    workbook = Workbook()
+    for kind, name in relations.values():
+        root = package.optional(name) if kind in ("sharedStrings", "styles") else None
+        if root is not None and kind == "sharedStrings":
+            workbook.strings = [_rich_text(one) for one in root if local(one) == "si"]
+        elif root is not None:
+            codes = {
+                part.get("numFmtId"): part.get("formatCode", "") for part in root.iter() if local(part) == "numFmt"
+            }
+            cells = next((part for part in root if local(part) == "cellXfs"), ())
+            ids = [one.get("numFmtId", "0") for one in cells]
+            workbook.formats = [codes.get(one) or BUILT_IN.get(_number(one, 0), GENERAL) for one in ids]
+    return workbook
+
+
+def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool]:
+    """Return the cells of a sheet, and whether these are all: one that breaks off has those before."""
+    sheet, number = Sheet(), 0
+    try:
+        content = package.read(name)
+        if b"<!ENTITY" in content.replace(b"\0", b""):
+            raise ExtractionFailed(ENTITIES)
+        for _, element in ElementTree.iterparse(io.BytesIO(content)):  # noqa: S314 - bounded, without entities
+            if element.tag.endswith("}row"):
+                number = _number(element.get("r"), number + 1)
+                cells, column = {}, 0
+                for cell in element:
+                    found = REFERENCE.fullmatch(cell.get("r", ""))
+                    column = min(_column(found[1]) if found else column + 1, MAX_COLUMNS)
+                    cells[column] = text = workbook.cell(cell)
+                    sheet.has_uncounted = sheet.has_uncounted or (text[:1] in ("", "=") and _is_uncounted(cell))
+                sheet.rows[number] = cells
+                element.clear()
+            elif element.tag.endswith("}mergeCell") and len(ends := REFERENCE.findall(element.get("ref", ""))) == 2:
+                (left, top), (right, bottom) = ends
+                sheet.merged.append(Span(int(top), _column(left), int(bottom), min(_column(right), MAX_COLUMNS)))
+    except (ElementTree.ParseError, ValueError, LookupError):
+        return sheet, False
+    except ExtractionFailed as error:
+        if str(error) == ENTITIES or name in package.names:
+            raise
+        return sheet, False
+    return sheet, True
+
+
+def _is_uncounted(cell: Element) -> bool:
+    """Tell whether a cell has a formula and no result of it; an empty text is one."""
+    if cell.get("t") == "str":
+        return False
+    return any(local(part) == "f" for part in cell) and not any(part.text for part in cell if local(part) == "v")
+
+
+@cache
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _rich_text(element: Element) -> str:
+    """Return the text of a cell, without how it is spoken."""
+    texts = [_rich_text(part) if local(part) != "t" else part.text or "" for part in element if local(part) != "rPh"]
+    return "".join(texts)
+
+
+def _beside(package: Package, name: str, read: set[str]) -> Iterator[str]:
+    """Yield what belongs to a sheet or to a drawing of it: comments, text boxes, charts. What was ``read`` is noted."""
+    for _, part in package.relations(name).values():
+        if part in _parts_beside(package) and part not in read:
+            read.add(part)
+            yield from _said_in(package, part)
+            yield from _beside(package, part, read)
+
+
+def _parts_beside(package: Package) -> list[str]:
+    starts = ("xl/comments", "xl/threadedComments/", "xl/drawings/drawing", "xl/charts/chart")
+    return sorted(name for name in package.names if name.startswith(starts) and name.endswith(".xml"))
+
+
+def _said_in(package: Package, name: str) -> Iterator[str]:
+    root = package.optional(name)
+    if root is None:
+        return
+    if name.startswith("xl/charts/"):
+        yield from charts_of([root])
+    for element in root.iter():
+        if local(element) == "txBody":
+            yield " ".join(_texts(element).split())
+        # Newer comments are stored twice; the older form of them is no comment.
+        text = _texts(element) if local(element) in ("comment", "threadedComment") else ""
+        if text and not text.startswith("[Threaded comment]"):
+            yield item(0, f"Comment on {element.get('ref', 'a cell')}: {text}")
 
 
 def _texts(element: Element) -> str:

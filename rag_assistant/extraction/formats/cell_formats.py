@@ -1,0 +1,126 @@
+"""Write a number of a workbook as its format shows it, dates and times in the form of ISO 8601. Pure.
+
+What a format can say: https://ecma-international.org/publications-and-standards/standards/ecma-376/ (part 1, 18.8.31).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from msgspec import Struct
+
+GENERAL = "General"
+# Formats that are named by a number alone. What differs from country to country is a date.
+BUILT_IN = {
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 18: "h:mm", 19: "h:mm:ss",
+    20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)",
+    39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
+} | dict.fromkeys([14, 15, 16, 17, *range(27, 37), *range(50, 59)], "yyyy-mm-dd")  # fmt: skip
+# Text, escaped characters, blanks of a width, what fills a cell, what stands in brackets; anything else is one sign.
+TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
+ELAPSED = re.compile(r"[hms]+", re.I)
+PLACEHOLDERS = "0#?.,"
+FIRST_DAYS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}
+DAY_SECONDS = 86_400
+# A number of more digits is no number that anybody formatted.
+MAX_FORMATTED = 1e15
+MAX_DAYS = 2_958_466
+
+
+class Section(Struct, frozen=True):
+    """What a format says of a number: of its digits, what stands around them, and which parts of a time it shows."""
+
+    digits: str = ""
+    before: str = ""
+    after: str = ""
+    scale: float = 1.0
+    clock: str = ""
+    elapsed: str = ""
+    is_general: bool = False
+
+
+def shown(value: float, code: str, *, is_1904: bool = False) -> str:
+    """Return a number as a format shows it, or with all its digits where the format is none that is known here."""
+    sections = _sections(code)
+    is_negative = value < 0 and len(sections) > 1
+    section = sections[1 if is_negative else 2 if value == 0 and len(sections) > 2 else 0]
+    if section.clock or section.elapsed:
+        if 0 <= value < MAX_DAYS:
+            return _moment(value, section, is_1904)
+    elif section.digits and not section.is_general and abs(value) < MAX_FORMATTED:
+        sign = "-" if value < 0 and not is_negative else ""
+        return f"{sign}{section.before}{_digits(abs(value) * section.scale, section.digits)}{section.after}".strip()
+    return f"{value:.0f}" if value == int(value) else f"{value:.15g}"
+
+
+def _moment(days: float, section: Section, is_1904: bool) -> str:
+    seconds = round(days * DAY_SECONDS)
+    if section.elapsed:
+        parts = [(seconds, "s")] if section.elapsed == "s" else [(seconds // 60, "m"), (seconds % 60, "s")]
+        if section.elapsed == "h":
+            parts = [(seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
+        wanted = parts if "s" in section.clock or section.elapsed == "s" else parts[:2]
+        return ":".join(str(part) if not n else f"{part:02}" for n, (part, _) in enumerate(wanted))
+    moment = FIRST_DAYS[is_1904] + timedelta(seconds=seconds)
+    time = moment.strftime("%H:%M:%S" if "s" in section.clock else "%H:%M")
+    if not {"y", "d"} & set(section.clock) and "h" in section.clock + section.elapsed:
+        return time
+    has_time = "h" in section.clock or (moment.hour, moment.minute, moment.second) != (0, 0, 0)
+    return f"{moment:%Y-%m-%d} {time}" if has_time and "h" in section.clock else f"{moment:%Y-%m-%d}"
+
+
+def _digits(value: float, digits: str) -> str:
+    """Return the digits of a number, as many as its format has places for."""
+    if "E" in digits:
+        return f"{value:.{len(digits.partition('E')[0].partition('.')[2])}E}"
+    whole, _, decimals = digits.partition(".")
+    number, _, rest = f"{value:{',' if ',' in whole else ''}.{len(decimals)}f}".partition(".")
+    rest = rest[: decimals.rfind("0") + 1] + rest[decimals.rfind("0") + 1 :].rstrip("0")
+    number = "" if number == "0" and "0" not in whole else number.zfill(whole.count("0"))
+    return f"{number}.{rest}" if rest else number or "0"
+
+
+@lru_cache(maxsize=1000)
+def _sections(code: str) -> list[Section]:
+    """Return what a format says: of all numbers, or of those above, below and equal to zero."""
+    sections: list[list[re.Match[str]]] = [[]]
+    for token in TOKEN.finditer(code):
+        if token[6] == ";":
+            sections.append([])
+        else:
+            sections[-1].append(token)
+    return [_section(tokens) for tokens in sections[:3]]
+
+
+def _section(tokens: list[re.Match[str]]) -> Section:
+    digits, before, after, clock, elapsed, scale = "", "", "", "", "", 1.0
+    plain = "".join(token[6] or "" for token in tokens)
+    is_general = "general" in plain.lower() or "@" in plain or ("/" in plain and bool(set(plain) & set("0#?")))
+    for token in tokens:
+        text, escaped, bracketed, _, exponent, sign = token.groups()
+        literal = text or escaped or ""
+        if bracketed is not None:
+            literal = bracketed[1:].partition("-")[0] if bracketed.startswith("$") else ""
+            elapsed = elapsed or (bracketed[0].lower() if ELAPSED.fullmatch(bracketed) else "")
+            is_general = is_general or bracketed[:1] in tuple("<>=")
+        elif exponent:
+            digits += "E"
+        elif (
+            sign
+            and sign in PLACEHOLDERS
+            and not (sign in ".," and not digits and "0" not in plain and "#" not in plain)
+        ):
+            is_general = is_general or bool(after)
+            digits += sign
+        elif sign and sign.lower() in "ymdhs" and not digits:
+            clock += sign.lower()
+        elif sign == "%":
+            scale *= 100
+            literal = sign
+        elif sign:
+            literal = sign
+        before, after = (before, after + literal) if digits else (before + literal, after)
+    trailing = len(digits) - len(digits.rstrip(","))
+    return Section(digits.rstrip(","), before, after, scale / 1000**trailing, clock, elapsed, is_general)
