@@ -147,7 +147,9 @@ def _exchange(
         announce(live, built, sent, deps)
         searched = search_instead(draft, live, deps, settings) if may_call else None
         try:
-            text, held, calls = stream(live, built, request, deps, quotes, is_held=searched is not None)
+            text, held, calls = stream(
+                live, built, request, deps, quotes, is_held=searched is not None, may_shorten=refused is None
+            )
         except ContextTooLong as error:
             if refused is not None:
                 raise

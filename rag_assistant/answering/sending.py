@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rag_assistant.answering.live import start_event
 from rag_assistant.answering.receipt import log_what_was_left_out
 from rag_assistant.answering.search import quoted
-from rag_assistant.llm.calibration import estimated_tokens
+from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.records import ModelReply, ModelRequest, Turn
-from rag_assistant.records.errors import AssistantError, ModelFailed
+from rag_assistant.records import ModelReply, ModelRequest, Reading, Turn
+from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
@@ -28,6 +29,7 @@ ENDINGS = {
     "content_filter": "The content filter of the model's provider ended this answer.",
     "refusal": "The model refused to answer this question.",
 }
+CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
@@ -41,7 +43,8 @@ def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], de
     window = built.draft.window
     for sentence in built.notes:
         live.note(sentence)
-    live.turn = replace(shown_with(live.turn, built.draft), history=built.figures)
+    cut = (live.turn.history or {}).get("endpoint")
+    live.turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
     deps.writer.keep_receipt(live.turn, built, sent)
     log_what_was_left_out(live.turn.id, built)
     live.begin(start_event(live.turn))
@@ -51,11 +54,19 @@ def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], de
 
 
 def stream(
-    live: LiveTurn, built: BuiltRequest, request: ModelRequest, deps: Dependencies, quotes: bool, *, is_held: bool
+    live: LiveTurn,
+    built: BuiltRequest,
+    request: ModelRequest,
+    deps: Dependencies,
+    quotes: bool,
+    *,
+    is_held: bool,
+    may_shorten: bool,
 ) -> tuple[str, str, ToolCalls]:
     """Send a request and show its text as it comes. Return what was shown, what was held back, and the tools called.
 
-    Text is held back where ``is_held``, or as long as it may become a call.
+    Text is held back where ``is_held``, or as long as it may become a call. Raises ContextTooLong where the endpoint
+    cut the request, nothing of the answer was shown, and the request ``may_shorten``.
     """
     endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
     shown, held, reply = "", "", ModelReply()
@@ -79,16 +90,27 @@ def stream(
         if held:
             deps.writer.write(live, held if shown else _gap(live) + held)
         raise
+    if reply.reading is not None:
+        if reply.reading.limit is not None and may_shorten and not shown:
+            raise ContextTooLong("The model server cut the request.", reply.reading.limit)
+        note_reading(live, reply.reading)
     if (shown or held) and reply.finish_reason in ENDINGS:
         live.note(ENDINGS[reply.finish_reason])
-    counted = (reply.usage or {}).get("prompt_tokens")
-    if isinstance(counted, int):
-        deps.models.calibration.learn(endpoint, estimated_tokens(request), counted)
     written = () if reply.tool_calls else deps.tools.written_out(held)
     if reply.tool_calls or written:
         deps.models.tool_habits.learn_call(endpoint)
     is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
     return shown, "" if is_call else held, reply.tool_calls or written
+
+
+def note_reading(live: LiveTurn, reading: Reading) -> None:
+    """Put beside an answer how much of its request the endpoint read; where that cut it, in words, too."""
+    history = live.turn.history or {}
+    cut = history.get("endpoint")
+    if reading.limit is not None:
+        cut = to_builtins(reading)
+        live.note(CUT.format(n=f"{reading.read:,}", n1=f"{reading.sent:,}", n2=f"{reading.limit:,}"))
+    live.turn = replace(live.turn, history=with_reading(history, reading.read, cut))
 
 
 def _gap(live: LiveTurn) -> str:

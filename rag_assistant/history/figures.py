@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assistant.history.fitting import FittedHistory
@@ -43,5 +43,12 @@ def history_figures(
         "recalled_turns": list(recalled),
         "missing": [{"turn": turn.number, "why": turn.why, "score": turn.certainty} for turn in missing],
         "iterations_dropped": receipt.iterations_dropped,
-        "tokens": parts | {"total": sum(parts.values()), "limit": limit},
+        "endpoint": None,
+        "tokens": parts | {"total": sum(parts.values()), "limit": limit, "read": None},
     }
+
+
+def with_reading(figures: Mapping[str, Any], read: int | None, cut: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the figures with how much the endpoint read of the request, and with the ``cut`` that it made of one."""
+    known = {**figures, "tokens": figures["tokens"] | {"read": read}}
+    return known if cut is None else known | {"endpoint": cut, "reason": "endpoint_limit"}

@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import deque
 
 from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.records import ModelRequest
+from rag_assistant.llm.prompt_counts import (
+    MIN_LIMIT_TOKENS,
+    CountedPrompt,
+    guess_limit,
+    judge,
+    reported_counts,
+    size_of,
+)
+from rag_assistant.records import ModelReply, ModelRequest, Reading, pictures_in
 
 # A model that let tools lie so often, where a search would have found something, is offered none any more.
 MAX_UNUSED = 2
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
-# A count that is far below the estimate was taken of something else: of the part that was not cached, say.
+# Shorter ones say more of a chat template than of a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
 MAX_TIMES_OUR_ESTIMATE = 8
-MIN_LIMIT_TOKENS = 256
+# With so many requests before it a count is compared.
+MAX_EARLIER = 64
 
 
 class ToolHabits:
@@ -52,20 +62,44 @@ class ToolHabits:
 
 
 class Calibration:
-    """Learns, for each endpoint and model, the ratio of its token counts to ours, and the longest request it takes."""
+    """Learns, for each endpoint and model, how it counts tokens, and the longest request that it takes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ratios: dict[tuple[str, str | None], float] = {}
         self._limits: dict[tuple[str, str | None], int] = {}
         self._accepted: dict[tuple[str, str | None], int] = {}
+        self._whole_counts: dict[tuple[str, str | None], int] = {}
+        self._earlier: dict[tuple[str, str | None], deque[CountedPrompt]] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
         return self._ratios.get(endpoint.key, 1.0)
 
+    def read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
+        """Return how much of a request an endpoint read, and learn from that; ``None`` where it does not count."""
+        count, cached = reported_counts(reply.usage)
+        if count is None:
+            return None
+        key, size = endpoint.key, size_of(request)
+        with self._lock:
+            earlier = self._earlier.setdefault(key, deque(maxlen=MAX_EARLIER))
+            whole_counts = self._whole_counts.get(key, 0)
+            verdict = judge(size, count, cached, earlier, whole_counts)
+            if verdict.is_rest:
+                self._whole_counts[key] = -1
+            elif verdict.is_whole and whole_counts >= 0:
+                self._whole_counts[key] = whole_counts + 1
+            whole = verdict.read if verdict.read is not None and not verdict.cut else 0
+            if verdict.cut:
+                self._limits[key] = guess_limit(count, self._accepted.get(key, 0), verdict.sent)
+            earlier.append(CountedPrompt(size, whole))
+        if whole and not any(map(pictures_in, request.messages)):  # Nobody can estimate those.
+            self.learn(endpoint, estimated_tokens(request), whole)
+        return Reading(verdict.sent, verdict.read, self._limits[key] if verdict.cut else None)
+
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
-        """Take note of a request: our own estimate, uncorrected, and what the endpoint counted."""
+        """Take note of a request: our own estimate, uncorrected, and what the endpoint counted of all of it."""
         if min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM or counted > MAX_TIMES_OUR_ESTIMATE * estimated:
             return
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
@@ -77,7 +111,7 @@ class Calibration:
             self._ratios[endpoint.key] = max(newest, mixed)
 
     def limit(self, endpoint: Endpoint) -> int | None:
-        """Return the most tokens that the model takes, as its own refusal told, ``None`` if it never did."""
+        """Return the most tokens that the model takes, as it refused or cut a request, ``None`` if it never did."""
         return self._limits.get(endpoint.key)
 
     def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:

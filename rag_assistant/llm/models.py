@@ -131,7 +131,7 @@ class LanguageModels:
                     if isinstance(part, str):
                         texts.append(part)
                     elif isinstance(part, ModelReply):
-                        reply = part
+                        reply = part = replace(part, reading=self.calibration.read(endpoint, request, part))
                         traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)
                     yield part

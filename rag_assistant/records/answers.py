@@ -79,6 +79,17 @@ class ModelRequest(Struct, frozen=True):
         return body | dict(self.fields)
 
 
+class Reading(Struct, frozen=True):
+    """How much of a request an endpoint read: ``read`` of ``sent`` tokens, ``None`` where that is not known.
+
+    With a ``limit`` it cut the request by itself; so many tokens it probably takes.
+    """
+
+    sent: int
+    read: int | None
+    limit: int | None = None
+
+
 class ModelReply(Struct, frozen=True):
     """What a model's answer ends with, beside its text: the tools that it calls, and the closing figures.
 
@@ -89,6 +100,7 @@ class ModelReply(Struct, frozen=True):
     usage: dict[str, Any] | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()
     thought: bool = False
+    reading: Reading | None = None
 
 
 class Event(Struct, frozen=True):
@@ -116,7 +128,7 @@ class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 
 
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
-    """Tokens of a request, by part; estimates."""
+    """Tokens of a request, by part; estimates. ``read`` is how many of them the endpoint counted, if it did."""
 
     system: int = 0
     tools: int = 0
@@ -126,6 +138,15 @@ class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
     question: int = 0
     total: int = 0
     limit: int | None = None
+    read: int | None = None
+
+
+class EndpointCut(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request that the endpoint cut by itself: ``read`` of ``sent`` tokens. It probably takes ``limit``."""
+
+    sent: int
+    read: int
+    limit: int
 
 
 class MissingTurn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,6 +174,7 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     recalled_turns: list[int] = field(default_factory=list)
     missing: list[MissingTurn] = field(default_factory=list)
     iterations_dropped: int = 0
+    endpoint: EndpointCut | None = None
     tokens: Tokens = Tokens()
 
 

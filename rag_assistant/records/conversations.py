@@ -154,13 +154,15 @@ class Turn(Struct, frozen=True):
 
     @property
     def history_trimmed(self) -> bool:
-        """Whether turns were left out, of this request or of what came with it."""
-        return self.history is not None and bool(self.history["turns_dropped"] or self.history.get("notice"))
+        """Whether turns were left out, of this request or of what came with it, or the endpoint cut it."""
+        if self.history is None:
+            return False
+        return bool(self.history["turns_dropped"] or self.history.get("notice") or self.history.get("endpoint"))
 
     @property
     def notice(self) -> str | None:
         """The notice that the model got with the turn, ``None`` if it got none."""
-        if self.history is None or not self.history_trimmed:
+        if self.history is None or not (self.history["turns_dropped"] or self.history.get("notice")):
             return None
         return str(self.history.get("notice") or f"[History trimmed to last {self.history['turns_kept']} turns]")
 

@@ -84,6 +84,8 @@ class StubModel:
         self.rerank_requests: list[Seen] = []
         self.rerank_replies: deque[Reply] = deque()
         self.relevance: Callable[[str], float] = len
+        # How many tokens of a request it says that it read.
+        self.count: Callable[[list[dict[str, Any]]], int] | None = None
         self.models_hang = False
         self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
         stub = self
@@ -206,7 +208,8 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(reply.seconds_before)
         if reply.gate is not None:
             reply.gate.wait(60)
-        usage = reply.usage or {"prompt_tokens": 10, "completion_tokens": len(parts)}
+        read = self.model.count(seen.messages) if self.model.count else 10
+        usage = reply.usage or {"prompt_tokens": read, "completion_tokens": len(parts)}
         due = time.monotonic()
         for number, part in enumerate(parts):
             if number == reply.hang_at:

@@ -84,6 +84,7 @@ def end_turn(
         "visible": visible,
         "purged": purged,
         "waiting": turn.waiting,
+        "history": turn.history,
         "notes": list(turn.notes),
         "usage": usage,
         "model": turn.model,

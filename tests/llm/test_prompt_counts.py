@@ -1,0 +1,110 @@
+"""What a count of prompt tokens means: all that was sent, what a cache had not, or a cut."""
+
+from typing import Any
+
+import pytest
+
+from rag_assistant.llm.prompt_counts import (
+    CountedPrompt,
+    PromptSize,
+    Verdict,
+    guess_limit,
+    judge,
+    reported_counts,
+    size_of,
+)
+from rag_assistant.records import ModelRequest
+
+WORDS = "The harbour of Bremerhaven was built when the river had silted up for the third time. "
+
+
+def prompt(*texts: str, **more: Any) -> PromptSize:
+    """Return the size of a request whose messages have these texts."""
+    messages = tuple({"role": "user" if n % 2 else "system", "content": text} for n, text in enumerate(texts))
+    return size_of(ModelRequest(messages, **more))
+
+
+def texts(count: int) -> list[str]:
+    """Return texts of some 400 tokens each."""
+    return [f"{n}. {WORDS * 20}" for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("The harbour was built when the river had silted up.", 11),
+        ("def size_of(request: ModelRequest) -> PromptSize:", 12),
+        ("2026-05-04 18:05:59", 16),
+        ("Der Hafen wurde gebaut, als der Fluss verlandet war.", 12),
+        ("港口建于河流淤塞之时。", 10),
+        ("-" * 200, 1),
+        ("", 0),
+    ],
+)
+def test_the_tokens_of_a_text_are_told_from_its_characters(text: str, tokens: int) -> None:
+    assert prompt(text).expected - prompt("").expected == pytest.approx(tokens, rel=0.3, abs=0.5)
+
+
+def test_a_count_of_everything_is_believed() -> None:
+    size = prompt(*texts(3))
+    assert judge(size, round(size.expected), 0, (), 0) == Verdict(round(size.expected), round(size.expected))
+
+
+def test_a_count_below_what_its_text_allows_is_a_cut() -> None:
+    size = prompt(*texts(12))
+    verdict = judge(size, 2050, 0, (), 0)
+    assert (verdict.cut, verdict.read, verdict.sent) == (True, 2050, round(size.expected))
+
+
+def test_a_count_that_stands_still_while_requests_grow_is_a_cut() -> None:
+    size, longer = prompt(*texts(10)), prompt(*texts(11))
+    assert judge(longer, 4096, 0, (CountedPrompt(size, 4096),), 0).cut
+    assert not judge(longer, 4096, 0, (), 0).cut
+
+
+def test_what_was_not_in_the_cache_is_no_cut_and_teaches_nothing() -> None:
+    size, longer = prompt(*texts(6)), prompt(*texts(7))
+    rest = round(longer.expected - size.expected)
+    earlier = (CountedPrompt(size, round(size.expected)),)
+    verdict = judge(longer, rest, 0, earlier, 0)
+    assert (verdict.cut, verdict.read, verdict.is_rest) == (False, None, True)
+    assert judge(longer, rest, 0, earlier, 3).cut  # It has always counted everything.
+    assert judge(longer, 1000, 0, (), -1).read is None
+
+
+def test_cached_tokens_are_added_where_they_are_not_in_the_count() -> None:
+    size = prompt(*texts(6))
+    whole = round(size.expected)
+    assert reported_counts({"prompt_tokens": 300, "prompt_tokens_details": {"cached_tokens": 900}}) == (1200, 900)
+    assert judge(size, whole - 800, 800, (), 0).read == whole
+    assert judge(size, whole, 800, (), 0).read == whole
+
+
+def test_tools_that_a_server_does_not_show_to_the_model_are_no_cut() -> None:
+    tools = tuple({"type": "function", "function": {"name": f"tool_{n}", "description": WORDS * 5}} for n in range(9))
+    size, plain = prompt(*texts(2), tools=tools), prompt(*texts(2))
+    assert not judge(size, round(plain.expected), 0, (), 0).cut
+
+
+def test_equal_messages_are_counted_twice() -> None:
+    assert prompt("a", WORDS, "a", WORDS).expected == pytest.approx(2 * prompt("a", WORDS).expected)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1}, {"prompt_tokens": "9"}])
+def test_what_is_no_count_is_none(usage: dict[str, Any] | None) -> None:
+    assert reported_counts(usage) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("read", "accepted", "sent", "limit"),
+    [
+        (2050, 1900, 5060, 4096),  # Half of the context is kept.
+        (2050, 3900, 5060, 4096),
+        (4096, 3900, 4500, 4096),
+        (2730, 2500, 4500, 3072),
+        (3900, 3950, 4500, 4096),
+        (2048, 2000, 9000, 2048),
+    ],
+)
+def test_the_limit_is_guessed_from_what_was_read(read: int, accepted: int, sent: int, limit: int) -> None:
+    assert guess_limit(read, accepted, sent) == limit

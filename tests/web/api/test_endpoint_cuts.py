@@ -1,0 +1,115 @@
+"""A model server that cuts a prompt by itself, answers with 200 and tells by its count alone, as Ollama does."""
+
+from typing import Any
+
+import pytest
+from flask.testing import FlaskClient
+
+from tests.testkit.stub_model import Reply, StubModel
+from tests.web.api.conversations import turn_ids
+from tests.web.conftest import ask, events_of
+
+SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
+CONTEXT_TOKENS = 4096
+
+
+def tokens_in(messages: list[dict[str, Any]]) -> int:
+    """Return how many tokens the server counts: an English text has some four characters in each."""
+    return sum(4 + len(message["content"]) * 2 // 9 for message in messages)
+
+
+@pytest.fixture(autouse=True)
+def cuts(stub: StubModel) -> None:
+    """Let the server keep half of its context, and say nothing of it."""
+
+    def read(messages: list[dict[str, Any]]) -> int:
+        sent = tokens_in(messages)
+        return sent if sent <= CONTEXT_TOKENS else CONTEXT_TOKENS // 2 + 2
+
+    stub.count, stub.default = read, Reply(SENTENCE * 20)
+
+
+@pytest.fixture
+def environment(environment: dict[str, str]) -> dict[str, str]:
+    return environment | {"MAX_HISTORY_TURNS": "20"}
+
+
+def cut_answer(client: FlaskClient, conversation: int | None = None) -> dict[str, Any]:
+    """Ask until an answer says that its request was cut, and return it."""
+    fields = {} if conversation is None else {"conversation_id": conversation}
+    for n in range(20):
+        answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
+        fields = {"conversation_id": answer["conversation_id"]}
+        if answer["history"]["endpoint"]:
+            return answer
+    raise AssertionError("No answer tells of a cut.")
+
+
+def test_a_cut_is_told_at_the_answer_that_it_befell(client: FlaskClient, stub: StubModel) -> None:
+    answer = cut_answer(client)
+    sent = tokens_in(stub.requests[-1].messages)
+    assert sent > CONTEXT_TOKENS
+    assert all(tokens_in(seen.messages) <= CONTEXT_TOKENS for seen in stub.requests[:-1])
+    cut = answer["history"]["endpoint"]
+    assert (cut["read"], cut["limit"], abs(cut["sent"] - sent) < 0.1 * sent) == (2050, 4096, True)
+    assert (answer["history_trimmed"], answer["notice"], answer["history"]["reason"]) == (True, None, "endpoint_limit")
+    assert answer["history"]["tokens"]["read"] == 2050
+    note = f"The model server read only about 2,050 of {cut['sent']:,} tokens. Its context is probably 4,096 tokens."
+    assert note in answer["notes"]
+
+
+def test_everybody_who_looks_later_is_told_the_same(client: FlaskClient) -> None:
+    answer = cut_answer(client)
+    turn = f"/api/turns/{answer['turn_id']}"
+    (*_, (name, _, end)) = events_of(client.get(f"{turn}/stream").data)
+    receipt = client.get(f"{turn}/receipt").json
+    for told in (end, receipt, client.get(turn).json):
+        assert (told["history_trimmed"], told["history"]["endpoint"]) == (True, answer["history"]["endpoint"])
+    assert name == "end"
+    assert 'rag_assistant_trims_total{reason="endpoint_limit"} 1.0' in client.get("/metrics").text
+    page = client.get(f"/turns/{answer['turn_id']}").text
+    assert "read only about 2,050 of" in page
+    assert "Ask again with less" in page
+
+
+def test_after_a_cut_the_next_request_fits_and_nothing_of_it_is_learnt(client: FlaskClient, stub: StubModel) -> None:
+    answer = cut_answer(client)
+    for n in range(3):
+        answer = ask(client, f"And then {n}? {SENTENCE}", conversation_id=answer["conversation_id"])
+        sent, tokens = tokens_in(stub.requests[-1].messages), answer["history"]["tokens"]
+        assert sent <= CONTEXT_TOKENS
+        assert (tokens["limit"], tokens["read"], answer["history"]["endpoint"]) == (4096, sent, None)
+        assert abs(tokens["total"] - sent) < 0.1 * sent
+        assert (answer["history_trimmed"], answer["history"]["reason"]) == (True, "token_limit")
+
+
+def test_regenerate_asks_with_what_fits(client: FlaskClient, stub: StubModel) -> None:
+    answer = cut_answer(client)
+    client.post(f"/api/turns/{turn_ids(client, answer['conversation_id'])[-1]}/regenerate")
+    (*_, (_, _, end)) = events_of(client.get(f"/api/turns/{answer['turn_id']}/stream").data)
+    assert tokens_in(stub.requests[-1].messages) <= CONTEXT_TOKENS
+    assert (end["history"]["endpoint"], end["history"]["reason"]) == (None, "token_limit")
+
+
+def test_a_stateless_request_is_told_in_its_header(client: FlaskClient) -> None:
+    turns = [{"role": "user", "content": "The code word is Walnut."}, {"role": "assistant", "content": "Noted."}]
+    for n in range(4):
+        turns += [{"role": "user", "content": f"Go on {n}."}, {"role": "assistant", "content": SENTENCE * 60}]
+    messages = [*turns, {"role": "user", "content": "What is the code word?"}]
+    response = client.post("/v1/chat/completions", json={"model": "rag-assistant-plain", "messages": messages})
+    assert response.status_code == 200, response.text
+    told = response.json["rag_assistant"]["history"]
+    assert (response.json["history_trimmed"], told["endpoint"]["read"], told["turns_dropped"]) == (True, 2050, 0)
+    assert response.headers["X-History-Trimmed"] == "true"
+
+
+def test_an_honest_count_raises_no_alarm(client: FlaskClient, stub: StubModel) -> None:
+    stub.count = tokens_in
+    conversation = None
+    for n in range(8):
+        fields = {} if conversation is None else {"conversation_id": conversation}
+        answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
+        conversation = answer["conversation_id"]
+        assert answer["history"]["endpoint"] is None
+        assert answer["history"]["tokens"]["read"] == tokens_in(stub.requests[-1].messages)
+    assert answer["history_trimmed"] is False
