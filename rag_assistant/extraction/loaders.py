@@ -16,8 +16,8 @@ from rag_assistant.records.errors import ExtractionFailed
 
 __all__ = ["DOCX", "HTML", "MARKDOWN", "PDF", "PLAIN", "media_type_of", "read_document", "read_utf8"]
 
-# A mail may be attached to a mail that is attached to a mail, and so on.
-MAX_MAILS_AROUND = 3
+# A mail may be attached to a mail that is attached to a mail, and so on; documents may hold others, too.
+MAX_AROUND = 3
 PACKAGES = (kinds.ZIP, kinds.ODT, kinds.ODS, kinds.ODP, kinds.EPUB, kinds.DOCX, kinds.PPTX, kinds.XLSX)
 
 
@@ -31,7 +31,7 @@ def read_document(path: Path, media_type: str) -> ExtractedText:
         raise ExtractionFailed("This file is nested too deeply to be read.") from error
 
 
-def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedText:
+def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text
 
     if media_type in (PLAIN, MARKDOWN):
@@ -49,7 +49,7 @@ def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedTe
 
         return read_image(content, media_type)
     if media_type in PACKAGES:
-        return _read_package(content)
+        return _read_package(content, around)
     if media_type == kinds.XLS and not content.startswith(kinds.OLE_MARK):
         from rag_assistant.extraction.formats.workbooks import read_excel_2003
 
@@ -59,16 +59,16 @@ def _read(content: bytes, media_type: str, mails_around: int = 0) -> ExtractedTe
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
-        if mails_around > MAX_MAILS_AROUND:
+        if around > MAX_AROUND:
             raise ExtractionFailed("This mail is inside of too many others.")
-        read = partial(_read, mails_around=mails_around + 1)
+        read = partial(_read, around=around + 1)
         return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted
 
     return read_converted(content, media_type)
 
 
-def _read_package(content: bytes) -> ExtractedText:
+def _read_package(content: bytes, around: int) -> ExtractedText:
     from rag_assistant.extraction.formats.converted import read_converted
     from rag_assistant.extraction.formats.opendocument import read_opendocument
     from rag_assistant.extraction.formats.packages import Package
@@ -79,7 +79,9 @@ def _read_package(content: bytes) -> ExtractedText:
     package = Package(content)
     kind = package.kind
     if kind == DOCX:
-        extracted = read_docx(package)
+        if around > MAX_AROUND:
+            raise ExtractionFailed("This document is inside of too many others.")
+        extracted = read_docx(package, partial(_read, around=around + 1))
     elif kind == kinds.PPTX:
         extracted = read_pptx(package)
     elif kind in (kinds.ODT, kinds.ODP):

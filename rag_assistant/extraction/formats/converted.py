@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
-from rag_assistant.extraction.formats.markup import with_plain_tables
+from rag_assistant.extraction.formats.markup import raised, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import content_of
 from rag_assistant.records.documents import ExtractedText
@@ -25,6 +25,7 @@ NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
 # What a page says to programs. The library would write it in front of the text.
 FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
 NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
+ABOVE = re.compile(r"<sup\b[^<>]*>\s*([\d+-]{1,9})\s*</sup\s*>", re.I)
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
 # A date of a workbook comes with midnight, and a time with the day on which its calendar begins.
@@ -94,6 +95,7 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
         text = FOR_PROGRAMS.sub("", text)
         for opening, closing in NOT_SHOWN:
             text = _without(text, opening, closing)
+        text = with_powers(ABOVE.sub(lambda found: raised(found[1]), text))
         text = content_of(text)
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 

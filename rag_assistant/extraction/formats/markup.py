@@ -9,6 +9,10 @@ from msgspec import Struct
 
 from rag_assistant.records.documents import ExtractedText
 
+DIGITS, ABOVE = "0123456789+-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b"
+RAISED, LOWERED = str.maketrans(DIGITS, ABOVE), str.maketrans(ABOVE, DIGITS)
+# Of a unit such as m\u00b2, which is two letters long at most, it stays where it is.
+POWER = re.compile(rf"(?:(?<=\d)|(?<=[^\W\d_]{{3}}))[{ABOVE}]+")
 MAX_HEADING_LEVELS = 6
 # A merged cell covers whole columns where somebody was lazy; its text is repeated so often at most.
 MAX_SPREAD = 10_000
@@ -20,6 +24,16 @@ TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
 BORDER = re.compile(r"(?<!\\)\|")
 ITEM = re.compile(r"( *)((?:-|\d+\.) )[^\n]*")
 INNER_RULE = re.compile(r"\|(?: *:?-{3,}:? *\|)+")
+
+
+def raised(digits: str) -> str:
+    """Return digits and signs as they stand above the line; a text that has others as it is."""
+    return digits.translate(RAISED) if set(digits) <= set(DIGITS) else digits
+
+
+def with_powers(text: str) -> str:
+    """Return a text in which a power or the mark of a note is no digit of the number or the word before it."""
+    return POWER.sub(lambda found: "^" + found[0].translate(LOWERED), text)
 
 
 def heading(level: int, text: str) -> str:

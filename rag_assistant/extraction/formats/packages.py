@@ -34,7 +34,9 @@ class Package:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
         except BROKEN as error:
             raise ExtractionFailed("This file is damaged and cannot be opened: it is cut off or no ZIP.") from error
-        self.names = set(self._archive.namelist())
+        # Some programs of Windows part folders by backslashes.
+        self._members = {name.replace("\\", "/"): name for name in self._archive.namelist()}
+        self.names = set(self._members)
         self.unread: list[str] = []
         self._left = MAX_INFLATED_BYTES
         self._check()
@@ -57,7 +59,7 @@ class Package:
     def read(self, name: str) -> bytes:
         """Return a member. Raises ExtractionFailed if it is broken or what was unpacked grows too large."""
         try:
-            with self._archive.open(name) as member:
+            with self._archive.open(self._members[name]) as member:
                 content = member.read(self._left + 1)
         except (*BROKEN, KeyError, RuntimeError) as error:
             raise ExtractionFailed("This file is damaged: a part of it cannot be unpacked.") from error

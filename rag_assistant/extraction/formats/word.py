@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from msgspec import Struct, field
 
 from rag_assistant.extraction.formats.charts import charts_of
-from rag_assistant.extraction.formats.kinds import DOCX
-from rag_assistant.extraction.formats.markup import heading, item, joined, table
+from rag_assistant.extraction.formats.kinds import DOCX, media_type_of
+from rag_assistant.extraction.formats.markup import (
+    INNER_RULE,
+    Span,
+    heading,
+    item,
+    joined,
+    raised,
+    spread,
+    table,
+    with_powers,
+)
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
 from rag_assistant.records.documents import ExtractedText
+from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 # Deleted text, what a field computes, and the second telling of a drawing for old programs.
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
@@ -22,12 +34,17 @@ AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
 class Styles(Struct):
-    """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come."""
+    """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come.
+
+    ``embedded`` are the texts of whole files within this one, by the ids of their relations.
+    """
 
     levels: dict[str, int] = field(default_factory=dict)
     lists: set[str] = field(default_factory=set)
     numbered: set[tuple[str, int]] = field(default_factory=set)
     counts: dict[str, list[int]] = field(default_factory=dict)
+    numbering: dict[str, tuple[str, int]] = field(default_factory=dict)
+    embedded: dict[str, str] = field(default_factory=dict)
 
     def mark(self, number_id: str, depth: int) -> str:
         """Return what stands before the next item of a list, and count it."""
@@ -38,11 +55,18 @@ class Styles(Struct):
         return f"{counts[depth]}."
 
 
-def read_docx(package: Package) -> ExtractedText:
-    """Return the text of a DOCX as Markdown. Raises ExtractionFailed."""
+def read_docx(package: Package, read: Callable[[bytes, str], ExtractedText]) -> ExtractedText:
+    """Return the text of a DOCX as Markdown; ``read`` reads a file of a kind within it. Raises ExtractionFailed."""
     main = package.main_part()
     folder = main.rsplit("/", 1)[0]
     styles = _styles(package.optional(f"{folder}/styles.xml"))
+    for identifier, (relation, part) in package.relations(main).items():
+        if relation == "aFChunk" and part in package.names:
+            try:
+                content = package.read(part)
+                styles.embedded[identifier] = read(content, media_type_of(content[:4096], part)).text
+            except (ExtractionFailed, UnsupportedDocument):
+                package.unread.append(part)
     styles.numbered = _numbered(package.optional(f"{folder}/numbering.xml"))
     blocks = _blocks(package.xml(main), styles)
     for part in ("footnotes", "endnotes", "comments"):
@@ -71,14 +95,29 @@ def _styles(root: Element | None) -> Styles:
                 styles.lists.add(identifier)
             elif local(part) == "basedOn":
                 based_on[identifier] = value
+            elif local(part) == "pPr" and (numbering := next((one for one in part if local(one) == "numPr"), None)):
+                styles.numbering[identifier] = _list_place(numbering)
+    for known in (styles.levels, styles.numbering):
+        _inherit(known, based_on)
+    return styles
+
+
+def _inherit(known: dict[str, Any], based_on: dict[str, str]) -> None:
+    """Let styles have what the nearest style that they are based on has."""
     for identifier in based_on:
         parent, seen = based_on[identifier], {identifier}
-        while parent not in styles.levels and parent in based_on and parent not in seen:
+        while parent not in known and parent in based_on and parent not in seen:
             seen.add(parent)
             parent = based_on[parent]
-        if identifier not in styles.levels and parent in styles.levels:
-            styles.levels[identifier] = styles.levels[parent]
-    return styles
+        if identifier not in known and parent in known:
+            known[identifier] = known[parent]
+
+
+def _list_place(numbering: Element) -> tuple[str, int]:
+    """Return the list that a paragraph belongs to, and how deep in it."""
+    values = {local(inner): attribute(inner, "val") or "0" for inner in numbering}
+    deep = values.get("ilvl", "0")
+    return values.get("numId", ""), min(int(deep), DEEPEST_LIST - 1) if deep.isdigit() else 0
 
 
 def _numbered(root: Element | None) -> set[tuple[str, int]]:
@@ -105,7 +144,9 @@ def _blocks(parent: Element, styles: Styles) -> list[str]:
         if kind == "p":
             blocks += _paragraph(element, styles)
         elif kind == "tbl":
-            blocks.append(table([_row(row, styles) for row in _inside(element, "tr")]))
+            blocks.append(_table(element, styles))
+        elif kind == "altChunk":
+            blocks.append(styles.embedded.get(attribute(element, "id") or "", ""))
         elif kind not in SKIPPED:
             blocks += _blocks(element, styles)
     return blocks
@@ -114,7 +155,7 @@ def _blocks(parent: Element, styles: Styles) -> list[str]:
 def _paragraph(element: Element, styles: Styles) -> list[str]:
     """Return a paragraph, and behind it what stands in its text boxes."""
     boxes: list[Element] = []
-    text = _text(element, boxes).strip()
+    text = with_powers(_text(element, boxes).strip())
     level, depth, number_id = _place(element, styles)
     block = heading(level, text) if level else text
     if not level and depth is not None and text:
@@ -130,13 +171,12 @@ def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
         if local(part) == "pStyle":
             level = level or styles.levels.get(value, 0)
             depth = 0 if value in styles.lists else depth
+            number_id, depth = styles.numbering.get(value, (number_id, depth))
         elif local(part) == "outlineLvl" and value.isdigit() and int(value) < 9:
             level = int(value) + 1
         elif local(part) == "numPr":
-            values = {local(inner): attribute(inner, "val") or "0" for inner in part}
-            number_id, deep = values.get("numId", ""), values.get("ilvl", "0")
-            if number_id != "0":
-                depth = min(int(deep), DEEPEST_LIST - 1) if deep.isdigit() else 0
+            number_id, deep = _list_place(part)
+            depth = deep if number_id != "0" else None
     return level, depth, number_id
 
 
@@ -149,6 +189,8 @@ def _text(element: Element, boxes: list[Element]) -> str:
         return ""
     if kind in SKIPPED:
         return ""
+    if kind == "r" and _is_raised(element):
+        return raised("".join(_text(child, boxes) for child in element))
     if kind == "docPr":
         described = element.get("descr", "").strip()
         return f" [Picture: {described}] " if described else ""
@@ -162,13 +204,38 @@ def _text(element: Element, boxes: list[Element]) -> str:
     return before + "".join(_text(child, boxes) for child in element) + after
 
 
-def _row(row: Element, styles: Styles) -> list[str]:
-    cells: list[str] = []
-    for cell in _inside(row, "tc"):
-        cells.append(" ".join(block.strip().removeprefix("- ") for block in _blocks(cell, styles)))
-        span = next((attribute(part, "val") for part in cell.iter() if local(part) == "gridSpan"), None)
-        cells += [""] * (min(int(span), 100) - 1 if span and span.isdigit() else 0)
-    return cells
+def _is_raised(run: Element) -> bool:
+    properties = [part for one in run if local(one) == "rPr" for part in one]
+    return any(local(part) == "vertAlign" and attribute(part, "val") == "superscript" for part in properties)
+
+
+def _table(element: Element, styles: Styles) -> str:
+    """Return a table, in which a merged cell says the same in each row that it covers."""
+    rows, spans, open_spans = list[list[str]](), list[Span](), dict[int, Span]()
+    for number, row in enumerate(_inside(element, "tr")):
+        cells: list[str] = []
+        for cell in _inside(row, "tc"):
+            properties = {local(part): part for one in cell if local(one) == "tcPr" for part in one}
+            wide = attribute(properties["gridSpan"], "val") if "gridSpan" in properties else None
+            width = min(int(wide), 100) if wide and wide.isdigit() else 1
+            left, right = len(cells), len(cells) + max(1, width) - 1
+            above = open_spans.pop(left, None)
+            if "vMerge" in properties and attribute(properties["vMerge"], "val") != "restart" and above is not None:
+                open_spans[left] = Span(above.top, left, number, right)
+            elif "vMerge" in properties:
+                open_spans[left] = Span(number, left, number, right)
+            elif right > left:
+                spans.append(Span(number, left, number, right))
+            spans += [above] if above is not None and open_spans.get(left, above).top != above.top else []
+            cells += [_in_a_cell(_blocks(cell, styles)), *[""] * (right - left)]
+        rows.append(cells)
+    width = max(map(len, rows), default=0)
+    return table(spread([row + [""] * (width - len(row)) for row in rows], [*spans, *open_spans.values()]))
+
+
+def _in_a_cell(blocks: list[str]) -> str:
+    """Return what stands in a cell as one line; of a table within it, the cells of a row stay apart."""
+    return " ".join(INNER_RULE.sub("", block).strip().removeprefix("- ") for block in blocks)
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
