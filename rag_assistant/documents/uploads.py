@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+import unicodedata
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
@@ -85,8 +86,8 @@ class Uploads:
 
 
 def clean_name(name: str) -> str:
-    """Return a file's name for people: no folders, nothing that cannot be seen."""
-    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    """Return a file's name for people: no folders, nothing that cannot be seen, accents within their letters."""
+    last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
     seen = "".join(character for character in last if character.isprintable()).strip()
     return seen[:MAX_NAME_CHARS] or "unnamed"
 

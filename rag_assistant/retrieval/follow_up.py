@@ -83,7 +83,8 @@ def search_query(
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:
     """Return how much the context counts beside a question, by what vectors and words say."""
-    return max(leaning(question, context, similarity), 0.0 if content_words(question) else SHARE_WITHOUT_WORDS)
+    tells = not TELLING_NOTHING.issuperset(content_words(question))
+    return max(leaning(question, context, similarity), 0.0 if tells else SHARE_WITHOUT_WORDS)
 
 
 def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:

@@ -33,7 +33,8 @@ TELLING_NOTHING = (
     POINTING_BACK
     | SOMETHING_ELSE
     | frozenset(
-        "more same thing things kind way example examples detail details tell mean mehr genau noch auch und aber was "
+        "more same thing things kind way example examples detail details tell mean since until ago "
+        "seit bis mehr genau noch auch und aber was "
         "wie wo wann warum wieso wer welche welcher welches ist sind war der die den dem ein eine einen mit von "
         "für".split()
     )

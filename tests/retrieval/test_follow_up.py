@@ -65,7 +65,7 @@ def test_of_a_long_question_before_the_end_is_what_is_leant_on() -> None:
     assert len(context) == 1_000
 
 
-@pytest.mark.parametrize("question", ["And why?", "What about it?", "Who was that?"])
+@pytest.mark.parametrize("question", ["And why?", "What about it?", "Who was that?", "since when?"])
 def test_a_question_without_a_telling_word_leans_on_whatever_was_said(question: str) -> None:
     assert search_query(question, LAMP, NEAR).share >= MIN_SHARE
     assert search_query("Why?", LAMP, NEAR).share >= SHARE_WITHOUT_WORDS
@@ -93,6 +93,8 @@ def test_a_question_that_stands_alone_by_a_narrow_margin_says_so() -> None:
         ("And which setting changes that?", set(), True),
         ("And the goose?", {"goose"}, True),
         ("What else?", {"else"}, True),
+        ("since when?", {"since"}, True),
+        ("Seit wann?", {"seit"}, True),
     ],
 )
 def test_a_question_about_what_nothing_speaks_of_leans_on_nothing(

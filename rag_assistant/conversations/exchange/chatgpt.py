@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, moment, text_in
 
 PRODUCT = "ChatGPT"
+# Where its page draws a source, or a name with a link; what is drawn stands between characters of nobody's script.
+DRAWN = re.compile(
+    "\\s?\ue200(?P<kind>[^\ue201\ue202]*)(?P<rest>[^\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
+)
+NAMED = re.compile(r'\["[^"]*", ?"([^"]*)"')
 
 
 def is_chatgpt(one: Any) -> bool:
@@ -36,13 +42,19 @@ def _message(name: str, node: dict[str, Any], default_model: str | None) -> Tree
     message = node.get("message")
     if not isinstance(message, dict) or (role := _shown_role(message)) is None:
         return TreeMessage(name, parent, "hidden")
-    text = "\n\n".join(_texts(message.get("content")))
+    text = DRAWN.sub(_name_in, "\n\n".join(_texts(message.get("content")))).strip()
     if not text:
         return TreeMessage(name, parent, "hidden")
     model = text_in(_dict(message.get("metadata")).get("model_slug")) or default_model
     return TreeMessage(
         name, parent, role, text, moment(message.get("create_time")), model if role == "assistant" else None
     )
+
+
+def _name_in(drawn: re.Match[str]) -> str:
+    """Return the name that is drawn, nothing for a source: what it leads to is not in the export."""
+    named = NAMED.search(drawn["rest"] or "") if drawn["kind"] == "entity" else None
+    return f" {named[1]}" if named else ""
 
 
 def _shown_role(message: dict[str, Any]) -> Any:

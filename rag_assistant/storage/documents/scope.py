@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -78,7 +79,7 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
 
 def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:
     """Return the condition that each word of a text stands in a document's name or in one of its tags."""
-    return and_(true(), *(_has(connection, word) for word in sought.split()))
+    return and_(true(), *(_has(connection, word) for word in unicodedata.normalize("NFC", sought).split()))
 
 
 def _has(connection: Connection, word: str) -> ColumnElement[bool]:

@@ -55,6 +55,16 @@ def test_chatgpts_tree_becomes_what_was_shown_and_its_branches() -> None:
     assert (shown.title, shown.pinned, ducks.pinned) == ("Birds", True, False)
 
 
+def test_what_chatgpts_page_draws_is_its_name_or_nothing() -> None:
+    export = samples.chatgpt()
+    answer = (
+        'Bison won \ue200cite\ue202turn0search1\ue202turn0news2\ue201. \ue200entity\ue202["person","Ada","x"]\ue201'
+        " said so\u30104:0\u2020source\u3011."
+    )
+    export[0]["mapping"]["n4"]["message"]["content"]["parts"] = [answer]
+    assert said(read(export)[0])[0][1] == "Bison won. Ada said so."
+
+
 def test_dates_models_and_where_it_comes_from_are_kept() -> None:
     shown = read(samples.chatgpt())[0]
     assert shown.created_at == datetime.fromtimestamp(samples.MADE, UTC)

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import io
 import os
+import unicodedata
 from pathlib import Path
 
 import docx
@@ -146,6 +147,15 @@ def test_a_file_over_the_limit_is_refused(client: FlaskClient, services: Service
         assert response.status_code == 413, size
         assert "1 MB" in response.json["error"]["message"]
     assert "each file may have up to 1 MB (max_upload_mb)" in response.json["error"]["message"]
+
+
+def test_an_accent_is_found_however_it_is_written(client: FlaskClient) -> None:
+    composed, parted = (unicodedata.normalize(form, "Übersicht.md") for form in ("NFC", "NFD"))
+    assert upload(client, "Geese.", parted)["name"] == composed
+    for q in (composed, parted):
+        assert [one["name"] for one in client.get("/api/documents", query_string={"q": q}).json["documents"]] == [
+            composed
+        ]
 
 
 @pytest.mark.parametrize(
