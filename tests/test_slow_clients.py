@@ -96,6 +96,44 @@ def test_who_says_no_more_is_sent_away(hurried: ServerProcess, half: bytes) -> N
         assert connection.recv(1) == b""
 
 
+@pytest.mark.parametrize(
+    ("head", "one"),
+    [
+        (b"", b"\r\n"),
+        (b"GET /healthz HTTP/1.1\r\nX-Slow: ", b"x"),
+        (HEAD + b"Content-Length: 900000\r\n\r\n", b"x"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+    ids=["blank lines", "head", "body", "chunks"],
+)
+def test_who_sends_bytes_one_at_a_time_is_sent_away(hurried: ServerProcess, head: bytes, one: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", hurried.port), 30) as connection:
+        connection.sendall(head)
+        connection.settimeout(0.2)
+        began = time.monotonic()
+        while time.monotonic() < began + 10:
+            try:
+                connection.sendall(one)
+                if connection.recv(1) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                return
+        pytest.fail("The connection is kept.")
+
+
+def test_a_large_body_may_take_longer_than_a_connection_is_idle(hurried: ServerProcess) -> None:
+    piece = b"x" * 65_536
+    head = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % (8 * len(piece))
+    with socket.create_connection(("127.0.0.1", hurried.port), 30) as connection:
+        connection.sendall(head)
+        for _ in range(8):
+            time.sleep(0.4)
+            connection.sendall(piece)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
 def test_a_request_in_pieces_and_several_in_one_are_answered(server: ServerProcess) -> None:
     length = b"Content-Length: %d\r\n" % len(ASKED)
     closing = b"Connection: close\r\n"

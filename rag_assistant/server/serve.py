@@ -83,6 +83,8 @@ MAX_CONNECTIONS = 4096
 SPARE_DESCRIPTORS = 100
 # A connection on which nothing happens is closed after so long; one with a running request never is.
 IDLE_SECONDS = 30
+# Of a body, within that time: a smaller one comes whole.
+MIN_BODY_BYTES = 65_536
 CLEANUP_INTERVAL_SECONDS = 5
 # Who reads nothing for so long is taken for gone.
 SEND_TIMEOUT_SECONDS = 60
@@ -115,9 +117,24 @@ class Parser(HTTPRequestParser):
 
 
 class Channel(HTTPChannel):
-    """A connection."""
+    """A connection. Bytes one at a time do not keep it: a head, and every so many bytes of a body, come in time."""
 
     parser_class = Parser
+    _progress_at = 0.0
+    _bytes_since = 0
+
+    def received(self, data: bytes) -> bool:
+        """Take what has come; it counts as activity if a request began or ended with it, or much of a body came."""
+        before = self.request
+        taken = super().received(data)
+        present = self.request
+        ended = self.requests and present is not before
+        begun = before is None and present is not None and (present.headers_finished or present.header_plus.strip())
+        self._bytes_since += len(data)
+        if begun or ended or self._bytes_since >= MIN_BODY_BYTES:
+            self._progress_at, self._bytes_since = self.last_activity, 0
+        self.last_activity = self._progress_at
+        return taken
 
 
 def serve() -> None:

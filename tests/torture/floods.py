@@ -52,6 +52,8 @@ ATTACKS = {
 }
 LIGHT_SECONDS = 1.0
 UPLOAD_SECONDS = 2.0
+# Less than it takes until who reads nothing is taken for gone.
+SECONDS_TO_WRITE = 40.0
 LIGHT_REQUESTS = 10
 # How long a flood of questions is watched: until it is answered or refused, on a machine that is not busy with others.
 FLOOD_SECONDS = 8.0
@@ -93,12 +95,14 @@ def attacks(stage: Stage) -> Outcome:
     status, answer = server.call("POST", "/api/query", {"question": "Question 0"})
     follow = b"GET /api/turns/%d/stream HTTP/1.1\r\nHost: localhost\r\n\r\n" % answer["turn_id"]
     page = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n"
-    for sent in (*ATTACKS.values(), follow, page * 20):
+    for sent in (*ATTACKS.values(), *(readers := (follow, page * 20))):
         with ExitStack() as stack:
             for _ in range(stage.count(40, 200)):
                 connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20))
                 connection.sendall(sent)
                 outcome.tried += 1
+            if sent in readers and stage.is_full:
+                time.sleep(SECONDS_TO_WRITE)  # Then they hold only what they do not read.
             slowest = max(slowest, _light(server, outcome, other))
             uploads.append(_upload(server, f"Note {outcome.tried}"))
             status, answer = server.call("POST", "/api/query", {"question": f"Question {outcome.tried}"})
