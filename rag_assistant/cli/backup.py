@@ -41,13 +41,13 @@ def restore(services: Services, file: Path) -> None:
     with lock_data_dir(services.data_dir):
         try:
             with progress("restore") as tell:
-                about = restore_backup(file, _kept(services), tell)
+                restored = restore_backup(file, _kept(services), tell)
         except BackupFailed:
             if services.database.is_sqlite:
                 drop_unused(services.data_dir)
             raise
-    click.echo(f"Restored into {_where(services)}: the state of {about['created_at'][:19]} UTC.")
-    click.echo(f"Its settings, without keys: {about['settings']}")
+    click.echo(f"Restored into {_where(services)}: the state of {restored.created_at[:19]} UTC.")
+    click.echo(f"Its settings, without keys: {restored.settings}")
 
 
 def _kept(services: Services) -> Kept:

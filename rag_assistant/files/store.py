@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from filecmp import cmp
 from pathlib import Path
 from typing import IO, Protocol
@@ -29,7 +29,7 @@ class FolderFiles:
         """Give a file that was written here its name."""
         with path.open("rb") as written:
             os.fsync(written.fileno())
-        target = self.incoming / name
+        target = self._path(name)
         if target.exists() and not cmp(path, target, shallow=False):
             raise FileDamaged(name)
         path.rename(target)
@@ -37,17 +37,18 @@ class FolderFiles:
     @contextmanager
     def local(self, name: str, sha256: str) -> Iterator[Path]:  # noqa: ARG002 - nothing came over a network
         """Give where a file lies. Raises FileNotFoundError."""
-        path = self.incoming / name
+        path = self._path(name)
         path.stat()
         yield path
 
     def open(self, name: str) -> IO[bytes]:
         """Open a file. Raises FileNotFoundError."""
-        return (self.incoming / name).open("rb")
+        return self._path(name).open("rb")
 
     def drop(self, name: str) -> None:
         """Delete a file, if it is there."""
-        (self.incoming / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            self._path(name).unlink()
 
     def stored(self) -> Iterator[StoredFile]:
         """Yield all files, those included that are being written."""
@@ -58,6 +59,12 @@ class FolderFiles:
                 except FileNotFoundError:
                     continue
                 yield StoredFile(path.name, about.st_size, about.st_mtime)
+
+    def _path(self, name: str) -> Path:
+        """Return where a file lies. A name that is none of ours, as a foreign backup may hold, is that of no file."""
+        if not FILE_NAME.fullmatch(name):
+            raise FileNotFoundError(name)
+        return self.incoming / name
 
     def check(self) -> None:
         """Raise FilesUnavailable if files can be neither read nor written there."""

@@ -19,12 +19,14 @@ from pathlib import Path
 from shutil import copyfileobj, move
 from typing import IO
 
+import msgspec
 from msgspec import Struct
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, text, update
+from sqlalchemy.exc import DatabaseError
 
 from rag_assistant import __version__
 from rag_assistant.files.store import FILE_NAME, FileStore
-from rag_assistant.records.errors import BackupFailed, StorageFailed
+from rag_assistant.records.errors import BackupFailed, StorageDamaged, StorageFailed
 from rag_assistant.runtime.data_dir import INSTALLATION_FILE
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET
@@ -34,6 +36,10 @@ from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, mig
 from rag_assistant.storage.tables import deleted_files, documents
 
 DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.json", "backup.json"
+MAX_MANIFEST_BYTES = 10_000
+REVISION = re.compile(r"\d{4}")
+# What a database that is none of ours raises, and a manifest.
+FOREIGN = (DatabaseError, StorageDamaged, msgspec.MsgspecError)
 RESTORED_SETTINGS = "settings.restored.json"
 NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/{FILE_NAME.pattern}")
 # Where things lie is told to each installation, not restored.
@@ -53,6 +59,21 @@ class Kept(Struct, frozen=True):
     data_dir: Path
     settings: Path
     words_of: WordsOf
+
+
+class _Manifest(Struct, frozen=True):
+    """What a backup says of itself."""
+
+    version: str
+    schema: str
+    created_at: str = ""
+
+
+class Restored(Struct, frozen=True):
+    """A backup that was restored: from when it is, and where its settings are."""
+
+    created_at: str
+    settings: Path
 
 
 class Backup(Struct, frozen=True):
@@ -111,8 +132,8 @@ def _fill(archive: zipfile.ZipFile, copied: Path, data: Kept, progress: Progress
         with database.read() as connection:
             rows = connection.execute(select(documents.c.file, documents.c.size_bytes))
             files = {row.file: row.size_bytes for row in rows}
-    manifest = {"version": __version__, "schema": revision, "created_at": datetime.now(UTC).isoformat()}
-    archive.writestr(MANIFEST, json.dumps(manifest))
+    manifest = _Manifest(__version__, revision or "", datetime.now(UTC).isoformat())
+    archive.writestr(MANIFEST, msgspec.json.encode(manifest))
     if (shared := _without_keys(data.settings)) is not None:
         archive.writestr(SETTINGS, shared)
     archive.write(copied / DATABASE, DATABASE)
@@ -147,8 +168,8 @@ def _without_keys(settings: Path) -> str | None:
     return json.dumps({name: value for name, value in values.items() if name not in LEFT_OUT}, indent=2) + "\n"
 
 
-def restore_backup(source: Path, data: Kept, progress: Progress) -> dict[str, str]:
-    """Put a backup where nothing is yet; return what it says of itself, and where its settings are.
+def restore_backup(source: Path, data: Kept, progress: Progress) -> Restored:
+    """Put a backup where nothing is yet.
 
     Nothing is in place before all of it is whole, and files before the database that names them: where that breaks off,
     it can be done again. Raises BackupFailed.
@@ -157,14 +178,14 @@ def restore_backup(source: Path, data: Kept, progress: Progress) -> dict[str, st
     try:
         unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=data.data_dir)
         with unpacked as name, zipfile.ZipFile(source) as archive:
-            about: dict[str, str] = json.loads(archive.read(MANIFEST))
-            if about["schema"] > SCHEMA_REVISION:
-                raise BackupFailed(
-                    f"{source} was made by version {about['version']}, which is newer. Install that one."
-                )
+            with archive.open(MANIFEST) as manifest:
+                about = msgspec.json.decode(manifest.read(MAX_MANIFEST_BYTES), type=_Manifest)
+            if REVISION.fullmatch(about.schema) and about.schema > SCHEMA_REVISION:
+                raise BackupFailed(f"{source} was made by version {about.version}, which is newer. Install that one.")
             _unpack(archive, Path(name), progress)
-            return about | {"settings": str(_put_in_place(Path(name), data))}
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError) as error:
+            _refuse_foreign(Path(name), about.schema)
+            return Restored(about.created_at, _put_in_place(Path(name), data))
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, *FOREIGN) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except StorageFailed as error:
         raise BackupFailed(f"{error} Restore it again.") from error
@@ -200,6 +221,19 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
         progress(done, sum(one.file_size for one in members))
 
 
+def _refuse_foreign(folder: Path, schema: str) -> None:
+    """Raise ValueError or one of FOREIGN for a database that is not one of ours, or does something by itself."""
+    with closing(Database(sqlite_url(folder))) as copy:
+        with copy.engine.connect() as connection:
+            acting = text("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')")
+            if current_revision(copy) != schema or connection.execute(acting).scalar():
+                raise ValueError(schema)
+        migrate(copy)
+        with copy.engine.connect() as connection:
+            for table in documents.metadata.sorted_tables:
+                connection.execute(select(table).limit(0))
+
+
 def _put_in_place(folder: Path, data: Kept) -> Path:
     """Move what was unpacked to where it belongs, the database last; return where its settings are.
 
@@ -214,7 +248,6 @@ def _put_in_place(folder: Path, data: Kept) -> Path:
     for path in sorted((folder / UPLOADS).iterdir()):
         data.files.keep(path, path.name)
     with closing(Database(sqlite_url(folder))) as copy:
-        migrate(copy)
         with copy.write() as connection:
             connection.execute(update(documents).values(owner=data.files.owner))
             connection.execute(delete(deleted_files))
