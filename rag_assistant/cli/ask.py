@@ -177,9 +177,10 @@ def _print_rest(answer: dict[str, Any]) -> None:
     if history and history["tokens"]["limit"]:
         click.secho(tokens_sentence(history["tokens"]), dim=True, err=True)
     sources = answer.get("sources", ())
-    if sources and not any(source["cited"] for source in sources):
+    cited = [source for source in sources if source["cited"]]
+    if sources and not cited:
         click.secho("No sources cited. Passages provided:", dim=True, err=True)
-    for source in sources:
+    for source in cited or sources:
         page = f", page {source['page']}" if source["page"] else ""
         click.secho(f"[{source['n']}] {source['document']}{page}", dim=True, err=True)
     for note in answer.get("notes", ()):

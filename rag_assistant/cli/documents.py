@@ -78,7 +78,9 @@ def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
 @AS_JSON
 def list_documents(api: Api, tag: str | None, as_json: bool) -> None:
     """List documents, newest first."""
-    for one in api.pages("/api/documents", **({"tag": tag} if tag is not None else {})):
+    for n, one in enumerate(api.pages("/api/documents", **({"tag": tag} if tag is not None else {}))):
+        if n == 0 and not as_json:
+            click.secho("    ID  STATE      CHUNKS          NAME", dim=True, err=True)
         click.echo(json.dumps(one, ensure_ascii=False) if as_json else _line(one))
 
 

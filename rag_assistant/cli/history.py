@@ -28,10 +28,12 @@ history = click.Group("history", help="Conversations, and what the model was sen
 @AS_JSON
 def list_conversations(api: Api, as_json: bool) -> None:
     """List conversations, most recent first."""
-    for one in api.pages("/api/conversations"):
+    for n, one in enumerate(api.pages("/api/conversations")):
         if as_json:
             click.echo(json.dumps(one, ensure_ascii=False))
             continue
+        if n == 0:
+            click.secho("    ID      TURNS  TITLE", dim=True, err=True)
         turns = one["turns"]
         click.echo(f"{one['conversation_id']:6}  {turns:4} {'turn ' if turns == 1 else 'turns'}  {one['title']}")
 

@@ -80,7 +80,7 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
     kind = package.kind
     if kind == DOCX:
         if around > MAX_AROUND:
-            raise ExtractionFailed("This document is inside of too many others.")
+            raise ExtractionFailed("This document is nested too deeply in other documents.")
         extracted = read_docx(package, partial(_read, around=around + 1))
     elif kind == kinds.PPTX:
         extracted = read_pptx(package)

@@ -62,7 +62,7 @@ class Quote(Struct, frozen=True):
     note: str = ""
 
 
-class _Candidate(Struct, frozen=True):
+class _Candidate(Struct, frozen=True, eq=False):
     """What is quoted as one: a sentence, or all of a small unit, with where it begins among those of its source."""
 
     place: _Place

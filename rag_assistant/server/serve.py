@@ -155,7 +155,8 @@ def serve() -> None:
         listener = listen(settings)
         host, port = listener.getsockname()[:2]
         print(f"Settings: {live.path}\nData: {data_dir}")
-        print(f"The assistant is starting on http://{f'[{host}]' if ':' in host else host}:{port}", flush=True)
+        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        print(f"Starting on {address}", flush=True)
         # Loading it takes most of a start, and a wrong setting is told before.
         from rag_assistant.web import create_app
 
@@ -169,6 +170,7 @@ def serve() -> None:
     server = cast(BaseWSGIServer, create_server(served, sockets=[listener], **options(settings)))
     server.channel_class = Channel
     ending.begin_with(services, app.extensions["readers"])
+    print(f"Ready: open {address}", flush=True)
     server.run()
     leave(services)
 
