@@ -37,6 +37,7 @@ from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
 from rag_assistant.factory.membership import Membership
 from rag_assistant.files.store import FileStore
+from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.local_servers import LocalServers
@@ -81,6 +82,7 @@ from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
+from rag_assistant.storage.model_counts import ModelCountsStore
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe
 
@@ -135,7 +137,9 @@ class Services:
         local = LocalModel(values.local_model, values.model_context_tokens) if values.local_model else None
         self._usage = UsageStore(database)
         limits = TokenLimits(lambda: settings.current, self._usage)
-        self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local)
+        counts = ModelCountsStore(database)
+        calibration = Calibration(counts.get, counts.keep)
+        self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
         # What one person may take; none where nobody is signed in.
         self.limits: PersonalLimits | None = None
         self.local_servers = LocalServers(values.port)

@@ -1,36 +1,43 @@
-"""What we have learnt about a model from its answers: how it counts tokens, what it takes, and whether it calls tools.
-
-Kept in memory: after a start the first answers teach it anew.
-"""
+"""What a model's answers teach: how it counts tokens, how many it takes, and whether it calls tools."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from msgspec.structs import replace
 
 from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.prompt_counts import (
     MIN_LIMIT_TOKENS,
+    SURE_AFTER,
     CountedPrompt,
     guess_limit,
     judge,
     reported_counts,
     size_of,
 )
-from rag_assistant.records import ModelReply, ModelRequest, Reading, pictures_in
+from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading, pictures_in
+from rag_assistant.records.errors import StorageFailed
 
 # A model that let tools lie so often, where a search would have found something, is offered none any more.
 MAX_UNUSED = 2
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
+MIN_RATIO_CHANGE = 0.1
 # Shorter ones say more of a chat template than of a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
 MAX_TIMES_OUR_ESTIMATE = 8
 # With so many requests before it a count is compared.
 MAX_EARLIER = 64
+
+Key = tuple[str, str | None]
 
 
 class ToolHabits:
@@ -61,42 +68,61 @@ class ToolHabits:
         self._unused[endpoint.key] = MAX_UNUSED
 
 
-class Calibration:
-    """Learns, for each endpoint and model, how it counts tokens, and the longest request that it takes."""
+# How a store of what is known of a model loads and keeps it, by base URL and model.
+LoadCounts = Callable[[str, str], ModelCounts | None]
+KeepCounts = Callable[[str, str, ModelCounts], None]
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ratios: dict[tuple[str, str | None], float] = {}
-        self._limits: dict[tuple[str, str | None], int] = {}
-        self._accepted: dict[tuple[str, str | None], int] = {}
-        self._whole_counts: dict[tuple[str, str | None], int] = {}
-        self._earlier: dict[tuple[str, str | None], deque[CountedPrompt]] = {}
+
+class Calibration:
+    """Learns, for each endpoint and model, how it counts tokens, and the longest request that it takes.
+
+    What is learned is kept by ``keep``, but not every small change of a ratio.
+    """
+
+    def __init__(self, load: LoadCounts = lambda *_: None, keep: KeepCounts = lambda *_: None) -> None:
+        self._load, self._keep = load, keep
+        self._lock = threading.RLock()
+        self._counts: dict[Key, ModelCounts] = {}
+        self._kept: dict[Key, ModelCounts] = {}
+        self._accepted: dict[Key, int] = {}
+        self._earlier: dict[Key, deque[CountedPrompt]] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
-        return self._ratios.get(endpoint.key, 1.0)
+        return self._known(endpoint).ratio or 1.0
+
+    def limited(self, endpoint: Endpoint) -> Endpoint:
+        """Return an endpoint with the most tokens that it takes: declared, or learned since that was declared."""
+        known = self._known(endpoint)
+        if known.declared_limit != endpoint.context_tokens:
+            known = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
+        if known.context_limit is None:
+            return endpoint
+        return replace(endpoint, context_tokens=min(known.context_limit, endpoint.context_tokens or MAX_INT32))
 
     def read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
         """Return how much of a request an endpoint read, and learn from that; ``None`` where it does not count."""
         count, cached = reported_counts(reply.usage)
         if count is None:
             return None
-        key, size = endpoint.key, size_of(request)
+        size = size_of(request)
         with self._lock:
-            earlier = self._earlier.setdefault(key, deque(maxlen=MAX_EARLIER))
-            whole_counts = self._whole_counts.get(key, 0)
-            verdict = judge(size, count, cached, earlier, whole_counts)
-            if verdict.is_rest:
-                self._whole_counts[key] = -1
-            elif verdict.is_whole and whole_counts >= 0:
-                self._whole_counts[key] = whole_counts + 1
+            earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
+            known = self._known(endpoint)
+            verdict = judge(size, count, cached, earlier, known.whole_counts)
             whole = verdict.read if verdict.read is not None and not verdict.cut else 0
-            if verdict.cut:
-                self._limits[key] = guess_limit(count, self._accepted.get(key, 0), verdict.sent)
             earlier.append(CountedPrompt(size, whole))
+            if verdict.is_rest:
+                self._learn(endpoint, whole_counts=-1)
+            elif verdict.is_whole and 0 <= known.whole_counts < SURE_AFTER:
+                self._learn(endpoint, whole_counts=known.whole_counts + 1)
+            if verdict.cut:
+                limit = guess_limit(count, self._accepted.get(endpoint.key, 0), verdict.sent)
+                self._learn(endpoint, context_limit=limit)
+                return Reading(verdict.sent, verdict.read, limit)
         if whole and not any(map(pictures_in, request.messages)):  # Nobody can estimate those.
             self.learn(endpoint, estimated_tokens(request), whole)
-        return Reading(verdict.sent, verdict.read, self._limits[key] if verdict.cut else None)
+        return Reading(verdict.sent, verdict.read)
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Take note of a request: our own estimate, uncorrected, and what the endpoint counted of all of it."""
@@ -105,14 +131,14 @@ class Calibration:
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
             self._accepted[endpoint.key] = max(counted, self._accepted.get(endpoint.key, 0))
-            ratio = self._ratios.get(endpoint.key)
+            ratio = self._known(endpoint).ratio
             # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
             mixed = newest if ratio is None else ratio + SHARE_OF_NEWEST * (newest - ratio)
-            self._ratios[endpoint.key] = max(newest, mixed)
+            self._learn(endpoint, ratio=max(newest, mixed))
 
-    def limit(self, endpoint: Endpoint) -> int | None:
-        """Return the most tokens that the model takes, as it refused or cut a request, ``None`` if it never did."""
-        return self._limits.get(endpoint.key)
+    def learn_limit(self, endpoint: Endpoint, limit: int | None) -> None:
+        """Take note of what a server tells that it takes; ``None`` forgets what was learned."""
+        self._learn(endpoint, context_limit=limit)
 
     def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:
         """Take note of a request that was refused for its length; the figures are the endpoint's, as far as told.
@@ -121,10 +147,36 @@ class Calibration:
         """
         with self._lock:
             if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
-                self._limits[endpoint.key] = limit
+                self._learn(endpoint, context_limit=limit)
             if counted is not None and estimated < counted <= MAX_TIMES_OUR_ESTIMATE * estimated:
-                ratio = min(MAX_RATIO, counted / estimated)
-                self._ratios[endpoint.key] = max(ratio, self._ratios.get(endpoint.key, 1.0))
+                self._learn(endpoint, ratio=max(min(MAX_RATIO, counted / estimated), self.ratio(endpoint)))
+
+    def _known(self, endpoint: Endpoint) -> ModelCounts:
+        with self._lock:
+            if endpoint.key not in self._counts:
+                counts = None
+                if _is_kept(endpoint):
+                    with suppress(StorageFailed):
+                        counts = self._load(endpoint.base_url, endpoint.model or "")
+                self._counts[endpoint.key] = self._kept[endpoint.key] = counts or ModelCounts()
+            return self._counts[endpoint.key]
+
+    def _learn(self, endpoint: Endpoint, **learned: Any) -> ModelCounts:
+        with self._lock:
+            counts = self._counts[endpoint.key] = replace(self._known(endpoint), **learned)
+            kept = self._kept[endpoint.key]
+            ratio = counts.ratio or 1.0
+            is_near = kept.ratio is not None and abs(kept.ratio - ratio) < MIN_RATIO_CHANGE * ratio
+            if _is_kept(endpoint) and counts != (replace(kept, ratio=counts.ratio) if is_near else kept):
+                with suppress(StorageFailed):  # It is learned again.
+                    self._keep(endpoint.base_url, endpoint.model or "", counts)
+                    self._kept[endpoint.key] = counts
+            return counts
+
+
+def _is_kept(endpoint: Endpoint) -> bool:
+    """Tell whether it is known again after a restart; a local model has another address then."""
+    return endpoint.model is not None and not (endpoint.local or endpoint.quotes)
 
 
 def estimated_tokens(request: ModelRequest) -> int:

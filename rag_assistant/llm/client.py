@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
-from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
-from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
+from rag_assistant.llm.told_limits import OWN_ADDRESSES, limit_in_list
+from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AnswerTooLong,
     ContextTooLong,
@@ -43,8 +43,6 @@ OPENAI_BASE_URL = "https://api.openai.com/v1"
 RETRY_BACKOFF_SECONDS = (0.5, 1.5)
 MAX_TIMEOUT_SECONDS = 10.0
 LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
-# Under these names servers tell in their list of models how many tokens one takes (vLLM, OpenRouter, LM Studio, ...).
-LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
 
 class Retrying(Struct, frozen=True):
@@ -148,6 +146,26 @@ class ModelClient:
         for name, limit in listed.items():
             self._limits[(endpoint.base_url, name)] = limit
 
+    def limit_of_loaded(self, endpoint: Endpoint) -> int | None:
+        """Return how many tokens the model takes as it is loaded, where a server tells that at an address of its own.
+
+        Some know it only once the model has answered.
+        """
+        if endpoint.base_url.startswith(OPENAI_BASE_URL):
+            return None
+        from rag_assistant.llm.sdk import timeouts
+
+        call = ModelCall()
+        call.wait_for(LIMIT_PROBE_TIMEOUT_SECONDS, "no answer arrived")
+        for path, limit_in in OWN_ADDRESSES.items():
+            url = endpoint.base_url.removesuffix("/v1") + path
+            with suppress(ModelError, ValueError), self._asking(endpoint, call) as client:
+                options: Any = {"timeout": timeouts(LIMIT_PROBE_TIMEOUT_SECONDS)}
+                limit = limit_in(client.get(url, cast_to=object, options=options), endpoint.model)
+                if limit is not None:
+                    return limit
+        return None
+
     def listed(self, endpoint: Endpoint, call: ModelCall) -> tuple[str, ...]:
         """Return the names of the endpoint's models, none where it gives no list; only an answer says why.
 
@@ -167,7 +185,7 @@ class ModelClient:
             answer = client.models.with_raw_response.list(timeout=timeouts(self._settings().connect_timeout_seconds))
             try:
                 listed = json.loads(answer.text)["data"]
-                return {str(model["id"]): _limit_in(model) for model in listed}
+                return {str(model["id"]): limit_in_list(model) for model in listed}
             except (ValueError, KeyError, TypeError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
 
@@ -236,17 +254,6 @@ def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:
         elif isinstance(part, ModelReply):
             reply = part
     return "".join(texts), reply
-
-
-def _limit_in(model: dict[str, Any]) -> int | None:
-    """Return the longest request that an entry of a list of models tells of."""
-    meta = model.get("meta")
-    for fields in (model, meta if isinstance(meta, dict) else {}):
-        for name in LIMIT_NAMES:
-            limit = fields.get(name)
-            if isinstance(limit, int) and not isinstance(limit, bool) and MIN_LIMIT_TOKENS <= limit <= MAX_INT32:
-                return limit
-    return None
 
 
 def _request_body(endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
-from rag_assistant.records import ModelReply, ModelRequest
+from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
@@ -32,16 +32,18 @@ class LanguageModels:
         refuse_beyond_limits: Callable[[], None],
         count_tokens: Callable[[int], None],
         local: LocalModel | None = None,
+        calibration: Calibration | None = None,
     ) -> None:
         self._settings = settings
         self.refuse_beyond_limits = refuse_beyond_limits
         self._count_tokens = count_tokens
         self._local = local
         self.client = ModelClient(settings)
-        self.calibration = Calibration()
+        self.calibration = calibration or Calibration()
         # By their base URL: what was learnt when they were asked last, and how that went.
         self._last: dict[str, Endpoint] = {}
         self._states: dict[str, str] = {}
+        self._asked_limits: set[tuple[str, str | None]] = set()
         self.tool_habits = ToolHabits()
 
     def for_person(
@@ -86,9 +88,7 @@ class LanguageModels:
                 raise
             return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
-        learnt = self.calibration.limit(endpoint)
-        if learnt is not None:
-            endpoint = replace(endpoint, context_tokens=min(learnt, endpoint.context_tokens or learnt))
+        endpoint = self.calibration.limited(endpoint)
         endpoint = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         self._last[endpoint.base_url] = endpoint
         return endpoint
@@ -131,13 +131,26 @@ class LanguageModels:
                     if isinstance(part, str):
                         texts.append(part)
                     elif isinstance(part, ModelReply):
-                        reply = part = replace(part, reading=self.calibration.read(endpoint, request, part))
+                        reply = part = replace(part, reading=self._read(endpoint, request, part))
                         traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)
                     yield part
             finally:
                 if reply is not None or texts:
                     self._note_answer(endpoint, request, "".join(texts), reply.usage if reply else None)
+
+    def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
+        """Return how much of a request was read. Once, and after a cut, the server is asked what it takes."""
+        reading = self.calibration.read(endpoint, request, reply)
+        is_cut = reading is not None and reading.limit is not None
+        if endpoint.local or (endpoint.key in self._asked_limits and not is_cut):
+            return reading
+        self._asked_limits.add(endpoint.key)
+        limit = self.client.limit_of_loaded(endpoint)
+        if limit is None or (reading is not None and is_cut and limit > reading.sent):
+            return reading
+        self.calibration.learn_limit(endpoint, limit)
+        return replace(reading, limit=limit) if reading is not None and is_cut else reading
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""

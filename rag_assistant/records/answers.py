@@ -90,6 +90,20 @@ class Reading(Struct, frozen=True):
     limit: int | None = None
 
 
+class ModelCounts(Struct, frozen=True):
+    """How the model of an endpoint counts tokens, and the most that it takes, as its answers taught it.
+
+    ``ratio`` is that of its counts to our estimates. ``context_limit`` counts as long as what is declared, by a setting
+    or by the endpoint's list, is still ``declared_limit``. ``whole_counts`` is how many counts were certainly of
+    everything that was sent, -1 where they leave out what was cached.
+    """
+
+    ratio: float | None = None
+    context_limit: int | None = None
+    declared_limit: int | None = None
+    whole_counts: int = 0
+
+
 class ModelReply(Struct, frozen=True):
     """What a model's answer ends with, beside its text: the tools that it calls, and the closing figures.
 

@@ -231,9 +231,9 @@ def test_figures_that_tell_nothing_teach_nothing(estimated: int, counted: int) -
 def test_a_refusal_only_makes_us_more_careful() -> None:
     calibration, endpoint = Calibration(), Endpoint("http://x", None, "m")
     calibration.learn_refusal(endpoint, 6000, 4096, 1024)
-    assert (calibration.ratio(endpoint), calibration.limit(endpoint)) == (1.0, 4096)
+    assert (calibration.ratio(endpoint), calibration.limited(endpoint).context_tokens) == (1.0, 4096)
     calibration.learn_refusal(endpoint, 6000, 100, 9000)
-    assert (calibration.ratio(endpoint), calibration.limit(endpoint)) == (1.5, 4096)
+    assert (calibration.ratio(endpoint), calibration.limited(endpoint).context_tokens) == (1.5, 4096)
     calibration.learn(endpoint, 4000, 5000)
     calibration.learn_refusal(endpoint, 6000, 3000, None)
-    assert calibration.limit(endpoint) == 4096
+    assert calibration.limited(endpoint).context_tokens == 4096

@@ -86,6 +86,8 @@ class StubModel:
         self.relevance: Callable[[str], float] = len
         # How many tokens of a request it says that it read.
         self.count: Callable[[list[dict[str, Any]]], int] | None = None
+        # What it answers at addresses beside /v1.
+        self.own_addresses: dict[str, Any] = {}
         self.models_hang = False
         self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
         stub = self
@@ -159,7 +161,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.model.models_hang:
             self.model._closing.wait(30)
-        self._send(200, json.dumps({"object": "list", "data": self.model.models}).encode())
+        if not self.path.endswith("/models") or self.path in self.model.own_addresses:
+            own = self.model.own_addresses.get(self.path)
+            return self._send(404 if own is None else 200, json.dumps(own or {}).encode())
+        return self._send(200, json.dumps({"object": "list", "data": self.model.models}).encode())
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

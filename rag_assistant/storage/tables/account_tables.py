@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, String, Table, UniqueConstraint
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, UniqueConstraint
 
 from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids
 
@@ -94,6 +94,18 @@ asked_questions = table_of_ids(
     Column("at", UtcTime, nullable=False),
     Column("owner", String),
     Index("ix_asked_questions_person", "person_id", "at"),
+)
+
+# How the model of an endpoint counts tokens, and the most that it takes.
+model_counts = Table(
+    "model_counts",
+    metadata,
+    Column("base_url", String, primary_key=True),
+    Column("model", String, primary_key=True),
+    Column("ratio", Float),
+    Column("context_limit", Integer),
+    Column("declared_limit", Integer),
+    Column("whole_counts", Integer, nullable=False),
 )
 
 # Sets of documents. Where there are no accounts there is one, which belongs to nobody.

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import turn_ids
+from tests.web.api.documents import running
 from tests.web.conftest import ask, events_of
 
 SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
@@ -113,3 +115,48 @@ def test_an_honest_count_raises_no_alarm(client: FlaskClient, stub: StubModel) -
         assert answer["history"]["endpoint"] is None
         assert answer["history"]["tokens"]["read"] == tokens_in(stub.requests[-1].messages)
     assert answer["history_trimmed"] is False
+
+
+def test_a_restart_remembers_the_limit_until_another_one_is_set(
+    client: FlaskClient, stub: StubModel, services: Services, environment: dict[str, str]
+) -> None:
+    conversation = cut_answer(client)["conversation_id"]
+    services.close()
+    for more, limit in ({}, 4096), ({"MODEL_CONTEXT_TOKENS": "4096"}, 4096), ({"MODEL_CONTEXT_TOKENS": "9000"}, 9000):
+        with running(environment, **more) as (again, _):
+            answer = ask(again, f"With {more}? {SENTENCE}", conversation_id=conversation)
+        sent, tokens = tokens_in(stub.requests[-1].messages), answer["history"]["tokens"]
+        assert tokens["limit"] == limit
+        assert (answer["history"]["endpoint"] is not None) is (sent > CONTEXT_TOKENS) is (limit == 9000)
+        assert abs(tokens["total"] - sent) < 0.1 * sent
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (
+            "/api/ps",
+            {"models": [{"name": "other", "context_length": 9}, {"name": "stub-model", "context_length": 4096}]},
+        ),
+        ("/props", {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}),
+        ("/api/v0/models", {"data": [{"id": "stub-model", "state": "loaded", "loaded_context_length": 4096}]}),
+    ],
+)
+def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
+    client: FlaskClient, stub: StubModel, path: str, body: dict[str, Any]
+) -> None:
+    stub.own_addresses[path] = body
+    answer = ask(client, "First.")
+    for n in range(12):
+        answer = ask(client, f"Question {n}. {SENTENCE}", conversation_id=answer["conversation_id"])
+        assert (answer["history"]["tokens"]["limit"], answer["history"]["endpoint"]) == (4096, None)
+    assert answer["history"]["reason"] == "token_limit"
+
+
+@pytest.mark.parametrize(
+    "body", [[], {"models": [None]}, {"models": [{"name": "stub-model", "context_length": "9"}]}, 7]
+)
+def test_a_server_that_answers_something_else_tells_no_limit(client: FlaskClient, stub: StubModel, body: Any) -> None:
+    stub.own_addresses |= {"/api/ps": body, "/props": body, "/api/v0/models": body}
+    ask(client)
+    assert ask(client)["history"]["tokens"]["limit"] is None

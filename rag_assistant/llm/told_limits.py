@@ -1,0 +1,60 @@
+"""How many tokens a model takes, as servers tell it: in their list of models, or at an address of their own. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS
+from rag_assistant.records import MAX_INT32
+
+# Under these names it stands in lists of models (vLLM, OpenRouter, Groq, ...).
+NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
+
+
+def limit_in_list(model: dict[str, Any]) -> int | None:
+    """Return the longest request that an entry of a list of models tells of."""
+    meta = model.get("meta")
+    told = (part.get(name) for part in (model, meta if isinstance(meta, dict) else {}) for name in NAMES)
+    return next(filter(None, map(_limit, told)), None)
+
+
+def _of_ollama(body: Any, model: str | None) -> int | None:
+    """Return it as ``/api/ps`` has it, of the models that are loaded."""
+    loaded = _entries(body, "models")
+    return next((_limit(one.get("context_length")) for one in loaded if _is(one.get("name"), model)), None)
+
+
+def _of_llama_cpp(body: Any, _model: str | None) -> int | None:
+    """Return it as ``/props`` has it, of each slot."""
+    settings = body.get("default_generation_settings") if isinstance(body, dict) else None
+    return _limit(settings.get("n_ctx")) if isinstance(settings, dict) else None
+
+
+def _of_lm_studio(body: Any, model: str | None) -> int | None:
+    """Return it as ``/api/v0/models`` has it, of the models that are loaded."""
+    listed = _entries(body, "data")
+    return next((_limit(one.get("loaded_context_length")) for one in listed if _is(one.get("id"), model)), None)
+
+
+# Beside ``/v1``: where a server tells it, and how.
+OWN_ADDRESSES: dict[str, Callable[[Any, str | None], int | None]] = {
+    "/api/ps": _of_ollama,
+    "/props": _of_llama_cpp,
+    "/api/v0/models": _of_lm_studio,
+}
+
+
+def _entries(body: Any, name: str) -> Iterable[dict[str, Any]]:
+    listed = body.get(name) if isinstance(body, dict) else None
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _is(name: object, model: str | None) -> bool:
+    return name in (model, f"{model}:latest")  # Ollama leaves that ending to the reader.
+
+
+def _limit(told: object) -> int | None:
+    if not isinstance(told, int) or isinstance(told, bool) or not MIN_LIMIT_TOKENS <= told <= MAX_INT32:
+        return None
+    return told
