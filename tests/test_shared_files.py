@@ -90,7 +90,7 @@ def test_what_was_accepted_outlives_the_bucket_and_both_servers_and_is_shown_and
     until(lambda: bool(other.call("GET", f"/api/documents/{number}")[1]["reason"]), other)
     waiting = other.call("GET", f"/api/documents/{number}")[1]
     # Meanwhile another server may listen where it was.
-    assert "It is tried again in" in waiting["reason"]
+    assert "Trying again in" in waiting["reason"]
     assert send(other, "Swans sing.")[0] == 503
     other.kill()
     bucket.start()

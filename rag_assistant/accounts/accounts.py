@@ -127,11 +127,11 @@ class Accounts:
         """Change one's own password, which ends every other session. Raises SignInFailed, InvalidRequest."""
         person, session = identity.person, identity.session
         if person is None or session is None:
-            raise NotAllowed("Only somebody who is signed in can change a password.")
+            raise NotAllowed("Sign in to change your password.")
         self._throttle.attempt(name_key(person.name), actor.address or "", known_address=True)
         account = self.people.password_of(person.name)
         if account is None or not is_password(account[1], old):
-            raise SignInFailed("The present password is wrong.")
+            raise SignInFailed("The current password is wrong.")
         self._throttle.succeeded(name_key(person.name), actor.address or "", known_address=True)
         check_password(new, person.name)
         self.people.set_password(person.id, hash_password(new), keep_session=session.id)

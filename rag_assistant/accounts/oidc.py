@@ -272,7 +272,8 @@ class OpenIdProvider:
         ) as error:
             log.warning("%s (%s) gave an answer that does not count: %s", self.label, self.issuer, error)
             raise SignInFailed(
-                f"{self.label} gave an answer that does not count; the server's log says why. Begin the sign-in again."
+                f"{self.label} gave an answer that cannot be accepted; the server's log says why. "
+                "Begin the sign-in again."
             ) from error
         finally:
             self._places.release()
@@ -294,5 +295,5 @@ def _object_of(response: httpx2.Response) -> dict[str, Any]:
     response.raise_for_status()
     content = response.json()
     if not isinstance(content, dict):
-        raise TypeError(f"{response.url} answered with no JSON object.")
+        raise TypeError(f"{response.url} did not answer with a JSON object.")
     return content

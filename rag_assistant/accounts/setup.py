@@ -41,7 +41,7 @@ class Setup:
         if others is None or self._accounts.any():
             return
         if not in_container():
-            raise SettingsError(f"{others}, and there is no account yet. Make one first: {MAKE_ONE}.")
+            raise SettingsError(f"{others}, and there is no account yet. Create one first: {MAKE_ONE}.")
         self._code = secrets.token_urlsafe(CODE_BYTES)
         log.warning("There is no account yet. Open /setup and make the first one with this code: %s", self._code)
 
@@ -61,9 +61,9 @@ class Setup:
         return self._code is not None and not self._accounts.any()
 
     def make_first(self, code: str, name: str, password: str, address: str) -> None:
-        """Make the first account. Raises SignInFailed, TooManyAttempts, InvalidRequest, AccountsExist."""
+        """Create the first account. Raises SignInFailed, TooManyAttempts, InvalidRequest, AccountsExist."""
         self._accounts.count_attempt("setup", address)
         if self._code is None or not secrets.compare_digest(code.strip().encode(), self._code.encode()):
-            raise SignInFailed("The code is wrong. It stands in the server's log.")
+            raise SignInFailed("The code is wrong. You find it in the server's log.")
         self._accounts.add(name, "admin", Actor(name.strip(), address), password, only_first=True)
         self._code = None

@@ -28,6 +28,8 @@ CONTINUED_IN_PART = (
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
+# A request of so many tokens takes some models noticeable time, and costs noticeable money.
+MANY_TOKENS = 10_000
 
 
 def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> None:
@@ -106,10 +108,10 @@ def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, setting
     outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
     everything = build_request(_with_everything(replace(built.draft, recalled=()), turn_number, deps, settings))
     receipt = everything.fitted.receipt
+    tokens = sum(receipt.tokens.values())
     outcomes["continue"] = (
-        f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: "
-        f"about {sum(receipt.tokens.values()):,} tokens."
-        + ("" if built.draft.profile.endpoint.quotes else " This may be slow or expensive.")
+        f"The model sees {numbers_in_words(receipt.kept_turns)}, just this once: about {tokens:,} tokens."
+        + ("" if built.draft.profile.endpoint.quotes or tokens < MANY_TOKENS else " This may be slow or expensive.")
     )
     return outcomes
 

@@ -13,10 +13,10 @@ from rag_assistant.retrieval.tokenize import content_stems, search_words, words_
 
 VERDICTS = ("worse", "failed", "better", "same")
 WORSE = {
-    "found": "the passages that it needs are no longer found",
+    "found": "the passages it needs are no longer found",
     "cited": "it no longer cites them",
     "claims": "more citations are doubtful",
-    "answer": "it has less of the right answer",
+    "answer": "it has fewer words of the right answer",
 }
 
 

@@ -43,7 +43,7 @@ def check_pictures(pictures: Sequence[DataUrl], *, taken: bool, field: str = "im
             megabytes = len(content) / 1_000_000
             raise InvalidRequest(f"{field}[{n}] has {megabytes:.1f} MB; the limit is 5 MB.", param=field)
         if not content.startswith(MARKS[kind]) or (kind == "webp" and content[8:12] != b"WEBP"):
-            raise InvalidRequest(f"{field}[{n}] says that it is image/{kind}, but it is not.", param=field)
+            raise InvalidRequest(f"{field}[{n}] claims to be image/{kind}, but it is not.", param=field)
 
 
 def picture_in(url: DataUrl, where: str) -> tuple[str, bytes]:

@@ -46,7 +46,7 @@ class DocumentEmbedder(Struct, frozen=True):
                 self._give_up(document_id, error)
                 return
             delay = RETRY_BACKOFF_SECONDS[attempt - 1]
-            self.documents.say(document_id, f"{error} It is tried again in {delay:g} seconds.")
+            self.documents.say(document_id, f"{error} Trying again in {delay:g} seconds.")
             self.queue.add("embed", document_id, delay)
 
     def _embed_missing(self, document_id: int, model: Embedder) -> bool:
@@ -61,7 +61,8 @@ class DocumentEmbedder(Struct, frozen=True):
         return True
 
     def _give_up(self, document_id: int, error: EmbedderFailed) -> None:
-        self.documents.fail(document_id, f"{error} Words find it; its embeddings are missing.", also_ready=True)
+        problem = f"{error} It is found by keyword only: its embeddings are missing."
+        self.documents.fail(document_id, problem, also_ready=True)
         log.warning("Document %s failed: %s", document_id, error)
 
     # --- another embedding model, or vectors that are missing

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 MAX_TAKEN = 2
 # How often an idle process looks for what others put there.
 LOOK_INTERVAL_SECONDS = 2.0
-UNFORESEEN = "An error of the server kept it from being read; its log says more."
+UNFORESEEN = "A server error kept it from being read; see the server's log."
 
 
 class Library:
@@ -340,7 +340,7 @@ class Library:
                     return None  # A person said so, or we close: then it is taken up at the next start.
                 except StorageFailed as error:
                     log.error("The library waits: %s", error)
-                    self._say_why(document_id, f"{error} It is tried again in {seconds:g} seconds.")
+                    self._say_why(document_id, f"{error} Trying again in {seconds:g} seconds.")
                 except AssistantError as error:
                     log.warning("Document %s failed: %s", document_id, error)
                     return self.documents.fail(document_id, str(error))

@@ -130,5 +130,5 @@ class PagePictures:
 def _key(document: Document, view: PageView) -> Wanted:
     """Return what a picture is kept under. Raises PageNotDrawn for a document of which none is drawn."""
     if document.media_type not in DRAWN:
-        raise PageNotDrawn(f"{document.name} is no PDF and no image; its text is shown instead.")
+        raise PageNotDrawn(f"{document.name} is neither a PDF nor an image; its text is shown instead.")
     return document.sha256, view

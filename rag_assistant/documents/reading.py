@@ -108,7 +108,7 @@ class DocumentReader(Struct, frozen=True):
             if self._is_over(document.id, state):
                 raise ExtractionCancelled
             if time.monotonic() > too_late:
-                raise ExtractionFailed("Cutting this text into chunks took too long. Cut the file up.")
+                raise ExtractionFailed("Splitting this text into chunks took too long. Split the file.")
 
         if not extracted.text.strip() and extracted.warning:
             raise ExtractionFailed(extracted.warning)

@@ -61,7 +61,7 @@ def _understood(output: bytes, status: int, timeout_seconds: float) -> Extracted
             raise ExtractionFailed(str(about["failed"])) from RuntimeError(str(about.get("cause")))
         return replace(convert(about, ExtractedText), text=text.decode())
     except (ValueError, TypeError, MsgspecError) as error:
-        raise ExtractionFailed("Reading this file failed: what came out of it made no sense.") from error
+        raise ExtractionFailed("Reading this file failed: the result made no sense.") from error
 
 
 def _checked(extracted: ExtractedText) -> ExtractedText:
@@ -75,7 +75,7 @@ def _shortened(extracted: ExtractedText) -> ExtractedText:
     length = len(extracted.text)
     if length <= MAX_CHARS:
         return extracted
-    notice = f"Only the first {MAX_CHARS} of {length} characters were read. Cut the file up to have all of it."
+    notice = f"Only the first {MAX_CHARS} of {length} characters were read. Split the file to have all of it."
     return replace(
         extracted,
         text=extracted.text[:MAX_CHARS],

@@ -60,7 +60,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
         if around > MAX_AROUND:
-            raise ExtractionFailed("This mail is inside of too many others.")
+            raise ExtractionFailed("This mail is nested too deeply in other mails.")
         read = partial(_read, around=around + 1)
         return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted

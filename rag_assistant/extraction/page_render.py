@@ -83,7 +83,7 @@ def draw_page(
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
     if not output.startswith(PNG):
-        raise ExtractionFailed("Drawing this page failed: what came out of it is no picture.")
+        raise ExtractionFailed("Drawing this page failed: the result is not a picture.")
     return output
 
 

@@ -132,7 +132,7 @@ def _pieces(
                 return
             size += len(piece)
             if size > limits.max_output_bytes:
-                raise ExtractionFailed("This file turned into more text than can be kept. Cut it up.")
+                raise ExtractionFailed("This file has more text than can be kept. Split it.")
             yield piece
             if line_by_line and b"\n" in piece:
                 deadline, size = time.monotonic() + limits.timeout_seconds, 0

@@ -77,7 +77,7 @@ def _understood(line: bytes, page: int) -> RecognisedPage:
     try:
         return replace(decode(line, type=RecognisedPage), page=page)
     except MsgspecError as error:
-        raise ExtractionFailed("Text recognition failed: what came out of it made no sense.") from error
+        raise ExtractionFailed("Text recognition failed: the result made no sense.") from error
 
 
 @cache

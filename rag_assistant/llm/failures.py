@@ -69,7 +69,7 @@ def service_failures(
     except openai.APIConnectionError as error:
         raise kind(f"{where} could not be reached{cause_of(error)}.") from error
     except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise kind(f"{where} gave an answer that is none.") from error
+        raise kind(f"{where} did not give a valid answer.") from error
 
 
 def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -> Exception:

@@ -230,9 +230,9 @@ class Correction(Struct, frozen=True):
         return {
             "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
             "deleted": f"“{self.document}” ({source}) has been deleted since.",
-            "excluded": f"Turn {self.turn}, which was in view, has been excluded since.",
-            "erased": f"Turn {self.turn}, which was in view, has been erased since.",
-            "edited": "The summary that was in view has been edited since.",
+            "excluded": f"Turn {self.turn}, was in view and has been excluded since.",
+            "erased": f"Turn {self.turn}, was in view and has been erased since.",
+            "edited": "The summary in view has been edited since.",
         }[self.change]
 
 

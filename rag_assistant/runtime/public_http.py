@@ -106,7 +106,7 @@ def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int
                 return Fetched(url, media_type, response.charset_encoding, content)
             location = response.headers.get("Location")
         if not location:
-            raise PageNotFetched(f"{url} answers {response.status_code} without saying where to go.")
+            raise PageNotFetched(f"{url} answers {response.status_code} without saying where the page is.")
         url = urljoin(url, location)
     raise PageNotFetched(f"There are more than {MAX_REDIRECTS} redirects; the last one leads to {url[:200]}.")
 
@@ -130,7 +130,7 @@ class _Guard(httpx2.BaseTransport):
         except (OSError, UnicodeError):
             addresses = []
         if not addresses or not all(map(is_public, addresses)):
-            raise AddressRefused(f"{host} has no public address. Pages are fetched from the public net alone.")
+            raise AddressRefused(f"{host} has no public address. Pages are fetched from public addresses only.")
         # The headers and the certificate are still those of the host.
         more = request.extensions | {"sni_hostname": host, "trace": self._deadline.watch}
         failed: Exception | None = None
@@ -199,7 +199,7 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused(f"The address has {len(url)} characters; the limit is {MAX_URL_CHARS}.")
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise AddressRefused("The address has blanks or invisible characters in it.")
+        raise AddressRefused("The address contains blanks or invisible characters.")
     try:
         parts = urlsplit(url)
         port = _port(parts) if parts.scheme in PORTS else 0

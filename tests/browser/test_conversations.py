@@ -123,7 +123,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(page).to_have_url(re.compile(r"/conversations/1#summary"))
     expect(summary).to_contain_text("written by a person")
     mark(page.locator("#turn-3"), "Exclude")
-    expect(page.locator("#turn-3 .mark")).to_have_text("Excluded. This exchange is not sent to the model.")
+    expect(page.locator("#turn-3 .mark")).to_have_text("Excluded. This turn is not sent to the model.")
     options(page).get_by_role("button", name="Undo exclusion change").click()
     expect(page.locator("#turn-3 .mark")).to_have_count(0)
     plain(page, "/clear")

@@ -126,7 +126,7 @@ def test_the_drawer_takes_the_focus_and_gives_it_back_and_escape_closes_what_is_
 def test_the_drawer_is_made_wider_and_stays_so(page: Page) -> None:
     page.goto("/")
     page.get_by_role("link", name="Documents", exact=True).first.click()
-    edge = page.get_by_role("separator", name="Drawer width")
+    edge = page.get_by_role("separator", name="Panel width")
     expect(edge).to_have_attribute("aria-valuenow", "480")
     edge.press("ArrowLeft")
     expect(edge).to_have_attribute("aria-valuenow", "512")

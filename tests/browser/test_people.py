@@ -83,12 +83,12 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     sign_in(page, "Ann")
     page.get_by_role("link", name="People").click()
     page.get_by_label("Name", exact=True).fill("Ben")
-    page.get_by_role("button", name="Make account and link").click()
+    page.get_by_role("button", name="Create account and link").click()
     link = page.locator(".banner code").inner_text()
     assert violations_of(other, server, "/login") == []
     other.goto(link)
     other.get_by_label("Password").fill(PASSWORD)
-    other.get_by_role("button", name="Keep password").click()
+    other.get_by_role("button", name="Set password").click()
     expect(other.locator(".sidebar-foot").get_by_text("Ben", exact=True)).to_be_visible()
     expect(other.get_by_role("link", name="People")).to_have_count(0)
 
@@ -97,8 +97,8 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     expect(other.locator("tbody tr")).to_have_count(0)
     page.goto("/libraries")
     page.locator("summary").filter(has_text="Documents").click()
-    page.get_by_label("Everyone here may").select_option("read")
-    page.locator("form").filter(has_text="Everyone here may").get_by_role("button").click()
+    page.get_by_label("Access for everyone here").select_option("read")
+    page.locator("form").filter(has_text="Access for everyone here").get_by_role("button").click()
     other.goto("/libraries")
     expect(other.get_by_text(re.compile("of Ann · you may read"))).to_be_visible()
 
@@ -146,7 +146,7 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     page.goto("/")
     ask(page, "When does the heron hiss?", 1)
     options(page).get_by_role("link", name="Share").click()
-    page.get_by_role("button", name="Make link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.locator(".banner code").inner_text()
     other.goto(link)
     expect(other.get_by_text("At dawn")).to_be_visible()
@@ -161,7 +161,7 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     page.goto("/account")
     page.get_by_label("Name").fill("reader")
     page.get_by_label("ask", exact=True).uncheck()
-    page.get_by_role("button", name="Make token").click()
+    page.get_by_role("button", name="Create token").click()
     bearer = {"Authorization": f"Bearer {page.locator('.banner code').inner_text()}"}
     program = page.context.browser.new_context(base_url=server.url, extra_http_headers=bearer).request  # type: ignore[union-attr]
     assert program.get("/api/conversations").status == 200

@@ -46,7 +46,7 @@ def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: Stub
     expect(turn.get_by_role("button", name="Delete")).to_have_count(0)
     for number in (1, 2):
         expect(page.locator(f"#turn-{number} .mark")).to_have_text(
-            "Completed. This exchange is no longer sent to the model."
+            "Completed. This turn is no longer sent to the model."
         )
         expect(page.locator(f"#turn-{number}")).to_have_class(re.compile("beyond"))
     assert doomed["name"] not in [one["name"] for one in server.call("GET", "/api/documents")[1]["documents"]]

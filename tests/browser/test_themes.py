@@ -76,7 +76,7 @@ def test_from_right_to_left_everything_stands_on_the_other_side(page: Page, serv
     assert place["x"] == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if width >= 960:
-        edge = page.get_by_role("separator", name="Drawer width")
+        edge = page.get_by_role("separator", name="Panel width")
         edge.press("ArrowRight")
         expect(edge).to_have_attribute("aria-valuenow", "512")
 

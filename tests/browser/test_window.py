@@ -120,7 +120,7 @@ def test_set_keeps_the_window_and_the_strategy_leaves_the_rest_and_says_what_can
 def test_a_pinned_turn_above_the_line_is_not_dimmed(page: Page) -> None:
     ask_many(page, 3)
     mark(page.locator("#turn-1"), "Pin")
-    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned. This exchange is always sent to the model.")
+    expect(page.locator("#turn-1 .mark")).to_have_text("Pinned. This turn is always sent to the model.")
     window(page).get_by_label("Memory, in turns").fill("1")
     expect(page.locator(".turn.beyond")).to_have_count(1)
     assert dimmed(page) == ["turn-2"]

@@ -115,7 +115,7 @@ def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
         if last.exit_code:
             break
     assert last.exit_code == 4
-    assert "You have asked 5 questions within a minute. Try again in" in last.stderr
+    assert "You asked 5 questions within a minute. Try again in" in last.stderr
     assert token not in "".join(one.output for one in (none, wrong, refused, gone, failed, last))
 
 

@@ -228,7 +228,7 @@ def test_a_text_that_is_too_long_is_cut_and_says_so(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(extract_module, "MAX_CHARS", 10)
     found = extracted(tmp_path, "Seventeen geese")
     assert found.text == "Seventeen "
-    assert found.warning == ("Only the first 10 of 15 characters were read. Cut the file up to have all of it.")
+    assert found.warning == ("Only the first 10 of 15 characters were read. Split the file to have all of it.")
 
 
 def test_a_reader_has_no_key_no_network_and_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,7 @@ def test_a_csv_is_a_table(tmp_path: Path) -> None:
         (b"PK\x03\x04 nonsense", "is damaged and cannot be opened"),
         (a_docx(paragraph("x"))[:-30], "is damaged and cannot be opened"),
         (archive({"_rels/.rels": relations(("officeDocument", "word/document.xml")), "word/document.xml": "<w:docu"}),
-         "is no well-formed XML"),
+         "is not well-formed XML"),
         (archive({"a.txt": "x", "b.txt": "y"}), "This ZIP archive contains 2 files but isn't a document. Unpack it"),
         (archive({"Index/Document.iwa": "x"}), "Pages, Numbers or Keynote file. Export it"),
         (archive({}), "This ZIP archive contains 0 files"),

@@ -152,7 +152,7 @@ def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path:
 
 def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_render, "run_confined", lambda *_args, **_more: (b"<script>alert(1)</script>", 0))
-    with pytest.raises(ExtractionFailed, match="what came out of it is no picture"):
+    with pytest.raises(ExtractionFailed, match="the result is not a picture"):
         drawn(tmp_path / "kept")
     monkeypatch.setattr(page_render, "run_confined", lambda *_args, **_more: (PNG, -11))
     with pytest.raises(ExtractionFailed, match="crash"):

@@ -84,10 +84,10 @@ PHRASES = {
         *("environment",),
     ),
     "answering/scoring.py": (
-        *("yes", "no", "the passages that it needs are no longer found", "it no longer cites them"),
-        *("more citations are doubtful", "it has less of the right answer"),
-        *("The passages that it needs are no longer found", "It no longer cites them"),
-        *("More citations are doubtful", "It has less of the right answer"),
+        *("yes", "no", "the passages it needs are no longer found", "it no longer cites them"),
+        *("more citations are doubtful", "it has fewer words of the right answer"),
+        *("The passages it needs are no longer found", "It no longer cites them"),
+        *("More citations are doubtful", "It has fewer words of the right answer"),
     ),
     "records/conversations.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (
@@ -100,11 +100,11 @@ PHRASES = {
         *("/undo will undo the last change to a pin.", "/undo will undo the last change to an exclusion."),
     ),
     "conversations/prompts.py": (
-        *("{brackets} names no source of this answer.", "{brackets} name no source of this answer."),
+        *("{brackets} does not match any source of this answer.", "{brackets} do not match any source of this answer."),
     ),
     "conversations/compaction.py": ("Summarising {turns}.", "Summarising {turns}, part {n1} of {n2}."),
     "accounts/limits.py": (
-        *("{n} of your answers are being written already", "You have asked {n} questions within a minute"),
+        *("{n} of your answers are already being written", "You asked {n} questions within a minute"),
         *("Models have taken {n} tokens for you within a day",),
         *("Models have taken {n} tokens within a day, as many as this server gives",),
     ),

@@ -147,7 +147,7 @@ def test_no_secret_turns_up_anywhere(
 
 
 def come_in(app: Flask, found: Found, caplog: pytest.LogCaptureFixture) -> tuple[FlaskClient, dict[str, str]]:
-    """Make accounts, sessions, tokens and links as people do; return an administrator and what was issued."""
+    """Create accounts, sessions, tokens and links as people do; return an administrator and what was issued."""
     client = app.test_client()
     # In the log of the start it belongs, and nowhere else.
     code = re.search(r"with this code: (\S+)", caplog.text)

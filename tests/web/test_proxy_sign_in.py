@@ -66,7 +66,7 @@ def test_whom_the_proxy_names_is_signed_in(make: Make) -> None:
     assert ask(client)["status"] == "completed"
     page = client.get("/account", headers=PAGE).text
     assert "API tokens" in page
-    assert "Present password" not in page
+    assert "Current password" not in page
     assert client.get("/people", headers=PAGE).status_code == 200
     assert client.get("/login", headers=PAGE).headers["Location"] == "/"
     assert not client.get("/", headers=PAGE).headers.getlist("Set-Cookie")

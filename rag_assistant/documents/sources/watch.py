@@ -120,7 +120,9 @@ class Sources:
         """Refuse to believe that everything is gone: a disk that is not mounted looks like that, too."""
         held = 0 if files else len([origin for origin in self._documents.by_origin() if source.holds(origin)])
         if held:
-            raise OriginUnavailable(f"It is empty now. Its {held} documents stay; delete them if that is meant.")
+            raise OriginUnavailable(
+                f"It is empty now. Its {held} documents were kept; delete them if you no longer need them."
+            )
 
     def _take_in_all(self, source: Source, files: dict[str, SourceFile]) -> list[tuple[str, str]]:
         """Take in what is new or changed; return the names of what could not be, with the reasons.

@@ -33,7 +33,9 @@ class Package:
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
         except BROKEN as error:
-            raise ExtractionFailed("This file is damaged and cannot be opened: it is cut off or no ZIP.") from error
+            raise ExtractionFailed(
+                "This file is damaged and cannot be opened: it is cut off or not a ZIP archive."
+            ) from error
         # Some programs of Windows part folders by backslashes.
         self._members = {name.replace("\\", "/"): name for name in self._archive.namelist()}
         self.names = set(self._members)
@@ -138,7 +140,7 @@ def parsed(content: bytes) -> Element:
     try:
         return ElementTree.fromstring(content)  # noqa: S314 - bounded, without entities, in a child under limits
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise ExtractionFailed("This file is damaged: a part of it is no well-formed XML.") from error
+        raise ExtractionFailed("This file is damaged: a part of it is not well-formed XML.") from error
 
 
 def _is_well_formed(content: bytes) -> bool:

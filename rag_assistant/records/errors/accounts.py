@@ -41,7 +41,7 @@ class AccountsExist(Conflict):
     """The first account already exists."""
 
     def __init__(self) -> None:
-        super().__init__("There is an account already. Sign in.")
+        super().__init__("There is already an account. Sign in.")
 
 
 class LastAdmin(Conflict):
@@ -97,7 +97,7 @@ class IdentityTaken(Conflict):
     """The provider's account is linked to another account here."""
 
     def __init__(self) -> None:
-        super().__init__("That account is linked to somebody here already. Unlink it there first.")
+        super().__init__("That account is already linked to someone here. Unlink it there first.")
 
 
 class LastWayIn(Conflict):

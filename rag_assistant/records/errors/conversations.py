@@ -71,7 +71,7 @@ class TurnNotRatable(Conflict):
     """The turn has no answer that could be rated."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is about a confirmation.")
+        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is a confirmation.")
 
 
 class TurnSummarised(Conflict):

@@ -69,7 +69,7 @@ class LibraryReadOnly(AssistantError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f'"{name}" may be read, but not changed: its library is somebody else\'s, or your token is for less.'
+            f'"{name}" may be read, but not changed: its library belongs to somebody else, or your token allows less.'
         )
 
 
@@ -77,7 +77,7 @@ class NotLibraryOwner(AssistantError):
     """Only the owner of a library may decide who uses it."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'The library "{name}" is somebody else\'s; only its owner can change or share it.')
+        super().__init__(f'The library "{name}" belongs to somebody else; only its owner can change or share it.')
 
 
 class LibraryInUse(Conflict):

@@ -56,7 +56,7 @@ class Overloaded(AssistantError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"The server is answering {limit} questions, as many as it takes at once. "
+            f"The server is answering {limit} questions, the most it takes at once. "
             f"Nothing was stored; try again in {self.retry_after_seconds} seconds."
         )
 
@@ -77,7 +77,7 @@ class TooManyFetches(AssistantError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"The server is fetching {limit} pages, as many as it does at once. Try again in "
+            f"The server is fetching {limit} pages, the most it fetches at once. Try again in "
             f"{self.retry_after_seconds} seconds."
         )
 

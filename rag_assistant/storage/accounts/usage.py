@@ -31,11 +31,11 @@ class UsageStore(Store):
             ended = not_(_within(asked_questions.c.at, MINUTE, moment)) & is_nobodys(asked_questions.c.owner)
             connection.execute(delete(asked_questions).where(own, ended))
             if at_once is not None and _running(connection, person_id) >= at_once:
-                raise LimitReached(f"{at_once} of your answers are being written already", RETRY_RUNNING_SECONDS)
+                raise LimitReached(f"{at_once} of your answers are already being written", RETRY_RUNNING_SECONDS)
             newest = _asked(connection, person_id, moment)
             if per_minute is not None and len(newest) >= per_minute:
                 wait = (newest[per_minute - 1] + MINUTE - moment).total_seconds()
-                raise LimitReached(f"You have asked {per_minute} questions within a minute", wait)
+                raise LimitReached(f"You asked {per_minute} questions within a minute", wait)
             row = {"person_id": person_id, "at": moment, "owner": process}
             new = insert(asked_questions).values(row).returning(asked_questions.c.id)
             return int(connection.execute(new).scalar_one())

@@ -116,7 +116,7 @@ chunks = table_of_ids(
     Index("ix_chunks_start", "document_id", "start"),
 )
 
-# What was done to the words of chunks: each row tells from which chunk to which. An index in memory follows it.
+# Activity log to the words of chunks: each row tells from which chunk to which. An index in memory follows it.
 word_changes = table_of_ids(
     "word_changes",
     Column("first_chunk", Integer, nullable=False),

@@ -67,7 +67,7 @@ def setup() -> Response:
 
 @blueprint.post("/setup", policy=PUBLIC)
 def make_first() -> Response:
-    """Make the first account with the code of the log, and sign in."""
+    """Create the first account with the code of the log, and sign in."""
     if not whole_services().setup.is_open:
         return to_page("pages.start")
     fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
@@ -233,4 +233,4 @@ def _provider_label() -> str | None:
 def _refuse_by_proxy() -> None:
     """Refuse passwords where a proxy says who is signed in: there they would be a second way in."""
     if proxied(whole_services()):
-        raise NotAllowed("Nobody signs in here: the proxy in front of this server says who it is.")
+        raise NotAllowed("You sign in at the proxy in front of this server, not here.")

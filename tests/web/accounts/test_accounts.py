@@ -41,7 +41,7 @@ def test_a_link_lets_somebody_choose_a_password_once(app: Flask, services: Servi
     assert before.get("/api/conversations").status_code == 401
     assert guest.get(link, headers=PAGE).status_code == 410
     status, page = post(guest, "/choose-password", link=secret, password="chosen once more")
-    assert (status, "Keep password" in page) == (410, False)  # The link is over, so the form would lead nowhere.
+    assert (status, "Set password" in page) == (410, False)  # The link is over, so the form would lead nowhere.
     client_of(app, "Ben", "chosen by a link")
 
 

@@ -80,7 +80,7 @@ def test_in_a_container_a_code_of_the_log_makes_the_first_account(
     assert client.get("/api/conversations").status_code == 401
     assert client.post("/api/query", json={"question": "Why?"}).status_code == 401
     assert client.get("/", headers=PAGE).headers["Location"] == "/setup"
-    assert "Make the first account" in client.get("/setup", headers=PAGE).text
+    assert "Create the first account" in client.get("/setup", headers=PAGE).text
     fields = {"name": "Ann", "password": PASSWORD}
     assert post(client, "/setup", code="wrong", **fields)[0] == 401
     assert post(client, "/setup", code=code[1], **fields) == (303, "/")

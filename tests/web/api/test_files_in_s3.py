@@ -125,7 +125,7 @@ def test_an_outage_while_a_document_is_read_is_shown_and_waited_for(
     until(lambda: client.get(f"/api/documents/{number}").json["reason"])
     waiting = client.get(f"/api/documents/{number}").json
     assert waiting["state"] in ("queued", "reading")
-    assert "It is tried again in 0.1 seconds." in waiting["reason"]
+    assert "Trying again in 0.1 seconds." in waiting["reason"]
     s3_proxy.fault = lambda _request: False
     until(lambda: client.get(f"/api/documents/{number}").json["state"] == "ready")
     assert client.get(f"/api/documents/{number}").json["reason"] is None

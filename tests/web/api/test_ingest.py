@@ -117,7 +117,7 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
     document = upload(client, LONG)
     assert (document["state"], document["reason"]) == (
         "failed",
-        "Cutting this text into chunks took too long. Cut the file up.",
+        "Splitting this text into chunks took too long. Split the file.",
     )
 
 
@@ -157,7 +157,7 @@ def test_a_person_sees_that_it_is_tried_again(client: FlaskClient, gate: Gate, m
     document = upload(client, LONG, wait=False)
     until(lambda: client.get(path(document)).json["reason"])
     said = client.get(path(document)).json
-    assert (said["state"], said["reason"]) == ("embedding", "The model is asleep. It is tried again in 1 seconds.")
+    assert (said["state"], said["reason"]) == ("embedding", "The model is asleep. Trying again in 1 seconds.")
     until(lambda: client.get(path(document)).json["state"] == "ready")
     assert client.get(path(document)).json["reason"] is None
 
@@ -169,7 +169,7 @@ def test_an_embedder_that_stays_away_fails_the_document_but_words_find_it(
     gate.open.set()
     document = upload(client, LONG)
     assert document["state"] == "failed"
-    assert document["reason"] == "Gone. Words find it; its embeddings are missing."
+    assert document["reason"] == "Gone. It is found by keyword only: its embeddings are missing."
     assert found(client, "geese")
     client.post(path(document) + "/retry")
     until(lambda: client.get(path(document)).json["state"] == "ready")

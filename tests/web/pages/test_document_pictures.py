@@ -98,7 +98,7 @@ def test_what_cannot_be_drawn_says_why_and_is_not_tried_at_every_look(
     assert len(drawings) == 1
     note = enter(services, "note.txt")
     response = client.get(f"/documents/{note}/pages/1.png", headers={"Accept": "application/json"})
-    assert "note.txt is no PDF" in response.json["error"]["message"]
+    assert "note.txt is neither a PDF" in response.json["error"]["message"]
     assert client.get("/documents/99/pages/1.png", headers=PAGE).status_code == 404
 
 
