@@ -187,7 +187,6 @@ class StatelessWriter(AnswerWriter):
     """Shows and ends answers as ever, and stores nothing of them."""
 
     def write(self, live: LiveTurn, text: str) -> None:
-        """Show text."""
         live.add(text)
 
     def flush(self, live: LiveTurn) -> None:
@@ -200,7 +199,6 @@ class StatelessWriter(AnswerWriter):
         """Keep no iteration."""
 
     def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
-        """Return a turn as it ended."""
         error_type, message = error or (None, None)
         return replace(
             with_citation_checks(live.turn, live.text()),

@@ -82,7 +82,6 @@ class Intake:
         return document, "known"
 
     def _leave(self, document: Document, tags: Sequence[str], retry: bool) -> Document:
-        """Return an unchanged document with the tags."""
         if retry and document.state in GIVEN_UP:
             document = self._library.read_again(document.id)
         if not set(tags) <= set(document.tags):

@@ -61,7 +61,6 @@ class Uploads:
         return Received(stored_name, name, media_type, size, sha256)
 
     def names(self) -> set[str]:
-        """Return the names of all files that are there."""
         return {one.name for one in self.store.stored()}
 
     def is_stray(self, one: StoredFile, known_names: Collection[str]) -> bool:

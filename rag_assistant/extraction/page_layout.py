@@ -36,12 +36,10 @@ class Box(Struct, frozen=True):
 
     @property
     def width(self) -> float:
-        """How wide it is."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """How high it is."""
         return self.bottom - self.top
 
     @property

@@ -48,5 +48,4 @@ def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Me
 
 
 def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:
-    """Tell whether one of the calls was made in a turn."""
     return any(call.get("id") in call_ids for message in turn for call in tool_calls_of(message))

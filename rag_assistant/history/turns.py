@@ -83,7 +83,6 @@ def tool_calls_of(message: Message) -> list[dict[str, Any]]:
 
 
 def uses_tools(turn: Sequence[Message]) -> bool:
-    """Tell whether a tool was called in a turn."""
     return any(tool_calls_of(message) for message in turn)
 
 

@@ -42,7 +42,6 @@ class ModelCall:
 
     @property
     def ended(self) -> bool:
-        """Whether the call was ended from outside."""
         return self.given_up or self.overdue is not None
 
     @property

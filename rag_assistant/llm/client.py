@@ -73,7 +73,6 @@ class ModelClient:
         import rag_assistant.llm.sdk  # noqa: F401
 
     def close(self) -> None:
-        """Close the connections."""
         with self._lock:
             for client in self._clients.values():
                 client.close()

@@ -69,7 +69,6 @@ class EndpointEmbedder:
         self._client: openai.OpenAI | None = None
 
     def load(self) -> None:
-        """Load the SDK."""
         from rag_assistant.llm.sdk import open_client
 
         self._client = open_client(
@@ -81,7 +80,6 @@ class EndpointEmbedder:
         )
 
     def close(self) -> None:
-        """Close the connections."""
         if self._client is not None:
             self._client.close()
 

@@ -35,7 +35,6 @@ class AnswerReader:
         self.tool_calls = ToolCallCollector()
 
     def reply(self) -> ModelReply:
-        """Return what the answer ended with."""
         calls = self.tool_calls.calls()
         reason = "refusal" if self.refused else self.finish_reason
         return ModelReply(reason, self.usage, calls, thought=self.thoughts.chars > 0)

@@ -28,7 +28,6 @@ def text_in(message: Message) -> str:
 
 
 def pictures_in(message: Message) -> tuple[DataUrl, ...]:
-    """Return the pictures of a message."""
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     return tuple(part["image_url"]["url"] for part in parts if part["type"] == "image_url")

@@ -225,7 +225,6 @@ class Correction(Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """It in words."""
         source = f"source {self.n}" + (f" of turn {self.turn}" if self.turn else "")
         return {
             "changed": f"“{self.document}” has changed since: {source} is no longer in it.",

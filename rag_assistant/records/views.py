@@ -25,7 +25,6 @@ View = TypeVar("View", bound=Struct)
 
 
 def view_of(kind: type[View], record: Any) -> View:
-    """Return a record as a view of this kind."""
     return convert(record, kind, from_attributes=True)
 
 
@@ -221,18 +220,15 @@ def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None
 
 
 def turn_data(turn: Turn) -> dict[str, Any]:
-    """Return a turn as JSON."""
     return data_of(turn_view(turn))
 
 
 def data_of(view: Struct) -> dict[str, Any]:
-    """Return a view as JSON."""
     data: dict[str, Any] = to_builtins(view)
     return data
 
 
 def rated_view(turn: Turn) -> RatedAnswer:
-    """Return a rated turn as it is listed."""
     rating = None if turn.rating is None else view_of(RatingAnswer, turn.rating)
     result = turn.rating.result if turn.rating else None
     return RatedAnswer(
@@ -260,7 +256,6 @@ def messages_sent(body: Mapping[str, Any]) -> list[Message]:
 
 
 def conversation_view(conversation: Conversation) -> ConversationAnswer:
-    """Return a conversation as it is listed."""
     own = conversation.max_history_turns
     return replace(
         view_of(ConversationAnswer, conversation),

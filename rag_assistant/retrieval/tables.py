@@ -45,7 +45,6 @@ class Tables:
                 self.all.append(_with_title(text, Table(start, rule.end(), rows.end() if rows else rule.end(), "")))
 
     def at(self, position: int) -> Table | None:
-        """Return the table in which a place is."""
         above = bisect_right(self.all, position, key=lambda table: table.start) - 1
         return self.all[above] if above >= 0 and position < self.all[above].end else None
 

@@ -29,7 +29,6 @@ class Probe:
         self._asked_at = 0.0
 
     def state(self) -> str:
-        """Return how the part is."""
         with self._lock:
             if self._asking is not None and not self._asking.is_alive():
                 fresh = time.monotonic() - self._asked_at < self._max_age

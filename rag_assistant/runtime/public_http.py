@@ -145,7 +145,6 @@ class _Guard(httpx2.BaseTransport):
         raise failed or OSError("no address answers")
 
     def close(self) -> None:
-        """Close what is open."""
         self._network.close()
 
 

@@ -31,7 +31,6 @@ class IdRanges:
         return np.repeat(self._starts - before, lengths) + np.arange(len(self))
 
     def hold(self, ids: Sequence[int]) -> NDArray[np.bool_]:
-        """Tell of each of some ids whether it is one of these."""
         numbers = np.array(ids, np.int64)
         begun, ended = (np.searchsorted(some, numbers, side="right") for some in (self._starts, self._ends))
         return begun > ended

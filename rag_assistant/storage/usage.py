@@ -52,7 +52,6 @@ def usage_of(database: Database) -> Usage:
 
 
 def documents_by_state(database: Database) -> dict[str, int]:
-    """Return how many documents there are in each state that one is in."""
     with database.read() as connection:
         return _by_state(connection)
 

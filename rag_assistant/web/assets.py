@@ -134,7 +134,6 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def read_modules(folder: Path) -> dict[str, str]:
-    """Return the modules of the scripts by their paths."""
     return {path.relative_to(folder / "js").as_posix(): path.read_text() for path in (folder / "js").rglob("*.js")}
 
 

@@ -56,7 +56,6 @@ def init_app(app: Flask) -> None:
 
 
 def kind_of_request() -> Kind:
-    """Return what a request occupies."""
     if request.mimetype == "multipart/form-data" or request.path.endswith("/import"):
         return "upload"
     return "reading" if request.method in SAFE_METHODS and not request.path.endswith("/stream") else "waiting"

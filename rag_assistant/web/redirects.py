@@ -10,7 +10,6 @@ from rag_assistant.records import Turn
 
 
 def to_address(address: str) -> Response:
-    """Return what leads to an address."""
     return cast(Response, redirect(address, 303))
 
 
@@ -20,7 +19,6 @@ def to_page(endpoint: str, **arguments: Any) -> Response:
 
 
 def to_conversation(conversation_id: int, **arguments: Any) -> Response:
-    """Return what leads to a conversation."""
     return to_page("pages.conversation", conversation_id=conversation_id, **arguments)
 
 

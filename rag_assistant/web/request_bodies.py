@@ -232,7 +232,6 @@ class ChangeLibraryBody(Strict):
     everyone: Access | None = field(None, ACCESS)
 
     def values(self) -> dict[str, Any]:
-        """Return what is to be changed."""
         named = {} if self.name is None else {"name": self.name}
         return named | ({"everyone": self.everyone} if "everyone" in self.model_fields_set else {})
 

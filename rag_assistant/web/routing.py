@@ -69,7 +69,6 @@ class Operation(Struct, frozen=True):
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether it has no body."""
         return self.body is None and not self.file
 
 

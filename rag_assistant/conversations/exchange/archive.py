@@ -27,7 +27,6 @@ def head() -> str:
 
 
 def line_of(record: ArchivedDocument | WholeConversation) -> str:
-    """Return the line of a record."""
     kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
     return json.dumps({kind: to_builtins(record)}, ensure_ascii=False) + "\n"
 

@@ -146,7 +146,6 @@ def joined(blocks: Sequence[str]) -> str:
 def pages_of(
     pages: Sequence[str], media_type: str, warning: str | None = None, *, markdown: bool = False
 ) -> ExtractedText:
-    """Return the pages as one text with their starts."""
     starts, length = [], 0
     for page in pages:
         starts.append(length)

@@ -44,7 +44,6 @@ class KeywordSearch:
         self._closing = threading.Event()
 
     def state(self) -> KeywordState:
-        """Return what is indexed now."""
         return self._store.state()
 
     def search(

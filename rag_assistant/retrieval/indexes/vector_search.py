@@ -49,7 +49,6 @@ class ServingVectors:
 
     @property
     def empty(self) -> bool:
-        """Whether there are none."""
         return self.model.version[0] == self.model.version[1]
 
     @property

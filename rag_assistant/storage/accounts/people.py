@@ -39,7 +39,6 @@ class PeopleStore(Store):
     """Keeps accounts."""
 
     def any(self) -> bool:
-        """Tell whether there is an account."""
         with self._database.read() as connection:
             return bool(connection.execute(_ANY).all())
 
@@ -161,7 +160,6 @@ class PeopleStore(Store):
 
 
 def person_of_row(row: RowMapping) -> Person:
-    """Return the record of a row."""
     return Person(
         id=row["id"],
         name=row["name"],

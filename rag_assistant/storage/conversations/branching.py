@@ -128,7 +128,6 @@ def _view_before(connection: Connection, row: Mapping[str, Any], number: int) ->
 
 
 def _copy_summary(connection: Connection, summary_id: int, branch_id: int) -> int:
-    """Copy a summary for a branch, and return the id of the copy."""
     own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
     row = connection.execute(select(*own).where(summaries.c.id == summary_id)).mappings().one()
     copied = insert(summaries).values(dict(row) | {"conversation_id": branch_id}).returning(summaries.c.id)

@@ -126,7 +126,6 @@ def end_turn(
 
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
-    """Return the words by which a turn is found."""
     return words_of(f"{question}\n{answer}"[:MAX_INDEXED_CHARS])
 
 

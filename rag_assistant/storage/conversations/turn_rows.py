@@ -139,7 +139,6 @@ def keep_pictures(connection: Connection, turn_id: int, urls: Sequence[DataUrl])
 
 
 def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, DataUrl]:
-    """Return the pictures with some keys."""
     return {key: connection.execute(_URL, {"key": key}).scalar_one() for key in set(keys)}
 
 

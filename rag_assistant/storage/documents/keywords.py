@@ -40,7 +40,6 @@ class KeywordIndex(Store):
     """The words of chunks. PostgreSQL finds chunks by them; on SQLite, it is an index in memory that does."""
 
     def state(self) -> KeywordState:
-        """Return what is indexed now."""
         with self._database.read() as connection:
             rows = connection.execute(STATE).all()
         if not rows:

@@ -113,7 +113,6 @@ def set_values(connection: Connection, document_id: int, **values: Any) -> None:
 
 
 def add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
-    """Give a document the tags that it does not have yet."""
     here = set(
         connection.execute(select(document_tags.c.tag).where(document_tags.c.document_id == document_id)).scalars()
     )

@@ -47,7 +47,6 @@ class ChunksInScope:
         return chunk_id.in_(self._query(connection))
 
     def has_more_than(self, count: int, connection: Connection) -> bool:
-        """Tell whether there are more than so many."""
         some = self._query(connection).limit(count + 1).subquery()
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 

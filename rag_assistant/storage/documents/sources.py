@@ -49,7 +49,6 @@ class SourceStore(Store):
             connection.execute(update(document_sources).where(own).values(values))
 
     def all(self) -> list[SourceState]:
-        """Return the state of every source."""
         columns = document_sources.c
         query = select(columns.address, columns.checked_at, columns.files, columns.refused, columns.problem)
         with self._database.read() as connection:

@@ -175,7 +175,6 @@ class VectorTable(Store):
 
 
 def is_there(connection: Connection) -> bool:
-    """Tell whether the table is there."""
     if connection.dialect.name == "sqlite":
         return False
     return connection.execute(text("SELECT to_regclass('chunk_vectors')")).scalar() is not None
@@ -275,7 +274,6 @@ class VectorIndexes(Store):
                 connection.execute(UNLOCK)
 
     def drop_others(self, models: Sequence[KnownEmbedder]) -> None:
-        """Drop the indexes of models that are forgotten."""
         names = {_name_of(model) for model in models}
         with self._database.read() as connection:
             others = [row.relname for row in connection.execute(INDEXES) if row.relname not in names]

@@ -28,7 +28,6 @@ def account() -> Response:
 
 
 def limits_data(taken: PersonalLimits, settings: Settings) -> dict[str, Any]:
-    """Return what a person has taken, each with its limit."""
     stored = settings.max_stored_mb_per_person
     return {
         "questions_per_minute": _of(taken.recent_questions, settings.max_questions_per_minute),

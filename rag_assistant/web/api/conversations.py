@@ -245,7 +245,6 @@ def command(conversation_id: int) -> Response:
 
 
 def shown(conversation_id: int, **more: Any) -> Response:
-    """Return a conversation with its view."""
     view = services().history_actions.view(conversation_id)
     data = view.as_dict()
     if data["summary"]:

@@ -224,7 +224,6 @@ def _said_beside(form: MultiDict[str, str]) -> UploadFields:
 
 
 def source_data(source: SourceState) -> dict[str, Any]:
-    """Return a source of documents as it is listed."""
     return asdict(source) | {"checked_at": source.checked_at.isoformat() if source.checked_at else None}
 
 

@@ -107,7 +107,6 @@ def delete(library_id: int) -> Response:
 
 
 def library_data(library: LibraryRecord) -> dict[str, Any]:
-    """Return a library as it is listed."""
     return {
         "library_id": library.id,
         "name": library.name,

@@ -111,7 +111,6 @@ def shared() -> Response:
 
 
 def link_data(link: ConversationLink) -> dict[str, Any]:
-    """Return a link as it is listed."""
     return {"link_id": link.id, "with_sources": link.with_sources, "created_at": link.created_at.isoformat()}
 
 

@@ -52,7 +52,6 @@ SAMPLES = (*range(101), 1_000_000)
 
 
 def catalog_path(language: Language) -> Path:
-    """Return where the catalog of a language lies."""
     return FOLDER / f"{language.code}.po"
 
 

@@ -56,7 +56,6 @@ class Handbook:
         return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
 
     def picture(self, name: str) -> Path:
-        """Return the file of a picture."""
         return self._root / name
 
     def _address(self, target: str, name: str, address: Callable[[str], str]) -> str | None:

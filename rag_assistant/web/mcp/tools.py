@@ -63,7 +63,6 @@ class Ask(Arguments):
     )
 
     def as_question(self) -> Question:
-        """Return the question that is asked."""
         return QueryBody.model_validate(self.model_dump(exclude_unset=True)).as_question(None)
 
 
@@ -107,7 +106,6 @@ class AssistantTools:
         self._tools = {name: tool for name, tool in tools.items() if name != "ask" or "ask" in abilities}
 
     def listed(self) -> list[dict[str, Any]]:
-        """Return the tools as MCP describes them."""
         return [_described(name, kind) for name, (kind, _) in self._tools.items()]
 
     def call(self, name: str, arguments: Any) -> dict[str, Any]:

@@ -127,7 +127,6 @@ def api_routes(app: Flask) -> list[tuple[Route, str]]:
 
 
 def path_of(rule: Route) -> str:
-    """Return a rule as OpenAPI writes its path."""
     return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
 
 
@@ -212,7 +211,6 @@ def _schemas(app: Flask) -> Schema:
 
 
 def _add_structs(kind: Any, structs: set[type[Struct]]) -> None:
-    """Add the structs of which a type consists."""
     if isinstance(kind, type) and issubclass(kind, Struct) and kind not in structs:
         structs.add(kind)
         for hint in get_type_hints(kind).values():
@@ -253,7 +251,6 @@ def query_parameter(name: str, own: Schema | None = None) -> Schema:
 
 
 def header_parameter(name: str) -> Schema:
-    """Return a header."""
     schema, description = HEADERS[name]
     return {"name": name, "in": "header", "description": description, "schema": schema}
 

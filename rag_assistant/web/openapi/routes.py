@@ -59,7 +59,6 @@ def _document() -> Schema:
 
 
 def _call(method: str, path: str, operation: Schema) -> str:
-    """Return an operation as a command."""
     parts = ["curl -s", *([f"-X {method}"] if method not in ("GET", "POST") else []), f"'{ANYWHERE}{path}'"]
     content = operation.get("requestBody", {}).get("content", {})
     example = content.get("application/json", {}).get("example")

@@ -73,7 +73,6 @@ def size_of(document: Document) -> str:
 
 
 def in_units(size_bytes: int) -> str:
-    """Return a size in words."""
     for unit, name in UNITS:
         if size_bytes >= unit:
             size = size_bytes / unit

@@ -91,7 +91,6 @@ class Passed(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
     def as_sent(self) -> dict[str, Any]:
-        """Return it as it was sent."""
         sent = ((name, value) for name, value in self if name in self.model_fields_set)
         return {name: value.as_sent() if isinstance(value, Passed) else value for name, value in sent}
 

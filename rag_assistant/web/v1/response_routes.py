@@ -223,7 +223,6 @@ def _turn_of(response_id: str) -> Turn:
 
 
 def _resource_of(turn: Turn) -> dict[str, Any]:
-    """Return a stored turn as a response."""
     options = turn.options
     before = services().turns.page(turn.conversation_id, 1, turn.number)
     wanted = Wanted(
