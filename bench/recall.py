@@ -22,11 +22,10 @@ from sqlalchemy import select
 from bench.retrieval.sets import DATA, doc2dial, lines, xquad
 from bench.stage import add_conversation, open_database
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY as MIN_ALARM
-from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS, question_message
+from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS, excerpt, question_message
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.records import Question
-from rag_assistant.retrieval.excerpts import excerpt
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations import history

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
@@ -20,8 +21,7 @@ from rag_assistant.records import (
     with_pictures,
 )
 from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
-from rag_assistant.retrieval.excerpts import excerpt
-from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.retrieval.tokenize import query_words, search_words, stem
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "
@@ -221,3 +221,39 @@ def _quoted(turn: RelatedTurn, words: Sequence[str]) -> str:
 def _unfence(text: str) -> str:
     """Return a text in which nothing looks like our marks around passages."""
     return NUMBERED.sub(r"(\1) (", FENCE.sub(r"<\1_\2>", text))
+
+
+MARK = "…"
+# A sentence; of what has no end, as much as ends at a blank, or so many characters.
+PIECE = re.compile(r"\S[^\n]{0,299}?(?:[.!?…](?=\s)|[。！？]|$)|\S[^\n]{0,299}(?=\s)|\S[^\n]{0,299}", re.MULTILINE)  # noqa: RUF001
+
+
+def excerpt(text: str, words: Sequence[str], max_chars: int) -> str:
+    """Return a text, or so many characters of it that hold most of some words, marked where something is left out.
+
+    A word counts less the more sentences hold it. Where two parts hold as much, the earlier one comes.
+    """
+    if len(text) <= max_chars:
+        return text
+    start = _start(text, set(map(stem, words)), max_chars)
+    cut = text[start : start + max_chars].strip()
+    return f"{f'{MARK} ' if start else ''}{cut}{f' {MARK}' if start + max_chars < len(text) else ''}"
+
+
+def _start(text: str, query_words: set[str], max_chars: int) -> int:
+    pieces = [(*one.span(), query_words & set(map(stem, search_words(one[0])))) for one in PIECE.finditer(text)]
+    sentences_with = Counter(word for _, _, matched in pieces for word in matched)
+    if not sentences_with:
+        return 0
+
+    def weight(first: int) -> float:
+        begin, matched = pieces[first][0], set[str]()
+        for _, end, there in pieces[first:]:
+            if end > begin + max_chars:
+                break
+            matched |= there
+        return sum(1 / sentences_with[word] for word in matched)
+
+    best = pieces[max(range(len(pieces)), key=lambda n: (weight(n), -n))][0]
+    # At the end of the text there is room for what stands before.
+    return next((begin for begin, _, _ in pieces if begin >= min(best, len(text) - max_chars)), best)

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 from rag_assistant.accounts.accounts import Accounts
 from rag_assistant.accounts.single_sign_on import SingleSignOn
 from rag_assistant.answering.remote_tools import RemoteTools
-from rag_assistant.documents.sources.bucket import Bucket
-from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.documents.sources.folder import Bucket, Folder
 from rag_assistant.documents.sources.git import GitRepository
 from rag_assistant.documents.sources.watch import Source
 from rag_assistant.files.store import FileStore, FolderFiles

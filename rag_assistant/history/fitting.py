@@ -6,6 +6,7 @@ Pure: no Flask, no SQL, no network, no clock. The steps stand in ``fit_history``
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import dropwhile
 from typing import Literal
 
 from msgspec import Struct
@@ -25,7 +26,6 @@ from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.older_turns import older_turns
 from rag_assistant.history.overflow import HistorySummary, summary_messages
-from rag_assistant.history.purging import holds_call, purge_exchange
 from rag_assistant.history.receipt import (
     UNANSWERED,
     HistoryReceipt,
@@ -39,7 +39,7 @@ from rag_assistant.history.receipt import (
     without_notices,
 )
 from rag_assistant.history.repair import repair_messages
-from rag_assistant.history.turns import is_completed, joined, split_turns, uses_tools
+from rag_assistant.history.turns import is_completed, joined, split_turns, tool_calls_of, uses_tools
 from rag_assistant.history.window import check_history_limit, turns_in_window
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import InvalidRequest
@@ -322,3 +322,40 @@ def _as_sent(message: Message) -> Message:
 
 def _system(text: str) -> Message:
     return {"role": "system", "content": text}
+
+
+def purge_exchange(
+    question: Sequence[Message], answered: Sequence[Message], done: Collection[str]
+) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
+    """Return what is left of the turn that asked and of the turn in which the person answered; ``None`` of nothing.
+
+    ``done`` are the ids of the calls that asked. What another call found stays, with the answer that was made of it.
+    Where only the second turn called another tool, the first turn's question stands in the place of the person's word.
+    """
+    before, after = without_calls(question, done), without_calls(answered, done)
+    if uses_tools(before):
+        return before, after if uses_tools(after) else None
+    if not uses_tools(after):
+        return None, None
+    user_messages = [message for message in question or answered if message["role"] == "user"]
+    return None, [*user_messages, *dropwhile(lambda message: message["role"] == "user", after)]
+
+
+def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
+    """Return a turn without some calls and their results, which stand behind their call in its order."""
+    rest: list[Message] = []
+    answers: list[bool] = []
+    for message in turn:
+        calls = tool_calls_of(message)
+        if calls:
+            answers = [call.get("id") not in call_ids for call in calls]
+            remaining = [call for call, stays in zip(calls, answers, strict=True) if stays]
+            if remaining:
+                rest.append(message if len(remaining) == len(calls) else {**message, "tool_calls": remaining})
+        elif message["role"] != "tool" or answers.pop(0):
+            rest.append(message)
+    return rest
+
+
+def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:
+    return any(call.get("id") in call_ids for message in turn for call in tool_calls_of(message))

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
@@ -24,7 +25,6 @@ from msgspec import Struct
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import AddressRefused, BodyTooLarge, PageNotFetched
-from rag_assistant.runtime.public_addresses import is_public
 
 USER_AGENT = f"rag-assistant/{__version__} (fetches single pages for a person)"
 MAX_URL_CHARS = 2000
@@ -259,3 +259,38 @@ def _reason(error: BaseException) -> str:
         return error.strerror or str(error) or "the connection broke"
     cause = error.__cause__ or error.__context__
     return _reason(cause) if cause is not None else "what it sends is not HTTP"
+
+
+# Public by their number, and yet not a page of the public net, each with what it is.
+NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = tuple(
+    map(
+        ip_network,
+        (
+            # What older versions of Python do not know to be special.
+            "192.0.0.0/24",  # the protocol's own (RFC 6890)
+            "2001::/23",  # the protocol's own, Teredo among it (RFC 2928)
+            "3fff::/20",  # examples (RFC 9637)
+            "192.88.99.0/24",  # 6to4 relays (RFC 7526)
+            "168.63.129.16/32",  # what Azure tells its machines
+            "::/96",  # IPv4 in IPv6, unmarked (RFC 4291)
+            "::ffff:0:0/96",  # IPv4 in IPv6 (RFC 4291)
+            "::ffff:0:0:0/96",  # IPv4, translated (RFC 2765)
+            "64:ff9b::/96",  # NAT64 (RFC 6052)
+            "64:ff9b:1::/48",  # NAT64 of one site (RFC 8215)
+            "2002::/16",  # 6to4 (RFC 3056)
+            "5f00::/16",  # segment routing (RFC 9602)
+            "fec0::/10",  # site-local (RFC 3879)
+        ),
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Tell whether a numeric address is one of the public net; what is no address is not."""
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return False
+    if not ip.is_global or ip.is_multicast or ip.is_reserved or ip.is_unspecified:
+        return False
+    return not any(ip in network for network in NOT_PUBLIC)

@@ -16,7 +16,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import BaseWSGIServer, create_server
+from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
 from rag_assistant.runtime.request_context import ids
-from rag_assistant.server.access_log import logged
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
@@ -296,3 +296,37 @@ def leave(services: Services) -> None:
             log.exception("The server did not leave in order")
         logging.shutdown()
     os._exit(status)
+
+
+access_log = logging.getLogger("rag_assistant.access")
+
+
+def logged(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that logs its requests. What was searched for stands behind the ? and is left out."""
+    access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
+
+    def call(wsgi: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        began = time.monotonic()
+        fields = {"method": wsgi["REQUEST_METHOD"], "path": wsgi["REQUEST_URI"].partition("?")[0]}
+        sent = 0
+
+        def start(status: str, *more: Any) -> Any:
+            fields["status"] = int(status.partition(" ")[0])
+            return start_response(status, *more)
+
+        def count(pieces: Iterable[bytes]) -> Iterator[bytes]:
+            nonlocal sent
+            for piece in pieces:
+                sent += len(piece)
+                yield piece
+
+        def write() -> None:
+            fields.update(bytes=sent, milliseconds=int((time.monotonic() - began) * 1000))
+            sentence = "%(method)s %(path)s %(status)d, %(bytes)d bytes, %(milliseconds)d ms"
+            access_log.info(sentence, fields, extra={"fields": fields})
+
+        response = app(wsgi, start)
+        close = getattr(response, "close", None)
+        return ClosingIterator(count(response), [close, write] if close else [write])
+
+    return call

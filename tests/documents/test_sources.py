@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.documents.sources.bucket import Bucket
-from rag_assistant.documents.sources.folder import Folder
+from rag_assistant.documents.sources.folder import Bucket, Folder
 from rag_assistant.documents.sources.git import NEEDED, SILENT, GitRepository
 from rag_assistant.documents.sources.watch import Source, Sources
 from rag_assistant.records.errors import SettingsError

@@ -17,7 +17,7 @@ from rag_assistant.history import (
     split_turns,
 )
 from rag_assistant.history.budget import count_message, count_messages
-from rag_assistant.history.purging import holds_call
+from rag_assistant.history.fitting import holds_call
 from rag_assistant.history.receipt import LeftOutReason
 from rag_assistant.history.turns import tool_calls_of
 from rag_assistant.records import Message, text_in

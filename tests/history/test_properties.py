@@ -22,8 +22,8 @@ from rag_assistant.history import (
     turns_worth_reading,
 )
 from rag_assistant.history.filtering import without_injected
+from rag_assistant.history.fitting import holds_call, without_calls
 from rag_assistant.history.overflow import summary_messages
-from rag_assistant.history.purging import holds_call, without_calls
 from rag_assistant.history.receipt import LeftOutReason, without_notices
 from rag_assistant.history.turns import is_completed, joined, uses_tools
 from rag_assistant.records import Message, text_in

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.records import errors
-from rag_assistant.runtime.public_addresses import is_public
-from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp
+from rag_assistant.runtime.public_http import MAX_REDIRECTS, PublicHttp, is_public
 from tests.testkit.site import OK, PUBLIC, Answer, Rerouted, Site, leads_to, sends
 
 

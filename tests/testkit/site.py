@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import httpx2
 
-from rag_assistant.runtime.public_addresses import is_public
+from rag_assistant.runtime.public_http import is_public
 
 PUBLIC = "93.184.215.14"
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=latin-1\r\n"

@@ -1,13 +1,18 @@
-"""A folder of this machine as a source of documents, and the files in one."""
+"""Folders of this machine, and prefixes of S3 buckets, as sources of documents. They are read and never changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assistant.documents.intake import SourceFile
-from rag_assistant.records.errors import InvalidRequest, OriginUnavailable
+from rag_assistant.records.errors import FilesUnavailable, InvalidRequest, OriginUnavailable
 from rag_assistant.records.validation import storable
+
+if TYPE_CHECKING:
+    from rag_assistant.files.s3 import S3Files
 
 
 class Folder:
@@ -71,3 +76,26 @@ def refuse_strange(path: Path, given: Iterable[Path]) -> None:
 
 def _hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+class Bucket:
+    """The objects below a prefix; hidden ones are left out."""
+
+    def __init__(self, address: str, files: S3Files) -> None:
+        self.address = address
+        self._prefix = f"{address.rstrip('/')}/"
+        self._files = files
+
+    def files(self) -> Iterator[SourceFile]:
+        """Yield the objects that are there. Raises OriginUnavailable."""
+        try:
+            for key, mark in self._files.objects():
+                if not any(part.startswith(".") for part in key.split("/")):
+                    name = key.rsplit("/", 1)[-1]
+                    yield SourceFile(f"{self._prefix}{key}", name, mark, partial(self._files.open, key))
+        except FilesUnavailable as error:
+            raise OriginUnavailable(str(error)) from error
+
+    def holds(self, origin: str) -> bool:
+        """Tell whether a document that came from there came from below this prefix."""
+        return origin.startswith(self._prefix)

@@ -124,7 +124,7 @@ def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: Stu
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rag_assistant.answering.query_rewrite.TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("rag_assistant.answering.search.TIMEOUT_SECONDS", 0.5)
     first = ask(client, "What does the lighthouse lamp burn?")
     stub.replies.extend([Reply("What? " * 9, hang_at=2), Reply("Whales.")])
     second = ask(client, "And why?", conversation_id=first["conversation_id"])

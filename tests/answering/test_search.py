@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.answering.query_rewrite import why_refused
+from rag_assistant.answering.search import why_refused
 
 SAID = [("What does a bicycle cost on Saturdays?", "A bicycle costs 12 dollars at the pier of Lindau.")]
 

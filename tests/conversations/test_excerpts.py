@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.retrieval.excerpts import excerpt
+from rag_assistant.conversations.prompts import excerpt
 from tests.history.examples import many_examples
 
 FILLING = "The sea is calm today. " * 60
