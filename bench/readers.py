@@ -65,7 +65,7 @@ def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
         seen["text"] += text
         seen["first"] = seen["first"] if seen["first"] is not None else now - asked
         seen["late"] += [(int(moment) / 1e6, round(now - int(moment) / 1e6, 6)) for moment in text.split()]
-    elif name in (b"end", b"error"):
+    elif name in (b"end", b"failed"):
         seen["ended"] = name.decode()
 
 

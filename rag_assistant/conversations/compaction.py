@@ -123,7 +123,7 @@ class Compaction(Struct, frozen=True):
             "last_turn": turns[-1].number,
             "parts": len(parts),
         }
-        lines = [SummaryLine((turn.number,), _spoken(turn)) for turn in turns]
+        lines = [SummaryLine((turn.number,), "\n".join(map(text_in, turn.messages))) for turn in turns]
 
         def tell(operation: dict[str, Any]) -> None:
             self.conversations.show_operation(conversation.id, operation)
@@ -155,10 +155,6 @@ def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: Mo
     summary = conversation.summary.text if conversation.summary else ""
     record = "\n".join(filter(None, (summary, extract(turns, max_tokens))))
     return record if estimate_tokens(record) <= max_tokens else shortened_record(record, max_tokens)
-
-
-def _spoken(turn: PastTurn) -> str:
-    return "\n".join(map(text_in, turn.messages))
 
 
 def operation_in_words(operation: Mapping[str, Any]) -> str:

@@ -50,5 +50,5 @@ def history_figures(
 
 def with_reading(figures: Mapping[str, Any], read: int | None, cut: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the figures with how much the endpoint read of the request, and with the ``cut`` that it made of one."""
-    known = {**figures, "tokens": figures["tokens"] | {"read": read}}
-    return known if cut is None else known | {"endpoint": cut, "reason": "endpoint_limit"}
+    figures_read = {**figures, "tokens": figures["tokens"] | {"read": read}}
+    return figures_read if cut is None else figures_read | {"endpoint": cut, "reason": "endpoint_limit"}

@@ -79,15 +79,15 @@ def answer_from(question: str, text: str, table: Table, about: str) -> TableAnsw
     head = cells_of(table.head.split("\n")[0])
     lines = text[table.rows : table.end].split("\n")
     rows = [(cells_of(line) + [""] * len(head))[: len(head)] for line in lines if line.strip()]
-    known = _stems(about) | _stems(table.title)
-    return _answer(question, head, rows, known) or _answer(UN.sub("not ", question), head, rows, known)
+    stems = _stems(about) | _stems(table.title)
+    return _answer(question, head, rows, stems) or _answer(UN.sub("not ", question), head, rows, stems)
 
 
-def _answer(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], known: set[str]) -> TableAnswer | None:
+def _answer(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], stems: set[str]) -> TableAnswer | None:
     words = [stem(word) for word in content_words(question) if word not in FILLERS]
     named = {word for word in words if any(word in _stems(name) for name in head)}
     conditions = _conditions(question, head, rows, [word for word in words if word not in named])
-    explained = named | known | {word for one in conditions for word in one.words}
+    explained = named | stems | {word for one in conditions for word in one.words}
     is_computed = any(kind.search(question) for kind in (COUNT, SUM, AVERAGE, LARGEST, SMALLEST))
     if not words or not explained.issuperset(words) or not (conditions or is_computed):
         return None
@@ -104,34 +104,36 @@ def _conditions(
     question: str, head: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str]
 ) -> list[_Condition]:
     """Return what a question demands of single columns: that a cell has some of its words, or says yes or no."""
-    found: list[_Condition] = []
+    conditions: list[_Condition] = []
     for column in range(len(head)):
         cells = [_stems(row[column]) for row in rows]
         own = [word for word in words if any(word in cell for cell in cells)]
-        own = [word for word in own if not any(word in one.words for one in found)]
+        own = [word for word in own if not any(word in one.words for one in conditions)]
         if own:
             every = frozenset(n for n, cell in enumerate(cells) if cell.issuperset(own))
             some = every or frozenset(n for n, cell in enumerate(cells) if not cell.isdisjoint(own))
             values = sorted({rows[n][column] for n in some})
-            said = f"{head[column]} is {' or '.join(values)}" if len(values) <= 2 else f"{head[column]} has {own[0]}"
+            sentence = (
+                f"{head[column]} is {' or '.join(values)}" if len(values) <= 2 else f"{head[column]} has {own[0]}"
+            )
             if _is_denied(question, own):
-                some, said = frozenset(range(len(rows))) - some, said.replace(" is ", " is not ", 1)
-            found.append(_Condition(column, frozenset(own), some, said))
+                some, sentence = frozenset(range(len(rows))) - some, sentence.replace(" is ", " is not ", 1)
+            conditions.append(_Condition(column, frozenset(own), some, sentence))
     if LISTS.match(question):
-        found += _yes_or_no(question, head, rows)
-    return found
+        conditions += _yes_or_no(question, head, rows)
+    return conditions
 
 
 def _yes_or_no(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[_Condition]:
-    asked = set(map(stem, search_words(question)))
+    stems = set(map(stem, search_words(question)))
     for column, name in enumerate(head):
         values = [row[column].strip().lower() for row in rows]
-        if YES.issuperset(values) or not (YES | NO | {""}).issuperset(values) or not _stems(name) & asked:
+        if YES.issuperset(values) or not (YES | NO | {""}).issuperset(values) or not _stems(name) & stems:
             continue
         wanted = not _is_denied(question, _stems(name))
         some = frozenset(n for n, value in enumerate(values) if (value in YES) is wanted)
-        said = sorted({rows[n][column] for n in some})
-        yield _Condition(column, frozenset(_stems(name)), some, f"{name} is {' or '.join(said)}")
+        cells = sorted({rows[n][column] for n in some})
+        yield _Condition(column, frozenset(_stems(name)), some, f"{name} is {' or '.join(cells)}")
 
 
 def _computed(
@@ -163,14 +165,14 @@ def _computed(
 
 def _column(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: re.Pattern[str]) -> int | None:
     """Return the column of figures or dates that a question means: the one it names, the price, or the only one."""
-    asked = set(map(stem, content_words(question)))
+    stems = set(map(stem, content_words(question)))
     columns = [
         column
         for column, name in enumerate(head)
         if not NUMBERING.fullmatch(name.strip())
         and sum(_of_kind(row[column], kind) for row in rows) >= MIN_OF_KIND * len(rows)
     ]
-    named = [column for column in columns if _stems(head[column]) & asked]
+    named = [column for column in columns if _stems(head[column]) & stems]
     prices = [column for column in columns if PRICE.search(head[column])]
     return next((some[0] for some in (named, prices, columns) if len(some) == 1), None)
 

@@ -201,7 +201,7 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
         raise AddressRefused("The address contains blanks or invisible characters.")
     try:
         parts = urlsplit(url)
-        port = _port(parts) if parts.scheme in PORTS else 0
+        port = (PORTS[parts.scheme] if parts.port is None else parts.port) if parts.scheme in PORTS else 0
         host = _host(parts.hostname or "")
         httpx2.URL(scheme="http", host=host)
     except (ValueError, UnicodeError, httpx2.InvalidURL) as error:
@@ -227,10 +227,6 @@ def _host(name: str) -> str:
     if host and not HOST_NAME.fullmatch(host):
         raise ValueError(name)
     return host
-
-
-def _port(parts: SplitResult) -> int:
-    return PORTS[parts.scheme] if parts.port is None else parts.port
 
 
 def _receive(response: httpx2.Response, url: str, max_mb: int, content: IO[bytes]) -> None:

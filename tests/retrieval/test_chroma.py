@@ -15,6 +15,7 @@ from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex
+from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.id_ranges import IdRanges
 from tests.web.conftest import until
@@ -23,7 +24,7 @@ SECONDS = 60.0
 KNOWN = KnownEmbedder("test", {}, 384, None, True, (0, 0))
 
 
-class Store:
+class Store(EmbeddingStore):
     """The embeddings as SQL would hold them."""
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class Store:
         del self.rows[chunk_id]
         self.deleted += 1
 
-    def version(self, _embedder: str) -> tuple[int, int]:
+    def version(self, embedder: str) -> tuple[int, int]:
         return self.added, self.deleted
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
@@ -51,7 +52,7 @@ class Store:
     def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
         return [(number, self.rows[number]) for number in within.ids.all().tolist() if number in self.rows]
 
-    def embedded_ids(self, _embedder: str) -> list[int]:
+    def embedded_ids(self, embedder: str) -> list[int]:
         return sorted(self.rows)
 
 

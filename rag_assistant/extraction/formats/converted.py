@@ -95,7 +95,7 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
         text = FOR_PROGRAMS.sub("", text)
         for opening, closing in NOT_SHOWN:
             text = _without(text, opening, closing)
-        text = with_powers(ABOVE.sub(lambda found: raised(found[1]), text))
+        text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
         text = content_of(text)
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 

@@ -33,7 +33,7 @@ def raised(digits: str) -> str:
 
 def with_powers(text: str) -> str:
     """Return a text in which a power or the mark of a note is no digit of the number or the word before it."""
-    return POWER.sub(lambda found: "^" + found[0].translate(LOWERED), text)
+    return POWER.sub(lambda match: "^" + match[0].translate(LOWERED), text)
 
 
 def heading(level: int, text: str) -> str:

@@ -97,20 +97,20 @@ def _styles(root: Element | None) -> Styles:
                 based_on[identifier] = value
             elif local(part) == "pPr" and (numbering := next((one for one in part if local(one) == "numPr"), None)):
                 styles.numbering[identifier] = _list_place(numbering)
-    for known in (styles.levels, styles.numbering):
-        _inherit(known, based_on)
+    for inherited in (styles.levels, styles.numbering):
+        _inherit(inherited, based_on)
     return styles
 
 
-def _inherit(known: dict[str, Any], based_on: dict[str, str]) -> None:
+def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
     """Let styles have what the nearest style that they are based on has."""
     for identifier in based_on:
         parent, seen = based_on[identifier], {identifier}
-        while parent not in known and parent in based_on and parent not in seen:
+        while parent not in inherited and parent in based_on and parent not in seen:
             seen.add(parent)
             parent = based_on[parent]
-        if identifier not in known and parent in known:
-            known[identifier] = known[parent]
+        if identifier not in inherited and parent in inherited:
+            inherited[identifier] = inherited[parent]
 
 
 def _list_place(numbering: Element) -> tuple[str, int]:

@@ -146,7 +146,7 @@ def _number(text: str | None, otherwise: int) -> int:
 def _data(data: Element, code: str | None) -> str:
     text, kind = "".join(data.itertext()), attribute(data, "Type")
     if kind == "DateTime":
-        return MIDNIGHT.sub(lambda found: f" {found[1]}" if found[1] else "", text).removeprefix("1899-12-31 ")
+        return MIDNIGHT.sub(lambda match: f" {match[1]}" if match[1] else "", text).removeprefix("1899-12-31 ")
     try:
         return shown(float(text), code or GENERAL) if kind == "Number" else text
     except (ValueError, OverflowError):
@@ -181,8 +181,8 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
                 number = _number(element.get("r"), number + 1)
                 cells, column = {}, 0
                 for cell in element:
-                    found = REFERENCE.fullmatch(cell.get("r", ""))
-                    column = min(_column(found[1]) if found else column + 1, MAX_COLUMNS)
+                    match = REFERENCE.fullmatch(cell.get("r", ""))
+                    column = min(_column(match[1]) if match else column + 1, MAX_COLUMNS)
                     cells[column] = text = workbook.cell(cell)
                     sheet.has_uncounted = sheet.has_uncounted or (text[:1] in ("", "=") and _is_uncounted(cell))
                 sheet.rows[number] = cells

@@ -25,10 +25,11 @@ from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.exact import VectorStore, as_matrix, nearest
+from rag_assistant.retrieval.indexes.exact import as_matrix, nearest
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
 if TYPE_CHECKING:
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ class ChromaIndex:
     name = "chroma"
 
     def __init__(
-        self, store: VectorStore, model: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
+        self, store: EmbeddingStore, model: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
     ) -> None:
         # Why this index is used where there could be a better one.
         self.notice = notice

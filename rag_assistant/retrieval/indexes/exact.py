@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,32 +13,17 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
 
 if TYPE_CHECKING:
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.documents.scope import ChunksInScope
 
 Ids = NDArray[np.int64]
 ROWS_AT_ONCE = 1000
 
 
-class VectorStore(Protocol):
-    """Where the embeddings are kept for good."""
-
-    def version(self, embedder: str) -> tuple[int, int]:
-        """Return two numbers that move with every vector that is kept, and every one that is dropped."""
-
-    def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
-
-    def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
-        """Return the embedded chunks of a scope."""
-
-    def embedded_ids(self, embedder: str) -> list[int]:
-        """Return the ids of all embedded chunks, the smallest first."""
-
-
 class ExactIndex:
     """All vectors of one embedding model in a matrix, read when it is first needed; those of a scope from SQL."""
 
-    def __init__(self, store: VectorStore, embedder: str, dimension: int) -> None:
+    def __init__(self, store: EmbeddingStore, embedder: str, dimension: int) -> None:
         self._store, self._embedder, self._dimension = store, embedder, dimension
         self._lock = threading.Lock()
         self.release()

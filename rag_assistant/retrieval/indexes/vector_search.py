@@ -16,11 +16,12 @@ from rag_assistant.records.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.exact import ExactIndex, VectorStore
+from rag_assistant.retrieval.indexes.exact import ExactIndex
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.chroma import ChromaIndex
     from rag_assistant.retrieval.indexes.pgvector import PgVectorIndex
+    from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.documents.scope import ChunksInScope
 
     # An index of the vectors of one embedding model, which is faster than looking at all.
@@ -38,7 +39,7 @@ class ServingVectors:
     ``model`` is the model as it was when the vectors were last asked for.
     """
 
-    def __init__(self, store: VectorStore, model: KnownEmbedder, embedder: Embedder, index: ApproximateIndex) -> None:
+    def __init__(self, store: EmbeddingStore, model: KnownEmbedder, embedder: Embedder, index: ApproximateIndex):
         self.model = model
         self.embedder = embedder
         self.index = index
@@ -95,7 +96,7 @@ class VectorSearch:
     """Gives the vectors that are searched now, and follows when another model's take their place."""
 
     def __init__(
-        self, store: VectorStore, embedders: Embedders, open_index: Callable[[KnownEmbedder], ApproximateIndex]
+        self, store: EmbeddingStore, embedders: Embedders, open_index: Callable[[KnownEmbedder], ApproximateIndex]
     ) -> None:
         self._store = store
         self._embedders = embedders

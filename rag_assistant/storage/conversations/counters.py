@@ -81,14 +81,10 @@ class Sum(Struct, frozen=True):
 
 def recount(connection: Connection, conversation_id: int) -> None:
     """Count the view of a conversation after a change to it or its turns; list what is left out until the next one."""
-    row = _row(connection, conversation_id)
+    row = {**connection.execute(_ROW, {"conversation": conversation_id}).mappings().one()}
     _mark_held(connection, row)
     counters = counted(connection, row) | {"changes": conversations.c.changes + 1}
     set_values(connection, conversations, conversation_id, counters)
-
-
-def _row(connection: Connection, conversation_id: int) -> dict[str, Any]:
-    return {**connection.execute(_ROW, {"conversation": conversation_id}).mappings().one()}
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:

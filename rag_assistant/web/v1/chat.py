@@ -31,7 +31,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
     Each has ``choices``. Only the last before the end has none in it, where the usage was asked for. An error ends the
     stream; nothing behind it says that the answer is whole.
     """
-    more = _more(include_usage)
+    more = {"usage": None} if include_usage else {}
     began = False
     for event in events:
         if event is None:
@@ -54,10 +54,6 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})
             yield DONE
-
-
-def _more(include_usage: bool) -> dict[str, Any]:
-    return {"usage": None} if include_usage else {}
 
 
 def usage(data: Mapping[str, Any]) -> dict[str, Any]:
