@@ -43,7 +43,9 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type == PDF:
         from rag_assistant.extraction.formats.pdf import read_pdf
 
-        return read_pdf(content)
+        if around > MAX_AROUND:
+            raise ExtractionFailed("This PDF is inside of too many others.")
+        return read_pdf(content, partial(_read, around=around + 1))
     if media_type in kinds.IMAGES:
         from rag_assistant.extraction.formats.images import read_image
 

@@ -27,7 +27,7 @@ MIN_COLUMN_LINES, MAX_SHARE_ACROSS = 3, 0.3
 def in_reading_order(lines: Sequence[Line]) -> list[Line]:
     """Return lines, which come from above to below, column after column where the page has columns."""
     boxes = [box_of(line) for line in lines]
-    gutter = _gutter(boxes)
+    gutter = gutter_of(boxes)
     if gutter is None:
         return list(lines)
     ordered: list[Line] = []
@@ -104,7 +104,7 @@ def _between(above: Box, here: Box) -> str:
     return "\n\n" if apart else "\n"
 
 
-def _gutter(boxes: Sequence[Box]) -> float | None:
+def gutter_of(boxes: Sequence[Box]) -> float | None:
     """Return where, across the page, the leftmost column of text ends; ``None`` where there is but one."""
     if len(boxes) < 2 * MIN_COLUMN_LINES:
         return None

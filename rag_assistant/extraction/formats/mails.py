@@ -9,33 +9,25 @@ import email
 import email.policy
 import logging
 import re
-from collections.abc import Callable
 from email.header import decode_header, make_header
 from email.message import Message
 from io import BytesIO
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
+from rag_assistant.extraction.formats.attachments import UNNAMED, Attachments, Read, below, read_attachments
 from rag_assistant.extraction.formats.converted import read_converted
-from rag_assistant.extraction.formats.kinds import EML, HTML, MBOX, MSG, PLAIN, media_type_of
+from rag_assistant.extraction.formats.kinds import EML, HTML, MBOX, MSG, PLAIN
 from rag_assistant.extraction.formats.markup import heading, joined
 from rag_assistant.extraction.formats.texts import clean, decoded, decoded_as
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
+from rag_assistant.records.errors import ExtractionFailed
 
 log = logging.getLogger(__name__)
 
-Read: TypeAlias = Callable[[bytes, str], ExtractedText]
-# What is attached: its name and its content.
-Attachments: TypeAlias = list[tuple[str, bytes]]
-
-BYTES_TO_RECOGNISE = 4096
-MAX_NAMED = 3
-MAX_NAME_CHARS = 200
 # They vouch for a mail, and say nothing themselves.
 SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
-UNNAMED = "without a name"
 # The properties of an attachment in Outlook's format: its data, and its names from the best to the last.
 MSG_ATTACHMENT = "__attach_version1.0_#"
 MSG_DATA = "37010102"
@@ -49,7 +41,6 @@ FIELDS = ("Subject", "From", "To", "Cc", "Date")
 # A plain text beside a page is read if it has so much of its length; a shorter one only says that there is a page.
 MIN_SHARE_OF_PAGE = 0.8
 FIRST_FIELD = re.compile(r"\*\*(?:Subject|From)\*\*: (.+)")
-HEADING_OR_CODE = re.compile(r"^```.*?^```[^\n]*$|^#{1,5}(?= )", re.M | re.S)
 
 
 def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
@@ -64,27 +55,11 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
     else:
         mail = read_converted(content, MSG)
         attachments, whole = _attached_to_msg(content)
-    blocks, warnings, unread = [mail.text], [mail.warning], []
-    for given, attached in attachments:
-        name = _readable(given)
-        try:
-            extracted = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
-        except (ExtractionFailed, UnsupportedDocument):
-            unread.append(name)
-            continue
-        if extracted.text.strip():
-            blocks += [heading(1, f"Attachment: {name}"), _below(extracted)]
-            warnings.append(extracted.warning and f"{name}: {extracted.warning}")
-        if extracted.scans or not extracted.text.strip():
-            unread.append(name)
-    if unread:
-        names = ", ".join(unread[:MAX_NAMED])
-        if len(unread) > MAX_NAMED:
-            names += f" and {len(unread) - MAX_NAMED} more"
-        warnings.append(f"Attachments that were not read, or only in part: {names}. Add them separately.")
+    blocks, warnings = read_attachments(attachments, read)
     if not whole:
         warnings.append("This mail is damaged: not all of its attachments could be found.")
-    return replace(mail, text=joined(blocks), warning=" ".join(filter(None, warnings)) or None)
+    told = " ".join(filter(None, [mail.warning, *warnings]))
+    return replace(mail, text=joined([mail.text, *blocks]), warning=told or None)
 
 
 def read_mailbox(content: bytes, read: Read) -> ExtractedText:
@@ -100,7 +75,7 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
             not_whole += 1
             continue
         subject = FIRST_FIELD.match(extracted.text)
-        blocks += [heading(1, subject[1] if subject else "Mail"), _below(extracted)]
+        blocks += [heading(1, subject[1] if subject else "Mail"), below(extracted)]
         not_whole += extracted.warning is not None
     if not blocks:
         raise ExtractionFailed("None of the mails in this mailbox can be read.")
@@ -188,11 +163,6 @@ def _fullest(alternatives: list[list[str]]) -> list[str]:
     return next((blocks for blocks, length in zip(alternatives, lengths, strict=True) if length >= enough), [])
 
 
-def _readable(name: str) -> str:
-    """Return a name as it can be shown; mails may name an attachment in any bytes."""
-    return " ".join(clean(name).split())[:MAX_NAME_CHARS] or UNNAMED
-
-
 def _attached_to_msg(content: bytes) -> tuple[Attachments, bool]:
     """Return what is attached, but nothing for the data of a mail that is attached as one; and whether that is all."""
     import olefile
@@ -217,9 +187,3 @@ def _property(file: Any, folder: str, which: str) -> bytes:
     """Return a property of an attachment, nothing where it has none."""
     path = [folder, f"__substg1.0_{which}"]
     return bytes(file.openstream(path).read()) if file.exists(path) else b""
-
-
-def _below(extracted: ExtractedText) -> str:
-    """Return a text whose headings are below that of its attachment; what is no Markdown has none."""
-    mark = "#" if extracted.markdown else "\\"
-    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], extracted.text)

@@ -6,21 +6,28 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rag_assistant.extraction.formats.attachments import Attachments, Read, read_attachments
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.markup import pages_of
+from rag_assistant.extraction.formats.pdf_order import fields_of, ordered_text
 from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 # What the library writes for a hyphen at the end of a line: the word goes on in the next.
 CUT_WORD = "\ufffe"
+MAX_ATTACHMENTS = 100
 # A page with nothing on it, which is no scan.
 BLANK = " "
 
 
-def read_pdf(content: bytes) -> ExtractedText:
-    """Return the text of a PDF, and which of its pages show something without a text. Raises ExtractionFailed."""
+def read_pdf(content: bytes, read: Read) -> ExtractedText:
+    """Return the text of a PDF, and which of its pages show something without a text. Raises ExtractionFailed.
+
+    ``read`` reads a file that is attached; its text stands behind the last page.
+    """
     import pypdfium2
+    import pypdfium2.raw as pdfium
 
     try:
         pdf = pypdfium2.PdfDocument(content)
@@ -31,14 +38,32 @@ def read_pdf(content: bytes) -> ExtractedText:
         raise ExtractionFailed("This PDF is damaged and cannot be opened.") from error
     if not count:
         raise ExtractionFailed("This PDF is damaged: it has no pages.")
+    if pdf.get_formtype() in (pdfium.FORMTYPE_ACRO_FORM, pdfium.FORMTYPE_XFA_FOREGROUND):
+        pdf.init_forms()
     texts = [_page(pdf, number) for number in range(count)]
     pages = [text or "" for text in texts]
     scans = tuple(n for n, text in enumerate(texts, 1) if text is not None and text != BLANK and not text.strip())
     broken = sum(text is None for text in texts)
     if broken and not scans and not any(page.strip() for page in pages):
         raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
-    warning = f"{broken} of {count} pages are damaged and could not be read." if broken else None
-    return replace(pages_of(pages, PDF, warning), scans=scans)
+    blocks, told = read_attachments(_attached(pdf), read)
+    pages[-1] = "\n\n".join([pages[-1], *blocks]) if blocks else pages[-1]
+    warnings = [f"{broken} of {count} pages are damaged and could not be read." if broken else None, *told]
+    return replace(pages_of(pages, PDF, " ".join(filter(None, warnings)) or None), scans=scans)
+
+
+def _attached(pdf: Any) -> Attachments:
+    """Return the files that are attached to a PDF; one that is damaged has no content."""
+    import pypdfium2
+
+    attachments = []
+    for number in range(min(pdf.count_attachments(), MAX_ATTACHMENTS)):
+        attachment = pdf.get_attachment(number)
+        try:
+            attachments.append((attachment.get_name(), bytes(attachment.get_data())))
+        except pypdfium2.PdfiumError:
+            attachments.append((attachment.get_name(), b""))
+    return attachments
 
 
 def flattened_page(pdf: Any, number: int) -> Any:
@@ -60,8 +85,10 @@ def _page(pdf: Any, number: int) -> str | None:
     import pypdfium2.raw as pdfium
 
     try:
+        fields = fields_of(pdf, pdf[number]) if pdf.formenv else []
         page = flattened_page(pdf, number)
-        text = clean(page.get_textpage().get_text_range())
+        textpage = page.get_textpage()
+        text = clean(ordered_text(page, textpage, fields) or textpage.get_text_range())
         if not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) == 0:
             return BLANK
     except pypdfium2.PdfiumError:

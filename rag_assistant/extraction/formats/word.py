@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct, field
 
+from rag_assistant.extraction.formats.attachments import Read
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import DOCX, media_type_of
 from rag_assistant.extraction.formats.markup import (
@@ -55,7 +56,7 @@ class Styles(Struct):
         return f"{counts[depth]}."
 
 
-def read_docx(package: Package, read: Callable[[bytes, str], ExtractedText]) -> ExtractedText:
+def read_docx(package: Package, read: Read) -> ExtractedText:
     """Return the text of a DOCX as Markdown; ``read`` reads a file of a kind within it. Raises ExtractionFailed."""
     main = package.main_part()
     folder = main.rsplit("/", 1)[0]

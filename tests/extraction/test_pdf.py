@@ -1,0 +1,72 @@
+"""A PDF is read as a person reads it: column by column, what is filled in beside its label, what is attached behind."""
+
+from pathlib import Path
+
+from fpdf import FPDF
+
+from rag_assistant.extraction.formats.pdf_order import Field, ordered_text
+from rag_assistant.extraction.page_layout import Box
+from tests.extraction.reading import read
+from tests.testkit.shared_data import shared
+
+
+def a_page(*texts: tuple[float, float, str]) -> FPDF:
+    """Return a page of 210 by 297 mm with texts at their places, in the order in which they are drawn."""
+    pdf = FPDF()
+    pdf.add_page()
+    pdf.set_font("helvetica", size=10)
+    for x, y, text in texts:
+        pdf.text(x, y, text)
+    return pdf
+
+
+def test_columns_that_are_drawn_row_by_row_are_read_one_after_the_other(tmp_path: Path) -> None:
+    rows = [
+        (x, 40 + 5 * n, f"{side} {n} goes on about geese and ducks")
+        for n in range(8)
+        for x, side in ((20, "left"), (115, "right"))
+    ]
+    page = a_page((20, 20, "A heading over both of the columns of this page, and so it is long"), *rows)
+    read_as = [line[:7] for line in read(tmp_path, bytes(page.output())).text.split("\n") if line.strip()]
+    assert read_as == ["A headi", *(f"left {n} " for n in range(8)), *(f"right {n}" for n in range(8))]
+
+
+def test_the_rows_of_a_table_stay_rows(tmp_path: Path) -> None:
+    rows = [
+        (x, 40 + 5 * n, text)
+        for n, name in enumerate(("Ann Lind", "Bo", "Cy Ek of the old harbour office", "Di", "Ed", "Flo Nyberg"))
+        for x, text in ((20, name), (115, f"{n} geese" + " and ducks of the whole yard" * (n % 2)))
+    ]
+    text = read(tmp_path, bytes(a_page(*rows).output())).text
+    assert [line[:4] for line in text.split("\n") if line.strip()] == ["Ann ", "Bo 1", "Cy E", "Di 3", "Ed 4", "Flo "]
+
+
+def test_what_is_filled_in_and_ticked_stands_beside_its_label(tmp_path: Path) -> None:
+    text = read(tmp_path, shared("public_reports/inputs/76_form.pdf").read_bytes()).text
+    assert text.split("\n\n")[:3] == ["Applicant name: Bertil Ahlgren", "Agree: [x]", "Blue"]
+
+
+def test_a_tick_stands_before_what_is_ticked_and_a_value_below_its_label(tmp_path: Path) -> None:
+    import pypdfium2
+
+    page = pypdfium2.PdfDocument(bytes(a_page((20, 20, "red"), (50, 20, "blue"), (20, 40, "Name")).output()))[0]
+    mm = 72 / 25.4
+    fields = [
+        Field(Box(16 * mm, 17 * mm, 19 * mm, 20 * mm), "[x]", True),
+        Field(Box(46 * mm, 17 * mm, 49 * mm, 20 * mm), "[ ]", True),
+        Field(Box(20 * mm, 41 * mm, 60 * mm, 45 * mm), "Bertil", False),
+    ]
+    text = ordered_text(page, page.get_textpage(), fields)
+    assert " ".join(str(text).split()) == "[x] red [ ] blue Name Bertil"
+
+
+def test_files_that_are_attached_to_a_pdf_are_read_behind_it(tmp_path: Path) -> None:
+    pdf = a_page((20, 20, "See the list."))
+    (tmp_path / "list.csv").write_text("bird,number\ngoose,17\n")
+    (tmp_path / "logo.bin").write_bytes(b"\x89PNG\r\n\x1a\n")
+    pdf.embed_file(tmp_path / "list.csv")
+    pdf.embed_file(tmp_path / "logo.bin")
+    extracted = read(tmp_path, bytes(pdf.output()))
+    assert extracted.text.startswith("See the list.")
+    assert "# Attachment: list.csv\n\n| bird | number |" in extracted.text
+    assert extracted.warning == "Attachments that were not read, or only in part: logo.bin. Add them separately."
