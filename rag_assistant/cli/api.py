@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from rag_assistant.cli.commands import ApiError, Function, opened_services
+from rag_assistant.cli.commands import ApiError, Function, opened_services, printable
 from rag_assistant.llm.failures import cause_of
 from rag_assistant.records import ALONE, Event
 
@@ -65,7 +65,7 @@ class Api:
     def text(self, path: str, **params: str) -> Iterator[str]:
         """Yield a text as it comes. Raises ApiError."""
         with self._send("GET", path, params=params) as response:
-            yield from response.iter_text()
+            yield from map(printable, response.iter_text())
 
     def upload(self, path: str, file: Path, fields: Mapping[str, str]) -> Any:
         """Send a file with fields beside it, and return what the API answers. Raises ApiError, OSError."""
@@ -118,7 +118,7 @@ class Api:
 
         try:
             for one in httpx2.EventSource(response, max_event_size=None):
-                yield Event(cast("Any", one.event), json.loads(one.data), int(one.id) if one.id else None)
+                yield Event(cast("Any", one.event), printable(json.loads(one.data)), int(one.id) if one.id else None)
         except (httpx2.SSEError, ValueError) as error:
             raise self._no_assistant() from error
         except httpx2.TransportError:
@@ -145,7 +145,7 @@ class Api:
 
     def _parsed(self, response: httpx2.Response) -> Any:
         try:
-            return json.loads(response.read())
+            return printable(json.loads(response.read()))
         except ValueError as error:
             raise self._no_assistant() from error
 
@@ -159,7 +159,7 @@ class Api:
             target = response.headers.get("Location")
             return ApiError(f"{self._url} leads on to {target}. Name that address if you trust it.", NOT_REACHED)
         try:
-            error = json.loads(response.read())["error"]
+            error = printable(json.loads(response.read()))["error"]
             message, type_, details = str(error["message"]), str(error.get("type")), error.get("details")
         except (ValueError, KeyError, TypeError):
             later = " Try again in a moment." if status in (502, 503, 504) else ""

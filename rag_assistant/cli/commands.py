@@ -21,6 +21,27 @@ BAR_STEPS = 1000
 Function = Callable[..., None]
 
 
+# What steers a terminal. Line ends of Windows are those of everybody.
+CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
+CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
+
+
+def is_terminal() -> bool:
+    """Tell whether a person reads what is printed on a terminal."""
+    return sys.stdout.isatty()
+
+
+def printable(value: Any) -> Any:
+    """Return what somebody has said, or JSON with it, so that it does not steer the terminal that shows it."""
+    if not is_terminal():
+        return value
+    if isinstance(value, dict):
+        return {name: printable(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [printable(one) for one in value]
+    return value.translate(CONTROLS) if isinstance(value, str) else value
+
+
 class ApiError(click.ClickException):
     """A request was refused by the API, or not answered. ``type`` and ``details`` are what the error has there."""
 

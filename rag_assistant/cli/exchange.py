@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from rag_assistant.cli.api import api_here
-from rag_assistant.cli.commands import services_command
+from rag_assistant.cli.commands import printable, services_command
 from rag_assistant.cli.documents import DocumentData, work_with_progress
 from rag_assistant.conversations.exchange.confined import read_confined
 from rag_assistant.conversations.exchange.entries import MAX_ENTRIES
@@ -58,7 +58,8 @@ def import_(services: Services, file: Path, person: str | None) -> None:
             outcomes = importer.conversation_import.run(archive)
     for one in outcomes:
         if one.new:
-            click.echo(f"{one.conversation_id:6}  {one.turns:4} {'turn ' if one.turns == 1 else 'turns'}  {one.title}")
+            count = f"{one.turns:4} {'turn ' if one.turns == 1 else 'turns'}"
+            click.echo(f"{one.conversation_id:6}  {count}  {printable(one.title)}")
     new = sum(one.new for one in outcomes)
     skipped = f", {len(outcomes) - new} skipped: already here" if new < len(outcomes) else ""
     click.echo(f"{_counted(new, 'conversation')} imported{skipped}.")
