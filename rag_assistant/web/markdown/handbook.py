@@ -26,6 +26,10 @@ NOT_IN_SLUGS = re.compile(r"[^\w\- ]")
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 # Where everything is told in order.
 FRONT = "docs/README.md"
+# A heading with what stands below it, up to the next one; what of Markdown stands in the way of reading a line of it.
+SECTION = re.compile(r"^#{1,3} (.+)\n((?:(?!#{1,3} ).*\n?)*)", re.MULTILINE)
+MARKS = re.compile(r"`|\*\*|\]\([^)]*\)|\[(?=[^\]]*\]\()|\|")
+MAX_SECTIONS = 20
 _parser = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
@@ -35,6 +39,15 @@ class Page(Struct, frozen=True):
     title: str
     html: Markup
     sections: tuple[tuple[str, str], ...]
+
+
+class FoundSection(Struct, frozen=True):
+    """A section of the documentation that a search found: where it is, and a line of it."""
+
+    name: str
+    anchor: str
+    heading: str
+    line: str
 
 
 class Handbook:
@@ -54,6 +67,20 @@ class Handbook:
         title = next((text for level, _, text in sections if level == 1), name)
         html = clean_handbook(_parser.renderer.render(tokens, _parser.options, {}))
         return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
+
+    def search(self, query: str) -> list[FoundSection]:
+        """Return the sections that hold all words of a query: first those that have them in their heading."""
+        words = query.casefold().split()
+        hits = []
+        for name in sorted(one for one in self.names if words and one.endswith(".md") and one != FRONT):
+            for heading, text in SECTION.findall((self._root / name).read_text(encoding="utf-8")):
+                if all(word in f"{heading}\n{text}".casefold() for word in words):
+                    lines = [line.strip("#-*> ") for line in text.splitlines() if words[0] in line.casefold()]
+                    missing = sum(word not in heading.casefold() for word in words)
+                    hits.append(
+                        (missing, FoundSection(name, slug_of(heading), heading, MARKS.sub("", "".join(lines[:1]))))
+                    )
+        return [section for _, section in sorted(hits, key=lambda hit: hit[0])[:MAX_SECTIONS]]
 
     def picture(self, name: str) -> Path:
         return self._root / name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from flask import Blueprint, Response, abort, render_template, url_for
+from flask import Blueprint, Response, abort, render_template, request, url_for
 
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web.markdown.handbook import FRONT, Handbook, Page
@@ -12,6 +12,7 @@ from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("help_pages", __name__)
 MAX_AGE_SECONDS = 3600
+MAX_QUERY_CHARS = 200
 
 
 @cache
@@ -33,8 +34,8 @@ def _address(name: str) -> str:
 
 @blueprint.get("/help", policy=PUBLIC)
 def front() -> str:
-    """Show where everything is told."""
-    return _shown(FRONT)
+    """Show where everything is told, or what ``q`` finds in it."""
+    return _shown(FRONT, request.args.get("q", "").strip()[:MAX_QUERY_CHARS])
 
 
 @blueprint.get("/help/<path:name>", policy=PUBLIC)
@@ -49,10 +50,16 @@ def page(name: str) -> str | Response:
     return picture
 
 
-def _shown(name: str) -> str:
+def _shown(name: str, query: str = "") -> str:
+    root = url_for("help_pages.front")
+    guide = sorted(one for one in handbook().names if one.startswith("docs/guide/"))
     return render_template(
         "help.html",
-        page=_drawn(name, url_for("help_pages.front")),
+        page=_drawn(name, root),
+        guide=[(_address(one), _drawn(one, root).title, one == name) for one in guide],
+        query=query,
+        sections=[(f"{_address(one.name)}#{one.anchor}", one) for one in handbook().search(query)],
         start=url_for("pages.start"),
+        search=root,
         front=url_for("help_pages.front") if name != FRONT else None,
     )

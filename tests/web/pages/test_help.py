@@ -91,3 +91,13 @@ def test_the_documentation_asks_for_no_other_host_and_runs_no_script(empty: Flas
 )
 def test_headings_have_the_addresses_that_they_have_elsewhere(heading: str, slug: str) -> None:
     assert slug_of(heading) == slug
+
+
+def test_the_documentation_is_searched_by_words(empty: FlaskClient) -> None:
+    found = empty.get("/help?q=environment+Variables+secret").text
+    assert '<a href="/help/docs/settings#settings">Settings</a>' in found
+    assert "Nothing in the documentation" in empty.get("/help?q=nosuchword+<b>").text
+    assert "<b>" not in empty.get("/help?q=nosuchword+<b>").text
+    front = empty.get("/help").text
+    assert front.index("First steps") < front.index("API")
+    assert 'aria-current="page"' in empty.get("/help/docs/guide/3-documents").text
