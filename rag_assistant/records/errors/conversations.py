@@ -132,10 +132,7 @@ class NothingWaits(Conflict):
 
 
 class NothingToUndo(Conflict):
-    """No change of the conversation's history is left that could be undone."""
-
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(f"There is nothing to undo in conversation {conversation_id}.")
+    """No change of the conversation's history is left that could be undone, or a summary is being written."""
 
 
 class NothingToSummarise(Conflict):

@@ -58,6 +58,9 @@ from rag_assistant.storage.database import Store, as_json, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import HELD, conversations, history_changes, messages, now, summaries, turns
 
+BEING_SUMMARISED = (
+    "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
+)
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
@@ -260,14 +263,16 @@ class HistoryStore(Store):
     def undo(self, conversation_id: int) -> tuple[Conversation, str]:
         """Take the last change back, and return the conversation and what kind of change it was.
 
-        Raises NothingToUndo.
+        Raises NothingToUndo, also while a summary is written, which comes after that change.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
             refuse_while_running(connection, row)
+            if row["operation"] is not None:
+                raise NothingToUndo(BEING_SUMMARISED)
             last = connection.execute(_LAST_CHANGE, {"conversation": conversation_id}).mappings().first()
             if last is None:
-                raise NothingToUndo(conversation_id)
+                raise NothingToUndo(f"There is nothing to undo in conversation {conversation_id}.")
             before = dict(last["before"])
             marked = {int(turn_id): marks for turn_id, marks in before.pop("marks", {}).items()}
             for turn_id, marks in marked.items():

@@ -105,6 +105,15 @@ def test_nothing_comes_back_from_before_a_clear_but_by_undo(talk: Talk) -> None:
     assert (talk.seen(2), talk.counted()) == ([1, 7, 8], (8, 16))
 
 
+def test_while_a_summary_is_written_nothing_else_is_undone(talk: Talk) -> None:
+    talk.history.mark(talk.ids[0], pinned=True)
+    talk.conversations.show_operation(talk.conversation.id, {"what": "summarise"})
+    with pytest.raises(NothingToUndo, match="is being summarised"):
+        talk.history.undo(talk.conversation.id)
+    talk.conversations.show_operation(talk.conversation.id, None)
+    assert talk.history.undo(talk.conversation.id)[1] == "pin"
+
+
 def test_a_summary_stands_for_turns_and_undo_brings_them_back(talk: Talk) -> None:
     with pytest.raises(NoSummary):
         talk.history.edit_summary(talk.conversation.id, "x")
