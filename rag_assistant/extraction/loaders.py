@@ -44,7 +44,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
         from rag_assistant.extraction.formats.pdf import read_pdf
 
         if around > MAX_AROUND:
-            raise ExtractionFailed("This PDF is inside of too many others.")
+            raise ExtractionFailed("This document is nested too deeply in other documents.")
         return read_pdf(content, partial(_read, around=around + 1))
     if media_type in kinds.IMAGES:
         from rag_assistant.extraction.formats.images import read_image

@@ -71,15 +71,14 @@ class Handbook:
     def search(self, query: str) -> list[FoundSection]:
         """Return the sections that hold all words of a query: first those that have them in their heading."""
         words = query.casefold().split()
+        names = [name for name in self.names if words and name.endswith(".md") and name != FRONT]
         hits = []
-        for name in sorted(one for one in self.names if words and one.endswith(".md") and one != FRONT):
+        for name in sorted(names, key=lambda name: ("guide/" not in name, name)):
             for heading, text in SECTION.findall((self._root / name).read_text(encoding="utf-8")):
                 if all(word in f"{heading}\n{text}".casefold() for word in words):
-                    lines = [line.strip("#-*> ") for line in text.splitlines() if words[0] in line.casefold()]
-                    missing = sum(word not in heading.casefold() for word in words)
-                    hits.append(
-                        (missing, FoundSection(name, slug_of(heading), heading, MARKS.sub("", "".join(lines[:1]))))
-                    )
+                    line = next((one for one in text.splitlines() if words[0] in one.casefold()), "")
+                    section = FoundSection(name, slug_of(heading), heading, MARKS.sub("", line.strip("#-*> ")))
+                    hits.append((sum(word not in heading.casefold() for word in words), section))
         return [section for _, section in sorted(hits, key=lambda hit: hit[0])[:MAX_SECTIONS]]
 
     def picture(self, name: str) -> Path:
