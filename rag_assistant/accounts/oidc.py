@@ -269,6 +269,8 @@ class OpenIdProvider:
             ValueError,
             TypeError,
             KeyError,
+            AttributeError,
+            RecursionError,
         ) as error:
             log.warning("%s (%s) gave an answer that does not count: %s", self.label, self.issuer, error)
             raise SignInFailed(

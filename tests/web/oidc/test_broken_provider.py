@@ -27,7 +27,15 @@ def test_what_the_provider_refuses_is_a_sentence(make: Make, provider: StubProvi
         assert "canary" not in refused.text
 
 
-BROKEN = [(500, b""), (200, b"no JSON"), (200, b"[]"), (200, b'{"a": "' + b"x" * 2_000_000 + b'"}'), (302, b"")]
+BROKEN = [
+    (500, b""),
+    (200, b"no JSON"),
+    (200, b"[]"),
+    (200, b'{"a": "' + b"x" * 2_000_000 + b'"}'),
+    (200, b'{"a": ' * 50_000),
+    (200, b'{"keys": [7]}'),
+    (302, b""),
+]
 
 
 @pytest.mark.parametrize(
