@@ -165,11 +165,11 @@ def in_short(arguments: str) -> str:
     """Return a tool call's arguments as they read in one line; as they came if they are no object."""
     try:
         given = json.loads(arguments)
-    except ValueError:
-        return arguments
-    if not isinstance(given, dict):
-        return arguments
-    return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+        if isinstance(given, dict):
+            return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
+    except (ValueError, RecursionError):
+        pass
+    return arguments
 
 
 @blueprint.app_template_filter()
