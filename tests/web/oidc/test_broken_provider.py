@@ -18,7 +18,7 @@ def test_what_the_provider_refuses_is_a_sentence(make: Make, provider: StubProvi
         ({"code": ""}, "Stub sent no code."),
         ({"code": "x" * 5000}, "Stub sent no code."),
         ({"code": "a\nb"}, "Stub sent no code."),
-        ({"code": "unknown"}, "does not count"),
+        ({"code": "unknown"}, "cannot be accepted"),
     ]
     for answer, sentence in cases:
         refused = come_back(client, provider.authorize(begin(client), **answer))
