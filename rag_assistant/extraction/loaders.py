@@ -39,7 +39,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type in (kinds.CSV, kinds.TSV):
         return read_csv(content, media_type)
     if media_type == kinds.NOTEBOOK:
-        return read_notebook(content)
+        return read_notebook(content, _read)
     if media_type == PDF:
         from rag_assistant.extraction.formats.pdf import read_pdf
 

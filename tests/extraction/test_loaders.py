@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fpdf import FPDF
@@ -237,6 +238,26 @@ def test_a_notebook_is_its_cells_and_what_they_printed(tmp_path: Path) -> None:
     assert extracted.text == "# Geese\ncount\n\n```python\nprint(17)\n```\n\n```\n17\n```"
     assert extracted.media_type == kinds.NOTEBOOK
     assert read(tmp_path, text[:-9]).text == text[:-9], "what is no notebook comes as it is"
+
+
+def test_a_notebook_keeps_its_tables_its_errors_and_its_headings_of_before_the_fourth_version(tmp_path: Path) -> None:
+    page = "<style>td {}</style><table><tr><th>bird</th><th>n</th></tr><tr><td>goose</td><td>17</td></tr></table>"
+    error = ["\x1b[0;31mValueError\x1b[0m: no geese", "line 1"]
+    cells: list[dict[str, Any]] = [
+        {"cell_type": "heading", "level": 2, "source": ["Geese"]},
+        {
+            "cell_type": "code", "language": "python", "input": "count()",
+            "outputs": [{"html": page, "text": "bird n"}, {"output_type": "pyerr", "traceback": error}],
+        },
+    ]  # fmt: skip
+    expected = (
+        "## Geese\n\n```python\ncount()\n```\n\n| bird | n |\n| --- | --- |\n| goose | 17 |\n\n"
+        "```\nValueError: no geese\nline 1\n```"
+    )
+    old = {"worksheets": [{"cells": cells}], "nbformat": 3, "metadata": {}}
+    assert read(tmp_path, json.dumps(old)).text == expected
+    cells[1]["outputs"] = [{"data": {"text/html": page, "text/plain": "x"}}, {"traceback": error}]
+    assert read(tmp_path, json.dumps({"cells": cells, "metadata": {}})).text == expected
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,12 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
-from rag_assistant.extraction.formats.kinds import MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
-from rag_assistant.extraction.formats.markup import joined, table
+from rag_assistant.extraction.formats.kinds import HTML, MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
+from rag_assistant.extraction.formats.markup import heading, joined, table
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -36,6 +39,8 @@ SINGLE_BYTE = re.compile(r"us-ascii|iso-8859|windows-125|cp125|koi8|mac", re.IGN
 # What Excel writes into the first line; how many lines may tell about a table before its names, of how many looked at.
 SEPARATOR = re.compile(r"\s*\"?sep=([,;|\t])\"?[^\S\n]*\n", re.IGNORECASE)
 MAX_LINES_BEFORE, MAX_ROWS_TO_JUDGE = 20, 100
+# How a terminal is told colours.
+COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 MAX_CELL_CHARS = 1_000_000
 
 
@@ -88,13 +93,18 @@ def read_csv(content: bytes, media_type: str) -> ExtractedText:
     return ExtractedText(joined([*before, table(rows[head:])]), media_type, markdown=True, warning=warning)
 
 
-def read_notebook(content: bytes) -> ExtractedText:
-    """Return the cells of a notebook as Markdown, with what they printed; what is no notebook comes as it is."""
+def read_notebook(content: bytes, read: Callable[[bytes, str], ExtractedText]) -> ExtractedText:
+    """Return the cells of a notebook as Markdown, with what they printed; what is no notebook comes as it is.
+
+    ``read`` reads a page that is put out.
+    """
     text, warning = _decoded(content)
     try:
         notebook = json.loads(text)
         language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
-        blocks = [block for cell in notebook["cells"] for block in _cell(cell, language)]
+        # Before the fourth version, cells stood on sheets.
+        sheets = notebook["worksheets"] if "cells" not in notebook else [notebook]
+        blocks = [block for sheet in sheets for cell in sheet["cells"] for block in _cell(cell, language, read)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return ExtractedText(text, PLAIN, warning=warning)
     return ExtractedText(joined(blocks), NOTEBOOK, markdown=True, warning=warning)
@@ -157,16 +167,25 @@ def _head_of(rows: list[list[str]]) -> int:
     return head if head <= MAX_LINES_BEFORE and usual > 1 and is_named else 0
 
 
-def _cell(cell: dict[str, object], language: str) -> list[str]:
-    source = _lines(cell.get("source"))
-    if cell.get("cell_type") != "code":
+def _cell(cell: dict[str, Any], language: str, read: Callable[[bytes, str], ExtractedText]) -> list[str]:
+    source, kind = _lines(cell.get("source") or cell.get("input")), cell.get("cell_type")
+    if kind == "heading":
+        return [heading(int(cell.get("level", 1)), source)]
+    if kind != "code":
         return [source]
-    blocks = [f"```{language}\n{source}\n```"] if source.strip() else []
+    blocks = [f"```{language or cell.get('language', '')}\n{source}\n```"] if source.strip() else []
     outputs = cell.get("outputs")
     for output in outputs if isinstance(outputs, list) else []:
-        shown = output.get("text") or output.get("data", {}).get("text/plain")
-        if output := _lines(shown).strip():
-            blocks.append(f"```\n{output}\n```")
+        data = output.get("data", {})
+        page = _lines(data.get("text/html") or output.get("html"))
+        plain = _lines(output.get("text") or data.get("text/plain")).strip()
+        if "<table" in page or (page and not plain):
+            with suppress(ExtractionFailed):
+                blocks.append(read(f"<html><body>{page}</body></html>".encode(), HTML).text.strip())
+                continue
+        plain = plain or COLOURS.sub("", "\n".join(map(str, output.get("traceback") or ()))).strip()
+        if plain:
+            blocks.append(f"```\n{plain}\n```")
     return blocks
 
 
