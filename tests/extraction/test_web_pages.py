@@ -107,3 +107,34 @@ def test_of_a_real_page_the_text_is_kept_and_the_navigation_is_not(
 def test_a_link_of_a_mail_a_book_or_an_rtf_file_is_its_text(tmp_path: Path) -> None:
     rtf = rb'{\rtf1 See {\field{\*\fldinst{HYPERLINK "http://example.org/"}}{\fldrslt{the goose}}}.\par}'
     assert read(tmp_path, rtf).text.strip() == "See the goose."
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        (
+            "<tr><th rowspan=2>region</th><th colspan='2'>2025</th></tr><tr><th>Q1<th>Q2</tr>"
+            "<tr><td rowspan=2>Harbour<td>1<td>2<tr><td>3<td>4</tr>",
+            "| region | 2025 Q1 | 2025 Q2 |\n| --- | --- | --- |\n| Harbour | 1 | 2 |\n| Harbour | 3 | 4 |",
+        ),
+        (
+            "<tr><td colspan=3>Birds</td></tr>"
+            "<tr><td>a</td><td>b</td><td>c</td></tr><tr><td>1</td><td>2</td><td>3</td></tr>",
+            "| Birds |  |  |\n| --- | --- | --- |\n| a | b | c |\n| 1 | 2 | 3 |",
+        ),
+        (
+            "<tr><td>a</td><td>b</td></tr><tr><td>1</td><td rowspan=99>all</td></tr><tr><td>2</td></tr>",
+            "| a | b |\n| --- | --- |\n| 1 | all |\n| 2 | all |",
+        ),
+        ("<tr><td>a<td>b</tr><tr><td colspan=x rowspan=-1>1<td>2</tr>", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+    ],
+)
+def test_a_merged_cell_says_the_same_in_each_row_that_it_covers(tmp_path: Path, rows: str, text: str) -> None:
+    page = f"<html><body><p>{'Of geese and ducks. ' * 6}</p><table>{rows}</table></body></html>"
+    assert read(tmp_path, page).text.strip().endswith(f"\n\n{text}")
+
+
+def test_cells_that_say_they_are_huge_make_no_page_huge(tmp_path: Path) -> None:
+    row = "<tr>" + "<td rowspan=9999 colspan=9999>goose" * 300 + "</tr>"
+    page = f"<html><body><table>{row}{'<tr><td>x</tr>' * 50}</table></body></html>"
+    assert len(read(tmp_path, page).text) < 1_000_000

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
 from rag_assistant.extraction.formats.markup import raised, with_plain_tables, with_powers
+from rag_assistant.extraction.formats.page_tables import with_merged_cells
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import content_of
 from rag_assistant.records.documents import ExtractedText
@@ -96,7 +97,7 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
         for opening, closing in NOT_SHOWN:
             text = _without(text, opening, closing)
         text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
-        text = content_of(text)
+        text = with_merged_cells(content_of(text))
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -92,10 +93,14 @@ def spread(rows: list[list[str]], spans: Sequence[Span]) -> list[list[str]]:
         right = min(span.right if is_group else span.left, len(rows[span.top]) - 1)
         for row in rows[span.top : span.bottom + 1]:
             row[span.left : right + 1] = [rows[span.top][span.left]] * (right + 1 - span.left)
-    if first is not None and has_groups and first + 2 < len(rows):
-        both = zip(rows[first], rows[first + 1], strict=True)
-        rows[first : first + 2] = [[upper if upper == lower else f"{upper} {lower}".strip() for upper, lower in both]]
-    return rows
+    return [*rows[:first], *_with_one_head(rows[first:])] if first is not None and has_groups else rows
+
+
+def _with_one_head(rows: list[list[str]]) -> list[list[str]]:
+    if len(rows) < 3 or len(rows[0]) != len(rows[1]):
+        return rows
+    both = zip(rows[0], rows[1], strict=True)
+    return [[upper if upper == lower else f"{upper} {lower}".strip() for upper, lower in both], *rows[2:]]
 
 
 def with_plain_tables(text: str) -> str:
@@ -108,6 +113,10 @@ def with_plain_tables(text: str) -> str:
 
 def _plain(rows: list[list[str]]) -> str:
     rows = [row for row in rows if any(map(str.strip, row))]
+    # Names that stand above several columns are repeated there, see page_tables.py.
+    names = [cell.strip() for cell in rows[0]] if rows else []
+    if any(name and name == following for name, following in pairwise(names)):
+        rows = _with_one_head([[cell.strip() for cell in row] for row in rows])
     return " ".join(" ".join(rows[0]).split()) if len(rows) == 1 else table(rows)
 
 

@@ -66,7 +66,7 @@ class Element(Struct):
 
 def content_of(page: str) -> str:
     """Return the HTML of a page's content, pictures as their descriptions; all of it if little would be left."""
-    page = PICTURE.sub(lambda match: f" {_attributes(match[1]).get('alt', '')} ", page)
+    page = PICTURE.sub(lambda match: f" {attributes_of(match[1]).get('alt', '')} ", page)
     whole, elements = _read(page)
     main = max((one for one in elements if _is_main(one)), key=lambda one: one.beside, default=whole)
     if main.beside < MIN_SHARE_OF_MAIN * whole.beside:
@@ -135,7 +135,7 @@ def _read(page: str) -> tuple[Element, list[Element]]:
             continue
         if not ends:
             around = open_elements[-1].around | {open_elements[-1].tag}
-            open_elements.append(Element(tag, _attributes(match[3]), match.start(), around, introduced))
+            open_elements.append(Element(tag, attributes_of(match[3]), match.start(), around, introduced))
         elif tag in open_elements[-1].around or tag == open_elements[-1].tag:
             closed.append(_close(open_elements, tag, match.end()))
             introduced = "heading" if tag in HEADINGS else introduced
@@ -163,5 +163,6 @@ def _shown(piece: str) -> str:
     return html.unescape(TAG.sub("", piece))
 
 
-def _attributes(text: str) -> dict[str, str]:
+def attributes_of(text: str) -> dict[str, str]:
+    """Return the attributes of a tag."""
     return {name.lower(): value.strip("\"'") for name, value in ATTRIBUTE.findall(text)}
