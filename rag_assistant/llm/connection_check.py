@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence, Sized
 
 from msgspec import Struct
 
+from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import collect
+from rag_assistant.llm.client import OPENAI_BASE_URL, collect
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import ModelRequest
+from rag_assistant.records import MAX_INT32, ModelRequest, Reading
 from rag_assistant.records.errors import (
+    ContextTooLong,
     EmbedderFailed,
     ModelError,
     ModelTimedOut,
@@ -25,6 +28,16 @@ TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
 RERANKED_QUESTION, RERANKED_TEXTS = "Is it ready?", ("It is ready.", "The geese are asleep.")
 EMBEDDED = "The embedding model answered with {} numbers."
+# Longer than the context that Ollama has by default.
+LONG_PROMPT_LINES, TOKENS_PER_LINE = 320, 16
+LINE = "The geese on the shore of the lake are asleep, and nobody wakes them."
+CODE_WORD, WANTED = "The code word is {}.", "What is the code word? Answer with that word alone."
+CODE_WORDS = ("walnut", "harbour", "lantern", "meadow", "violin")
+ARRIVED = "A word at the front of a prompt of {n} tokens arrived."
+COUNTED = "A prompt of {n} tokens was read, though the model did not repeat a word at its front."
+CUT_OFF = "The model server read only {n} of {n1} tokens of a long prompt, and says nothing. Raise its context."
+NOT_KNOWN = "Whether a prompt of {n} tokens arrives is not known: the model did not repeat a word at its front."
+NOT_AWAITED = "A long prompt took too long to be tested."
 ASKED = {"role": "user", "content": "Answer with one word: ready"}
 
 Embed = Callable[[str], Sized]
@@ -32,7 +45,7 @@ Rerank = Callable[[str, Sequence[str]], Sequence[int]]
 
 
 class CheckStep(Struct, frozen=True):
-    """One thing that was tried: ``name`` is models, answer, embeddings or reranking, ``message`` a sentence."""
+    """One thing that was tried, by its ``name``: models, answer, context, embeddings or reranking."""
 
     name: str
     ok: bool
@@ -80,6 +93,8 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     steps = [_step("models", list_models)]
     if steps[0].ok:
         steps.append(_step("answer", lambda: _answer(models)))
+    if steps[-1].ok and len(steps) > 1 and configured.base_url != OPENAI_BASE_URL:
+        steps.append(_context(models))
     if steps[0].ok and not listed:
         del steps[0]  # Not every endpoint has a list; whether that matters, the answer tells.
     model = configured.model or next(iter(listed), None)
@@ -116,6 +131,35 @@ def _answer(models: LanguageModels) -> str:
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
     collect(models.stream(endpoint, request, call, may_retry=False))
     return f"{endpoint.model} answered."
+
+
+def _context(models: LanguageModels) -> CheckStep:
+    """Return whether a word at the front of a long prompt arrives; what was learned of the limit is learned anew."""
+    began = time.monotonic()
+    call, word = ModelCall(), secrets.choice(CODE_WORDS)
+    models.calibration.learn_limit(models.endpoint(call), None)
+    endpoint = models.endpoint(call)
+    room = (endpoint.context_tokens or MAX_INT32) // TOKENS_PER_LINE * 3 // 4
+    lines = [f"{n}. {LINE}" for n in range(min(LONG_PROMPT_LINES, room))]
+    text = "\n".join((CODE_WORD.format(word), *lines, WANTED))
+    request = ModelRequest(({"role": "user", "content": text},), MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
+
+    def step(message: str, ok: bool = True) -> CheckStep:
+        return CheckStep("context", ok, message, round(time.monotonic() - began, 2))
+
+    try:
+        answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
+    except ContextTooLong as error:
+        models.calibration.learn_refusal(endpoint, estimated_tokens(request), error.limit, error.prompt_tokens)
+        return step(str(error))
+    except ModelError as error:
+        return step(NOT_AWAITED if isinstance(error, ModelTimedOut) else cause_alone(str(error)))
+    reading = reply.reading or Reading(estimated_tokens(request), None)
+    sent = f"{reading.read or reading.sent:,}"
+    if reading.limit is not None:
+        return step(CUT_OFF.format(n=sent, n1=f"{reading.sent:,}"), ok=False)
+    told = ARRIVED if word in answer.lower() else COUNTED if reading.read is not None else NOT_KNOWN
+    return step(told.format(n=sent))
 
 
 def _rerank(rerank: Rerank) -> str:

@@ -290,7 +290,7 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class CheckStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step of the test of an endpoint."""
 
-    name: Literal["models", "answer", "embeddings"]
+    name: Literal["models", "answer", "context", "embeddings", "reranking"]
     ok: bool
     message: str
     seconds: float

@@ -5,6 +5,7 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -40,6 +41,7 @@ def steps_of(app: Flask) -> dict[str, tuple[bool, str]]:
     response = app.test_client().post("/api/model/test")
     assert response.status_code == 200, response.text
     steps = {step["name"]: (step["ok"], step["message"]) for step in response.json["steps"]}
+    assert list(steps)[-1] != "context" or steps.pop("context")[0] is response.json["ok"]
     assert response.json["ok"] is all(ok for ok, _ in steps.values())
     return steps
 
@@ -56,7 +58,7 @@ def test_a_model_that_answers_is_named_with_its_list(client: FlaskClient, stub: 
     found = client.post("/api/model/test").json
     assert found["ok"] is True
     assert (found["model"], found["models"]) == ("stub-model", ["stub-model", "other"])
-    assert [(step["name"], step["ok"], step["message"]) for step in found["steps"]] == [
+    assert [(step["name"], step["ok"], step["message"]) for step in found["steps"][:2]] == [
         ("models", True, "2 models listed, stub-model among them."),
         ("answer", True, "stub-model answered."),
     ]
@@ -145,7 +147,7 @@ def test_an_embedding_endpoint_is_tested_too(app_with: AppWith, stub: StubModel)
     assert ok, message
     assert re.fullmatch(r"The embedding model answered with \d+ numbers\.", message)
     both = app_with(OPENAI_BASE_URL=stub.url, **own)
-    assert list(steps_of(both)) == ["models", "answer", "embeddings"]
+    assert list(steps_of(both)) == ["models", "answer", "context", "embeddings"]
     stub.close()
     away = app_with(**own)
     assert "could not be reached: nothing is listening there" in steps_of(away)["embeddings"][1]
@@ -175,3 +177,49 @@ def test_the_settings_page_tests_the_connection_without_scripts(client: FlaskCli
     assert "stub-model answered." in client.post("/settings", data={"test": 1}, headers=headers).text
     stub.default = Reply(status=401)
     assert "rejected the API key (401)" in client.post("/settings", data={"test": 1}, headers=headers).text
+
+
+# --- a word at the front of a long prompt
+
+
+def context_step(client: FlaskClient) -> tuple[bool, str]:
+    """Test the connection; return what came of the long prompt."""
+    (step,) = (step for step in client.post("/api/model/test").json["steps"] if step["name"] == "context")
+    return step["ok"], step["message"]
+
+
+def tokens_in(messages: list[dict[str, Any]]) -> int:
+    """Return how many tokens a server counts."""
+    return sum(len(message["content"]) // 4 for message in messages)
+
+
+def test_a_word_at_the_front_of_a_long_prompt_is_looked_for_in_the_answer(client: FlaskClient, stub: StubModel) -> None:
+    stub.default, stub.count = Reply(" ".join(connection_check.CODE_WORDS)), tokens_in
+    ok, message = context_step(client)
+    sent = tokens_in(stub.requests[-1].messages)
+    assert sent > 4096
+    assert (ok, message) == (True, f"A word at the front of a prompt of {sent:,} tokens arrived.")
+    assert any(word in stub.requests[-1].messages[0]["content"][:40] for word in connection_check.CODE_WORDS)
+
+
+def test_a_long_prompt_that_is_cut_is_told_and_the_limit_is_kept(client: FlaskClient, stub: StubModel) -> None:
+    stub.count = lambda messages: min(2050, tokens_in(messages))
+    ok, message = context_step(client)
+    assert not ok
+    assert message.startswith("The model server read only 2,050 of ")
+    assert client.post("/api/query", json={"question": "Why?"}).json["history"]["tokens"]["limit"] == 4096
+    stub.count = tokens_in  # Its context was raised.
+    assert context_step(client)[0]
+    assert client.post("/api/query", json={"question": "Why?"}).json["history"]["tokens"]["limit"] is None
+
+
+def test_where_nobody_counts_and_nothing_is_repeated_nothing_is_claimed(client: FlaskClient, stub: StubModel) -> None:
+    assert "is not known" in context_step(client)[1]
+    stub.count = tokens_in
+    assert "though the model did not repeat" in context_step(client)[1]
+
+
+def test_a_long_prompt_that_is_refused_tells_the_limit(client: FlaskClient, stub: StubModel) -> None:
+    body = b'{"error": {"type": "exceed_context_size_error", "n_ctx": 2048, "n_prompt_tokens": 5000}}'
+    stub.replies.extend([Reply(), Reply(status=400, body=body)])
+    assert context_step(client) == (True, "The request is longer than the model takes; it takes 2048 tokens.")
