@@ -1,7 +1,7 @@
 """In which language a request is answered, and the words of templates in it.
 
-A page follows the setting ``page_language``, by default what the browser asks for. So does what a page of ours asks the
-API for; to everybody else the API speaks English.
+A page follows what its reader chose on it, else the setting ``page_language``, by default what the browser asks for.
+So does what a page of ours asks the API for; to everybody else the API speaks English.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
 from rag_assistant.web.routing import FOR_PROGRAMS
 from rag_assistant.web.services import whole_services
 
+LANGUAGE_COOKIE = "language"
+AUTO = "auto"
 # Fields of the API that hold what is said to people; what a command did, and why a document is as it is.
 SENTENCES = frozenset({"message", "sentence", "figures", "options", "no_summary", "notes"})
 COMMAND = frozenset({"text"})
@@ -81,8 +83,11 @@ def _as_markup(source: str, text: str) -> Markup:
 def _chosen() -> Language:
     if request.path.startswith(FOR_PROGRAMS) and not (request.path.startswith("/api/") and _is_from_our_page()):
         return ENGLISH
+    own = request.cookies.get(LANGUAGE_COOKIE)
+    if own in LANGUAGES:
+        return LANGUAGES[own]
     setting = whole_services().settings.current.page_language
-    if setting != "auto":
+    if setting != AUTO:
         return LANGUAGES[setting]
     return LANGUAGES[request.accept_languages.best_match(LANGUAGES, ENGLISH.code)]
 

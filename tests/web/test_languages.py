@@ -46,6 +46,16 @@ def test_a_language_that_is_set_is_spoken_to_everybody(environment: dict[str, st
     app.extensions["assistant"].close()
 
 
+def test_the_language_that_a_reader_chose_comes_before_all_others(empty: FlaskClient) -> None:
+    chosen = empty.post("/language", data={"language": "fr"}, headers=PAGE | {"Referer": "http://localhost/settings"})
+    assert (chosen.status_code, chosen.headers["Location"]) == (303, "/settings")
+    assert '<html lang="fr"' in html_of(empty, "de")
+    empty.post("/language", data={"language": "auto"}, headers=PAGE)
+    assert '<html lang="de"' in html_of(empty, "de")
+    refused = empty.post("/language", data={"language": "tlh"}, headers=PAGE | {"Accept-Language": "en"})
+    assert "must be one of auto, en, de" in refused.text
+
+
 def test_the_scripts_of_a_page_speak_its_language(empty: FlaskClient) -> None:
     names = {}
     for code in LANGUAGES:

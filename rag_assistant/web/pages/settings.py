@@ -23,7 +23,7 @@ from rag_assistant.settings.schema import SECRET, Settings, is_advanced, is_live
 from rag_assistant.settings.server import ServerSettings
 from rag_assistant.web.api.archive import Imported, import_sent_file
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.i18n.languages import N_
+from rag_assistant.web.i18n.languages import LANGUAGES, N_
 from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
@@ -154,6 +154,7 @@ def _settings_page(
         may_change=may_change(),
         stamp=in_force.stamp() if may_change() else "",
         addresses=ADDRESSES,
+        languages=LANGUAGES,
         typed=request.form if change_error else {},
         from_environment=[name for name in EDITED if in_force.origins[name] == "environment"],
         file_is_there=in_force.path.exists(),

@@ -12,7 +12,8 @@ from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n import catalogs as figures
-from rag_assistant.web.languages import gettext, language
+from rag_assistant.web.i18n.languages import LANGUAGES
+from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
 from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
 from rag_assistant.web.redirects import to_address, to_conversation, to_page
@@ -80,11 +81,25 @@ def choose_theme() -> Response:
     theme = request.form.get("theme", "")
     if theme not in THEMES:
         raise InvalidRequest(f'theme is "{theme[:50]}"; it must be one of {", ".join(THEMES)}.')
+    return _back_with(THEME_COOKIE, theme)
+
+
+@blueprint.post("/language", policy=READ)
+def choose_language() -> Response:
+    """Keep in which language the pages are to be, with ``auto`` the browser's, and go back to the page."""
+    code = request.form.get("language", "")
+    if code not in (AUTO, *LANGUAGES):
+        raise InvalidRequest(f'language is "{code[:50]}"; it must be one of {", ".join((AUTO, *LANGUAGES))}.')
+    return _back_with(LANGUAGE_COOKIE, code)
+
+
+def _back_with(cookie: str, value: str) -> Response:
+    """Return what leads back to the page that asks, and keeps what was chosen on it."""
     came_from = urlsplit(request.referrer or "")
     back = came_from._replace(scheme="", netloc="").geturl() if came_from.netloc == request.host else ""
     # Two slashes at the beginning would lead to another host.
     response = to_address(back if back.startswith("/") and not back.startswith("//") else url_for("pages.start"))
-    response.set_cookie(THEME_COOKIE, theme, max_age=SECONDS_PER_YEAR, samesite="Lax", path=url_for("pages.start"))
+    response.set_cookie(cookie, value, max_age=SECONDS_PER_YEAR, samesite="Lax", path=url_for("pages.start"))
     return response
 
 
