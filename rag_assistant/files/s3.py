@@ -144,14 +144,17 @@ class S3Files:
         return io.BufferedReader(_RemoteFile(self, name, size), PART_BYTES)
 
     def read(self, name: str, start: int, length: int) -> memoryview:
-        """Return some bytes of a file, which must be there."""
+        """Return some bytes of a file, which must be there. Raises FileDamaged if it is shorter than was said."""
         with self._failures_named():
             try:
-                return memoryview(obstore.get_range(self._store, name, start=start, length=length))
+                content = memoryview(obstore.get_range(self._store, name, start=start, length=length))
             except GenericError as error:
                 if "NotPartial" not in str(error):
                     raise
-            return self._read_through(name, start, length)
+                content = self._read_through(name, start, length)
+        if len(content) != length:
+            raise FileDamaged(name)
+        return content
 
     def _read_through(self, name: str, start: int, length: int) -> memoryview:
         """Return some bytes of a file from a server that does not give parts as it should, such as rclone's."""

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import uuid
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.testkit.s3_server import BUCKET, Fault, FaultyProxy, S3Server, breaki
 from tests.testkit.server_process import free_port
 
 TEXT = b"Geese hiss. " * 20
+LONG_AGO = "Thu, 01 Jan 2026 00:00:00 GMT"
 PART_BYTES = 100_000
 
 
@@ -206,6 +208,26 @@ def test_what_is_away_hangs_or_breaks_off_is_unavailable_and_leaves_nothing_half
     with pytest.raises(FilesUnavailable, match="cannot be reached"):
         keep(gone, TEXT, "b" * 32)
     assert s3.names(prefix) == {name}
+
+
+def test_a_file_that_is_shorter_than_was_said_is_damaged(
+    s3_files: S3Files, s3_proxy: FaultyProxy, prefix: str, tmp_path: Path
+) -> None:
+    def longer(request: BaseHTTPRequestHandler) -> bool:
+        if request.command == "HEAD":
+            request.send_response_only(200)
+            for header, value in {"Content-Length": "500", "ETag": '"a"', "Last-Modified": LONG_AGO}.items():
+                request.send_header(header, value)
+            request.end_headers()
+        return request.command == "HEAD"
+
+    name = keep(s3_files, TEXT)
+    files = S3Files(f"s3://{BUCKET}/{prefix}", s3_proxy.url, None, True, tmp_path)
+    s3_proxy.fault = longer
+    with pytest.raises(FileDamaged), files.local(name, ""):
+        pass
+    with pytest.raises(FileDamaged), files.open(name) as file:
+        file.read()
 
 
 def when_reading(fault: Fault) -> Fault:

@@ -10,6 +10,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
@@ -109,6 +110,27 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]
     monkeypatch.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "8888")
     yield database
     database.close()
+
+
+def test_an_upgrade_that_breaks_off_in_the_middle_changed_nothing_and_is_done_again(
+    older: Database, tmp_path: Path
+) -> None:
+    newest = tmp_path / "migrations" / "versions" / "8888_newest.py"
+    whole = newest.read_text().replace(
+        "pass",
+        """
+    from alembic import op
+    op.execute("CREATE TABLE half (id INTEGER)")
+    op.execute("CREATE INDEX of_half ON half (id)")
+    """,
+    )
+    newest.write_text(whole.replace("ON half", "ON nothing"))
+    with pytest.raises(DBAPIError):
+        migrate(older)
+    assert current_revision(older) == SCHEMA_REVISION
+    newest.write_text(whole)
+    assert migrate(older) is False
+    assert current_revision(older) == "8888"
 
 
 def test_an_upgrade_leaves_a_copy_from_before_and_the_way_back_is_to_put_it_in_place(older: Database) -> None:
