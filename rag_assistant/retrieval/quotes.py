@@ -134,18 +134,23 @@ def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -
 
     ``None`` if none is nearer than the others.
     """
-    scores = _scores(query, [source], compare, {})
+    scores = _scores(query, [source], compare, {}, by_sentence=True)
     if len(set(scores.values())) < 2:
         return None
-    best = max(scores, key=lambda one: scores[one]).sentences
-    return best[0].start, best[-1].end
+    (best,) = max(scores, key=lambda one: scores[one]).sentences
+    return best.start, best.start + len(source.text[best.start : best.end].rstrip())
 
 
 def _scores(
-    query: SearchQuery, sources: Sequence[Source], compare: Compare | None, texts: Mapping[int, str]
+    query: SearchQuery,
+    sources: Sequence[Source],
+    compare: Compare | None,
+    texts: Mapping[int, str],
+    *,
+    by_sentence: bool = False,
 ) -> dict[_Candidate, float]:
-    """Return how well each sentence of the sources answers a question."""
-    candidates = _candidates(sources, texts)
+    """Return how well each sentence of the sources answers a question, or each small unit of sentences."""
+    candidates = _candidates(sources, texts, by_sentence)
     similarities = _similarities(query, candidates, compare) if candidates else {}
     kind = asked_kind(query.text)
     return {one: _score(one, similarities) + _by_kind(one, kind, query.text) for one in candidates}
@@ -159,14 +164,14 @@ def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> fl
     return KIND_BONUS if has_one else 0.0
 
 
-def _candidates(sources: Sequence[Source], texts: Mapping[int, str]) -> list[_Candidate]:
+def _candidates(sources: Sequence[Source], texts: Mapping[int, str], by_sentence: bool) -> list[_Candidate]:
     """Return the sentences of the sources, each text once."""
     best = max((source.score for source in sources), default=0.0) or 1.0
     candidates: dict[object, _Candidate] = {}
     for source in sources:
         position = 0
         for _, below in groupby(_sentences(source, texts), key=lambda sentence: sentence.heading):
-            for sentences in _whole(list(below)):
+            for sentences in ((one,) for one in below) if by_sentence else _whole(list(below)):
                 key = (sentences[0].heading, sentences[0].text)
                 candidates.setdefault(key, _Candidate((source.n, position), sentences, source, source.score / best))
                 position += 1

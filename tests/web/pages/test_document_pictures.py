@@ -13,6 +13,7 @@ from rag_assistant.documents import page_images
 from rag_assistant.documents.page_images import PageView
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_render import Mark
+from rag_assistant.records import NewDocument
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
@@ -35,8 +36,9 @@ def a_pdf(*more: str) -> bytes:
 def a_pdf_to_draw(services: Services) -> int:
     """Enter a PDF of which only pictures are asked for, and return its id."""
     (services.data_dir / "uploads").mkdir(exist_ok=True)
-    (services.data_dir / "uploads" / "geese.pdf").touch()
-    return enter(services, "geese.pdf", media_type=PDF)
+    name = "9" * 32
+    (services.data_dir / "uploads" / name).touch()
+    return services.documents.add(NewDocument("geese.pdf", PDF, 1, name, name))[0].id
 
 
 @pytest.fixture
