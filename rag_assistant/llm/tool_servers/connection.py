@@ -99,8 +99,13 @@ class ToolServer:
             with fail_after(seconds):
                 return await ask(client)
 
-        with self._lock:
+        # Behind somebody else who waits for a connection.
+        if not self._lock.acquire(timeout=CONNECT_TIMEOUT_SECONDS):
+            raise ToolFailed(f"The tool server {self.name} did not begin in time.")
+        try:
             client, portal = self._connected()
+        finally:
+            self._lock.release()
         try:
             return portal.call(bounded, client)
         except Exception as error:

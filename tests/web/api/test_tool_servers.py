@@ -212,6 +212,15 @@ def test_a_program_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
         silent.tools()
 
 
+def test_nobody_waits_without_end_for_the_connection_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rag_assistant.llm.tool_servers.connection import ToolServer
+
+    monkeypatch.setattr("rag_assistant.llm.tool_servers.connection.CONNECT_TIMEOUT_SECONDS", 0.05)
+    server = ToolServer("slow", "http://127.0.0.1:9/mcp")
+    with server._lock, pytest.raises(ToolFailed, match="The tool server slow did not begin in time"):
+        server.tools()
+
+
 @pytest.mark.parametrize("servers", ['{"a b": "http://x"}', '{"a": "ftp://x"}', '{"a": []}', "[]", '{"a": 1}'])
 def test_a_wrong_server_is_refused_with_what_is_allowed(environment: dict[str, str], servers: str) -> None:
     with pytest.raises(SettingsError, match="The environment variable MCP_SERVERS: mcp_servers has a value that is no"):
