@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence, Sized
+from typing import Literal
 
 from msgspec import Struct
 
@@ -40,14 +41,15 @@ NOT_KNOWN = "Whether a prompt of {n} tokens arrives is not known: the model did 
 NOT_AWAITED = "A long prompt took too long to be tested."
 ASKED = {"role": "user", "content": "Answer with one word: ready"}
 
+StepName = Literal["models", "answer", "context", "embeddings", "reranking"]
 Embed = Callable[[str], Sized]
 Rerank = Callable[[str, Sequence[str]], Sequence[int]]
 
 
 class CheckStep(Struct, frozen=True):
-    """One thing that was tried, by its ``name``: models, answer, context, embeddings or reranking."""
+    """One thing that was tried; ``message`` is a sentence."""
 
-    name: str
+    name: StepName
     ok: bool
     message: str
     seconds: float
@@ -101,7 +103,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     return ConnectionCheck(configured.base_url, model, tuple(listed), (*steps, *others))
 
 
-def _step(name: str, act: Callable[[], str]) -> CheckStep:
+def _step(name: StepName, act: Callable[[], str]) -> CheckStep:
     began = time.monotonic()
     try:
         message, ok = act(), True

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rag_assistant.history import LeftOutReason
+from rag_assistant.history.receipt import LeftOut
+from rag_assistant.llm.connection_check import CheckStep
 from rag_assistant.records import Ability, Role
 from rag_assistant.records.answers import ErrorData, Step, Strategy
 from rag_assistant.records.views import (
@@ -128,17 +129,6 @@ class ImportAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     unreadable: int
 
 
-class LeftOutRun(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Turns that the model would not see, and why."""
-
-    reason: LeftOutReason
-    turns: int
-    messages: int
-    first_turn: int
-    last_turn: int
-    trimmed: bool
-
-
 class SummaryLineAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of a summary, with the turns that it is about."""
 
@@ -182,7 +172,7 @@ class ViewAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kept_turns: list[list[int]]
     turns_kept: int
     turns_dropped: int
-    left_out: list[LeftOutRun]
+    left_out: list[LeftOut]
     sentence: str
     notice: str | None
     summary: SummaryAnswer | None
@@ -285,15 +275,6 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     role: Role
     scopes: list[Ability]
     limits: LimitsAnswer
-
-
-class CheckStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A step of the test of an endpoint."""
-
-    name: Literal["models", "answer", "context", "embeddings", "reranking"]
-    ok: bool
-    message: str
-    seconds: float
 
 
 class ModelTestAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

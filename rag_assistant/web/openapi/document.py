@@ -72,12 +72,10 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "files": (FLAG, "1: with the files of the documents."),
     "link": (TEXT, "What stands behind link= in the address of a shared conversation."),
     "strategy": ({"type": "string", "enum": ["window", "smart"]}, "The strategy to try."),
-    "include": (TEXT, "Without effect."),
-    "include_obfuscation": (TEXT, "Without effect."),
-    "stream": (TEXT, "Without effect."),
-    "starting_after": (TEXT, "Without effect."),
-    "after": (TEXT, "Without effect."),
-    "order": (TEXT, "Without effect."),
+    # What clients of OpenAI's protocol send.
+    **dict.fromkeys(
+        ("include", "include_obfuscation", "stream", "starting_after", "after", "order"), (TEXT, "Without effect.")
+    ),
 }
 HEADERS: dict[str, tuple[Schema, str]] = {
     "Idempotency-Key": (
