@@ -93,12 +93,12 @@ class Calibration:
 
     def limited(self, endpoint: Endpoint) -> Endpoint:
         """Return an endpoint with the most tokens that it takes: declared, or learned since that was declared."""
-        known = self._known(endpoint)
-        if known.declared_limit != endpoint.context_tokens:
-            known = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
-        if known.context_limit is None:
+        counts = self._known(endpoint)
+        if counts.declared_limit != endpoint.context_tokens:
+            counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
+        if counts.context_limit is None:
             return endpoint
-        return replace(endpoint, context_tokens=min(known.context_limit, endpoint.context_tokens or MAX_INT32))
+        return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
     def read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
         """Return how much of a request an endpoint read, and learn from that; ``None`` where it does not count."""
@@ -108,14 +108,14 @@ class Calibration:
         size = size_of(request)
         with self._lock:
             earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
-            known = self._known(endpoint)
-            verdict = judge(size, count, cached, earlier, known.whole_counts)
+            counts = self._known(endpoint)
+            verdict = judge(size, count, cached, earlier, counts.whole_counts)
             whole = verdict.read if verdict.read is not None and not verdict.cut else 0
             earlier.append(CountedPrompt(size, whole))
             if verdict.is_rest:
                 self._learn(endpoint, whole_counts=-1)
-            elif verdict.is_whole and 0 <= known.whole_counts < SURE_AFTER:
-                self._learn(endpoint, whole_counts=known.whole_counts + 1)
+            elif verdict.is_whole and 0 <= counts.whole_counts < SURE_AFTER:
+                self._learn(endpoint, whole_counts=counts.whole_counts + 1)
             if verdict.cut:
                 limit = guess_limit(count, self._accepted.get(endpoint.key, 0), verdict.sent)
                 self._learn(endpoint, context_limit=limit)
@@ -164,10 +164,10 @@ class Calibration:
     def _learn(self, endpoint: Endpoint, **learned: Any) -> ModelCounts:
         with self._lock:
             counts = self._counts[endpoint.key] = replace(self._known(endpoint), **learned)
-            kept = self._kept[endpoint.key]
+            stored = self._kept[endpoint.key]
             ratio = counts.ratio or 1.0
-            is_near = kept.ratio is not None and abs(kept.ratio - ratio) < MIN_RATIO_CHANGE * ratio
-            if _is_kept(endpoint) and counts != (replace(kept, ratio=counts.ratio) if is_near else kept):
+            is_near = stored.ratio is not None and abs(stored.ratio - ratio) < MIN_RATIO_CHANGE * ratio
+            if _is_kept(endpoint) and counts != (replace(stored, ratio=counts.ratio) if is_near else stored):
                 with suppress(StorageFailed):  # It is learned again.
                     self._keep(endpoint.base_url, endpoint.model or "", counts)
                     self._kept[endpoint.key] = counts

@@ -15,8 +15,8 @@ NAMES = ("max_model_len", "context_length", "context_window", "max_context_lengt
 def limit_in_list(model: dict[str, Any]) -> int | None:
     """Return the longest request that an entry of a list of models tells of."""
     meta = model.get("meta")
-    told = (part.get(name) for part in (model, meta if isinstance(meta, dict) else {}) for name in NAMES)
-    return next(filter(None, map(_limit, told)), None)
+    values = (part.get(name) for part in (model, meta if isinstance(meta, dict) else {}) for name in NAMES)
+    return next(filter(None, map(_limit, values)), None)
 
 
 def _of_ollama(body: Any, model: str | None) -> int | None:
@@ -54,7 +54,7 @@ def _is(name: object, model: str | None) -> bool:
     return name in (model, f"{model}:latest")  # Ollama leaves that ending to the reader.
 
 
-def _limit(told: object) -> int | None:
-    if not isinstance(told, int) or isinstance(told, bool) or not MIN_LIMIT_TOKENS <= told <= MAX_INT32:
+def _limit(value: object) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool) or not MIN_LIMIT_TOKENS <= value <= MAX_INT32:
         return None
-    return told
+    return value

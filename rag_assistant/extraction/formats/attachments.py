@@ -52,7 +52,7 @@ def readable(name: str) -> str:
     return " ".join(clean(name).split())[:MAX_NAME_CHARS] or UNNAMED
 
 
-def below(found: ExtractedText) -> str:
+def below(extracted: ExtractedText) -> str:
     """Return a text whose headings are below that of its attachment; what is no Markdown has none."""
-    mark = "#" if found.markdown else "\\"
-    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], found.text)
+    mark = "#" if extracted.markdown else "\\"
+    return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], extracted.text)

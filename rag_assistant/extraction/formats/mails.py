@@ -58,8 +58,8 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
     blocks, warnings = read_attachments(attachments, read)
     if not whole:
         warnings.append("This mail is damaged: not all of its attachments could be found.")
-    told = " ".join(filter(None, [mail.warning, *warnings]))
-    return replace(mail, text=joined([mail.text, *blocks]), warning=told or None)
+    warning = " ".join(filter(None, [mail.warning, *warnings]))
+    return replace(mail, text=joined([mail.text, *blocks]), warning=warning or None)
 
 
 def read_mailbox(content: bytes, read: Read) -> ExtractedText:

@@ -46,9 +46,9 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
     broken = sum(text is None for text in texts)
     if broken and not scans and not any(page.strip() for page in pages):
         raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
-    blocks, told = read_attachments(_attached(pdf), read)
+    blocks, unread = read_attachments(_attached(pdf), read)
     pages[-1] = "\n\n".join([pages[-1], *blocks]) if blocks else pages[-1]
-    warnings = [f"{broken} of {count} pages are damaged and could not be read." if broken else None, *told]
+    warnings = [f"{broken} of {count} pages are damaged and could not be read." if broken else None, *unread]
     return replace(pages_of(pages, PDF, " ".join(filter(None, warnings)) or None), scans=scans)
 
 
