@@ -55,11 +55,12 @@ SHARED = {
 # Where something of one person's goes on with a store of all, each with why.
 UNSCOPED = {
     "Library.documents": "what runs in the job queues works on the documents of all",
-    "Library._chunks": "words are indexed in the job queues",
     "DocumentEmbedder.documents": "it runs in the job queues",
     "DocumentReader.documents": "it runs in the job queues",
     "DocumentReader.chunks": "it runs in the job queues",
     "DocumentReader.scans": "it runs in the job queues",
+    "method()": "what is learned of a model holds for everybody",
+    "function.self": "limits are counted for the process, which is asked for its name",
 }
 
 

@@ -64,7 +64,6 @@ class Library:
         tell_others: Callable[[], None] | None = None,
     ) -> None:
         self.documents = documents
-        self._chunks = chunks
         self._uploads = uploads
         self._settings = settings
         self._max_bytes: Callable[[], int | None] = lambda: None

@@ -126,7 +126,7 @@ def test_a_lost_file_is_said_and_a_stray_one_dropped(
 ) -> None:
     uploads = tmp_path / "data" / "uploads"
     next(uploads.iterdir()).unlink()
-    stray = uploads / "stray"
+    stray = uploads / ("0" * 32)
     stray.write_text("x")
     os.utime(stray, (0, 0))
     result = shell("doctor", "--fix")
