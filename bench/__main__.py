@@ -3,8 +3,6 @@
 At the end each aim is printed with what came of it, and so that table of docs/benchmarks.md is written.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

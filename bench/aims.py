@@ -4,8 +4,6 @@
 benchmarks took the figure keeps it in figures.json, so that one that takes hours stands there with its last figure.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """(b) Answer questions: CPU time for each, time added to the first token, and how many streams are carried whole."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 import time

@@ -5,8 +5,6 @@ number, a name or a negation of the sentence is changed. Conversations are told 
 the other one (1) judges.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import statistics

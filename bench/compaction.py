@@ -4,8 +4,6 @@ Needs the shared data, and for its last row the small model of the tests. An ans
 of the turn that told it, or, of what five people said, anywhere.
 """
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence

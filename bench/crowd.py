@@ -1,7 +1,5 @@
 """A database as a company has it after years: conversations, documents, and one conversation that never ends."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Needs the shared data beside the checkout. A document is judged as soon as it is
 another benchmark's.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -3,8 +3,6 @@
 Needs the shared data beside the checkout. Each passage of a data set is one chunk.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

@@ -3,8 +3,6 @@
 Needs an interpreter that has bench/rivals/requirements.txt: ``.venv-rivals`` or the one named by ``RIVALS_PYTHON``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """(d) Ingest: chunks a second from a file to ready beside the bare embedder, cores taken, and what words find."""
 
-from __future__ import annotations
-
 import io
 import logging
 import tempfile

@@ -6,8 +6,6 @@ sends the requests, the person who takes everything and the model are processes 
 for another; the latter two have a lower priority: they would not be on the same machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import io

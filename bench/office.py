@@ -4,8 +4,6 @@ Two halves by file: ``a`` was looked at while answers were built, ``b`` judges. 
 tables, ``python -m bench.office a`` also what half ``a`` answers. All files were written for this benchmark.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -4,8 +4,6 @@ As a program it prints its URL and serves until its input ends. The model's name
 0 per second sends them all at once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -3,8 +3,6 @@
 MINUTES (default 1) says for how long an answer is streamed while the heap is watched.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

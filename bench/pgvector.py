@@ -5,8 +5,6 @@ far the index looks was chosen on some sets; the figures are of others. What the
 from pairs of them.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence

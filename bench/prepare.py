@@ -1,7 +1,5 @@
 """(a) Prepare a question: read the window and fit it, in conversations of 10 to 1,000,000 messages."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

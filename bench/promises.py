@@ -1,7 +1,5 @@
 """(f) Promises: what must be over within so many seconds, on a real server, the slowest of a few times."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

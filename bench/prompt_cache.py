@@ -4,8 +4,6 @@ Runs the small model of the tests with the prompt cache on, and asks
 turn after turn of one growing conversation; the server reports how many tokens it did not have to compute.
 """
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from typing import Any

@@ -1,7 +1,5 @@
 """How good answers are, by what can be counted without a model: one table for each promise, with its aim above it."""
 
-from __future__ import annotations
-
 from bench import claims, compaction, questions, quotes, recall
 from bench.retrieval import sets
 from bench.retrieval.cache import CachedMiniLM

@@ -1,7 +1,5 @@
 """Ask 24 questions about the guide without a model: is the right fact quoted, and from the right page?"""
 
-from __future__ import annotations
-
 import tempfile
 import time
 

@@ -3,8 +3,6 @@
 ``python -m bench.quotes`` measures all sets, with names of sets those.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 

@@ -4,8 +4,6 @@ As a program: ``python -m bench.readers URL STREAMS SECONDS CONVERSATIONS [SEED]
 stream; the same seed asks the same questions.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

@@ -4,8 +4,6 @@ Needs the shared data. No model is asked: counted is whether the answer is in wh
 question is taken to be about a turn that it is, or is not, about.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 import tempfile

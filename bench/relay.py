@@ -1,7 +1,5 @@
 """A relay before a server that counts what goes through: bytes, and how often a client sent something and waited."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

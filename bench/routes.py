@@ -6,8 +6,6 @@ what was really asked; those that read first without accounts, then all of them 
 belong.
 """
 
-from __future__ import annotations
-
 import io
 import logging
 import random

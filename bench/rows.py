@@ -5,8 +5,6 @@ often one comes is as in a language, where the second comes half as often as the
 ``python -m bench rows`` makes a hundredth, a tenth, and the whole.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 import tempfile

@@ -4,8 +4,6 @@
 that cluster, too: the model is as good as the two agree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import tempfile

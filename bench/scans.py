@@ -3,8 +3,6 @@
 Needs the shared data beside the checkout, and the extra ocr.
 """
 
-from __future__ import annotations
-
 import resource
 import tempfile
 from collections import Counter

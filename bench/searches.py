@@ -4,8 +4,6 @@ Real passages and questions (mtrag), vectors by their words, and the index that 
 process and of Chroma's, each question asked once.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import tempfile

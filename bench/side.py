@@ -3,8 +3,6 @@
 The peers lie beside the checkout, as the shared data does; without them no row is taken.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What benchmarks are played on: a data folder with a library and conversations, a server, a model, their CPU time."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """(c) Start: time to /healthz and to ready, memory idle and after many answers, with an endpoint and with quotes."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """(g) What a turn takes in the database beside its text, for each window, early and late in a conversation."""
 
-from __future__ import annotations
-
 import io
 import logging
 import tempfile

@@ -4,8 +4,6 @@
 the column, or the caption of the table. Blanks do not count. Nothing was chosen by these questions.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Texts for benchmarks: made of words as frequent as in a language, or of the user guide."""
 
-from __future__ import annotations
-
 import random
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 The same pages that the program serves at /help; every address in them is relative.
 """
 
-from __future__ import annotations
-
 import posixpath
 import shutil
 import sys

@@ -4,8 +4,6 @@ The application is made only when something needs it: ``--help`` and ``--version
 is wrong.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 

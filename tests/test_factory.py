@@ -1,7 +1,5 @@
 """What the factory connects for one person: a store that it forgets would be everybody's."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterator
 from typing import Any

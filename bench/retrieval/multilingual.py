@@ -1,7 +1,5 @@
 """Compare the multilingual embedding model with the default one in English: python -m bench.retrieval.multilingual."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import replace
 

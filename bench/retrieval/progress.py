@@ -1,7 +1,5 @@
 """Say on the screen what goes on, beside the tables, which may go into a file."""
 
-from __future__ import annotations
-
 import sys
 
 

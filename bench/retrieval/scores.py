@@ -1,7 +1,5 @@
 """How well a search does on a collection: what each set is measured by, and the means over its questions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 

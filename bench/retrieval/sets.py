@@ -1,7 +1,5 @@
 """Read the shared data sets: documents, questions with what was said before them, and what is right."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """A collection in the product's own store and indexes, searched by each half alone and by both."""
 
-from __future__ import annotations
-
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence

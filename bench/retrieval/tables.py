@@ -1,7 +1,5 @@
 """The tables of docs/retrieval-benchmarks.md."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Measure all rivals: conversations come as JSON lines, results leave as one JSON list. Writes nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

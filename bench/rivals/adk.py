@@ -1,7 +1,5 @@
 """Google ADK: ``ContextFilterPlugin``, which keeps the last invocations of a request."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from typing import Any

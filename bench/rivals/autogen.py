@@ -1,7 +1,5 @@
 """AutoGen: the model contexts that keep the last messages, and the first with the last."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

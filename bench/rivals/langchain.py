@@ -1,7 +1,5 @@
 """LangChain: ``trim_messages``, once with a number of messages and once with a number of tokens."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """LlamaIndex: ``ChatMemoryBuffer``, and ``Memory``, which its documentation recommends in its place."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 from typing import Any

@@ -3,8 +3,6 @@
 Knows no library and nothing of the project; both sides of the comparison are measured by this one file.
 """
 
-from __future__ import annotations
-
 import gc
 import inspect
 import json

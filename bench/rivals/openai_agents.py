@@ -1,7 +1,5 @@
 """OpenAI Agents SDK: a session of which only the last items are read before each run."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import import_module
 from typing import Any

@@ -3,8 +3,6 @@
 Knows no library and nothing of the project: the adapters are run by an interpreter that has only the libraries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Semantic Kernel: ``ChatHistoryTruncationReducer``, with the threshold of its sample and without one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any

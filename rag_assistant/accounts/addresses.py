@@ -1,7 +1,5 @@
 """Which addresses are this machine, and which are among those of a setting. Pure."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from ipaddress import ip_address, ip_network
 

@@ -1,7 +1,5 @@
 """Who may come in for whom a provider vouches, under which name and in which role. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

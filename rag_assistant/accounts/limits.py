@@ -3,8 +3,6 @@
 And the tokens that models may take within a day, for one person and for all.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import Counter

@@ -4,8 +4,6 @@ What a provider says counts once its signature, issuer, audience, times and nonc
 section 3.1.3.7). Nothing here decides who may come in.
 """
 
-from __future__ import annotations
-
 import logging
 import secrets
 import ssl

@@ -1,7 +1,5 @@
 """The first account where the command line is not at hand: whoever can read the log may make it, once."""
 
-from __future__ import annotations
-
 import logging
 import os
 import secrets

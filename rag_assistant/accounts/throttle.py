@@ -1,7 +1,5 @@
 """How often one may try a password: more slowly after each failure, and never so that its owner is locked out."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

@@ -3,8 +3,6 @@
 And turns as the events of their streams.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 import time

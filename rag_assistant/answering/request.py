@@ -1,7 +1,5 @@
 """One request of an answer: exactly what the model sees, fitted into what it takes. Pure: same draft, same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil
 from typing import Any

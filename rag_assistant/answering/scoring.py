@@ -1,7 +1,5 @@
 """Measure an answer to a rated question, compare it with another one, and put that into words. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """What the model's calls of our own tools may say: the arguments of each tool, checked as requests are."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -4,8 +4,6 @@ What people keep, a command asks of the API, in this process or of a server else
 installation itself, it does with the services (commands.py).
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import click

@@ -1,7 +1,5 @@
 """``rag-assistant ask`` and ``rag-assistant chat``: questions and commands in a terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing here shortens or loses a turn; each change can be undone. Plainer changes are made by the HistoryStore.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

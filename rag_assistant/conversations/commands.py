@@ -1,7 +1,5 @@
 """Commands that are typed where questions are typed: /history, /clear, /compact and so on, the same in every way in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec import Struct

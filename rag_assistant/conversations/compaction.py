@@ -3,8 +3,6 @@
 The turns stay where they are; undoing a compaction brings the model's view of them back.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What was changed since an answer that rested on it: turns, summaries, and passages of documents."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 

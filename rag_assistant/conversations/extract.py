@@ -4,8 +4,6 @@ Those sentences are kept that say most that is new, for their length; what stand
 more. Measured beside other choices in docs/history-benchmarks.md, and the constants were chosen there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush

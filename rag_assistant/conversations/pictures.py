@@ -1,7 +1,5 @@
 """Which pictures may stand beside a question, and what a model that takes none gets of them. Pure."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import re

@@ -1,7 +1,5 @@
 """What the model is told besides the history: the instructions, and the question with its passages. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ What a model writes is compared with what was said, by words; rare words count m
 little of any turn names all of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

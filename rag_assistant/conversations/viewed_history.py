@@ -3,8 +3,6 @@
 ``SentHistory`` are those that came along. It decides like the store, and keeps nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import takewhile

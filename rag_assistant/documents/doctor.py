@@ -3,8 +3,6 @@
 SQL is the truth: what is missing elsewhere is made anew from it, and what only stands elsewhere is taken away.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """From the chunks of a document to their vectors, batch by batch; and to those of another embedding model."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Files that lie somewhere else: what is new, changed, moved or gone since they were taken in last."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property

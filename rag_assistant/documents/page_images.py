@@ -1,7 +1,5 @@
 """Pictures of pages: drawn when somebody looks at one, a few at a time, the latest kept for a while."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """From the file of a document to its text in chunks: what was written is read, what was scanned is recognised."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, closing

@@ -1,7 +1,5 @@
 """Notice that the library is in languages which the embedding model does not know."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from rag_assistant.records.errors import EmbedderFailed

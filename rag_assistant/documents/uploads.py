@@ -3,8 +3,6 @@
 Where they lie is decided by a store (rag_assistant/files).
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 import unicodedata

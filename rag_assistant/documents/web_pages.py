@@ -1,7 +1,5 @@
 """Documents that are pages of the web: added by their address, and fetched again when somebody asks for it."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import threading

@@ -4,8 +4,6 @@ Hostile files are real: what they break is that process. As a program (``python 
 FILE MEDIA_TYPE MEMORY_MB SECONDS``) this module is that process; it prints one line of JSON, and the text behind it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -3,8 +3,6 @@
 ``read_document`` meets hostile files. It runs in a process of its own (extraction.py), except for plain UTF-8 text.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Positions are in points (1/72 inch) from the upper left corner of the page as it is seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from statistics import median

@@ -3,8 +3,6 @@
 Linux only; elsewhere only the limits of the operating system are set.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

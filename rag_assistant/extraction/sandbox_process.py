@@ -3,8 +3,6 @@
 The process limits and confines itself (sandbox.py) before it touches the file; what it prints is bounded here.
 """
 
-from __future__ import annotations
-
 import os
 import selectors
 import signal

@@ -3,8 +3,6 @@
 There are threads, but no new processes; no sockets but pairs within the process; files are opened for reading alone.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

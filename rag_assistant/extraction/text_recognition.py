@@ -4,8 +4,6 @@ As a program (``python -m rag_assistant.extraction.text_recognition FILE MEDIA_T
 module is that process; it prints one line of JSON for each of the pages.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """This process among those that share a database: how it is called there, that it lives, and what it takes over."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable

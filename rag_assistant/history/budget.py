@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from math import ceil

@@ -4,8 +4,6 @@ Where it cannot be told which part of a request came from that turn, every part 
 Pure: no Flask, no SQL, no network, no clock.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

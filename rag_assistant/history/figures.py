@@ -1,7 +1,5 @@
 """What an answer says of the earlier turns, as figures. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock. The steps stand in ``fit_history`` in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from itertools import dropwhile
 from typing import Literal

@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from msgspec import Struct

@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_assistant.history.turns import length_of_system_block

@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal

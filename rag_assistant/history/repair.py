@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock. The same input gives the same output, and a mended list stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rag_assistant.history.turns import tool_calls_of

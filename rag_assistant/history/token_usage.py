@@ -3,8 +3,6 @@
 Pure. The same is drawn on the page by static/js/conversation/gauge.js while somebody types or tries another window.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

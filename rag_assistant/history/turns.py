@@ -3,8 +3,6 @@
 Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI chat format and are never changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any

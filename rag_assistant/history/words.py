@@ -1,7 +1,5 @@
 """Which turns a model does not see, and why, in words: for the page, the receipt, the commands and the log. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

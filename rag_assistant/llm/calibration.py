@@ -1,7 +1,5 @@
 """What a model's answers teach: how it counts tokens, how many it takes, and whether it calls tools."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import deque

@@ -4,8 +4,6 @@ A thread that waits for the next byte cannot look at a flag. So who ends a call 
 waiting thread at once; the call knows why it ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Whether the endpoints of the settings answer, and what stands in the way: step by step, in sentences."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable, Sequence, Sized
@@ -160,8 +158,8 @@ def _context(models: LanguageModels) -> CheckStep:
     sent = f"{reading.read or reading.sent:,}"
     if reading.limit is not None:
         return step(CUT_OFF.format(n=sent, n1=f"{reading.sent:,}"), ok=False)
-    told = ARRIVED if word in answer.lower() else COUNTED if reading.read is not None else NOT_KNOWN
-    return step(told.format(n=sent))
+    sentence = ARRIVED if word in answer.lower() else COUNTED if reading.read is not None else NOT_KNOWN
+    return step(sentence.format(n=sent))
 
 
 def _rerank(rerank: Rerank) -> str:

@@ -1,7 +1,5 @@
 """Embeddings and reranking by an endpoint: ``/embeddings`` as OpenAI, ``/rerank`` as Jina and vLLM have it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

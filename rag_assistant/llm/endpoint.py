@@ -1,7 +1,5 @@
 """Where questions are answered: an endpoint with its name and its limits."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from rag_assistant.records import QUOTES

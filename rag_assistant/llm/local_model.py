@@ -1,7 +1,5 @@
 """The model of a GGUF file, as an endpoint: its process is started behind the first page and watched."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import secrets

@@ -5,8 +5,6 @@ of input. Prints one line of JSON (address, context_tokens, takes_tools), and en
 dies here takes nothing else with it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Model servers that already listen on this machine, noticed at the ports that they come with."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

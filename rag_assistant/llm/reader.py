@@ -1,7 +1,5 @@
 """Take the text of an answer from what an endpoint sends, streamed or whole: JSON of which nothing is certain."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 else. The wordings are those of the servers and gateways that speak the OpenAI protocol; tests list them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

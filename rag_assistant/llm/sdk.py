@@ -3,8 +3,6 @@
 Importing this module loads the SDK, which takes half a second: whoever needs it imports it where it is needed.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import zlib

@@ -1,7 +1,5 @@
 """Part what a model thinks from its answer where both come as one text, in tags at its beginning. Pure."""
 
-from __future__ import annotations
-
 import re
 
 # As chat templates have them; what stands between such tags later in an answer is part of it.

@@ -1,7 +1,5 @@
 """How many tokens a model takes, as servers tell it: in their list of models, or at an address of their own. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Put the tool calls of a streamed answer together: they come in pieces, cut in as many ways as there are providers."""
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

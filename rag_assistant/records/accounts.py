@@ -1,7 +1,5 @@
 """The plain records of people: their accounts, what they are known by, and who asks in one request."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal, get_args
 

@@ -3,8 +3,6 @@
 The types are checked when an archive is read.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict
 

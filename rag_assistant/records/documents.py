@@ -1,7 +1,5 @@
 """Documents: the file that came, what was read from it, its chunks, and the passages and sources made of them."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Literal, get_args
 

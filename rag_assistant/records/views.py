@@ -4,8 +4,6 @@ One shape for the API, events, exports, tools and the command line. A view takes
 names; a field with a default is only there if it says something.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeVar

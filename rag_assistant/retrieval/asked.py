@@ -3,8 +3,6 @@
 A value that the question itself has is no answer to it. English, German, and what is written in digits anywhere.
 """
 
-from __future__ import annotations
-
 import re
 
 from rag_assistant.retrieval.tokenize import search_words

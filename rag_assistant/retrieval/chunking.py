@@ -1,7 +1,5 @@
 """Cut a document into chunks along its structure: headings and paragraphs first, sentences and words where needed."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import pairwise

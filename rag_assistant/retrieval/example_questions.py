@@ -4,8 +4,6 @@ A question that reads wrong is worse than none: what may not fit a pattern is le
 other languages only headings that are questions are taken.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

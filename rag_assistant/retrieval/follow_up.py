@@ -4,8 +4,6 @@ How much the context counts beside the question is learnt (leaning.py). Words th
 conversation has tell that a question leans on nothing: what was said before has no answer to them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 
 from msgspec import Struct

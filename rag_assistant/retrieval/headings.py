@@ -1,7 +1,5 @@
 """Where the sections of a Markdown text begin, and what they are called, with the headings above them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Hybrid search: one ranking from the hits of keywords and of vectors, by adding their scores. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 Hit = tuple[int, float]

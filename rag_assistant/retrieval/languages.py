@@ -1,7 +1,5 @@
 """In which language words are written, by its commonest words, which stand in nearly every sentence. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable

@@ -4,8 +4,6 @@ A row gets the caption and the head of its table, an item the line that begins i
 of, a line of code the line above the code and the fence. Pure.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 

@@ -3,8 +3,6 @@
 bench/retrieval/leaning.py made the tables, and measures them on conversations that had no part in it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from math import exp

@@ -1,7 +1,5 @@
 """What of the found passages is worth sending: each text once, neighbours as one, within a budget, or nothing. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 

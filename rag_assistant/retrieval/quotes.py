@@ -8,8 +8,6 @@ Where the question leans on what was said before, the words of that count as wel
 Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

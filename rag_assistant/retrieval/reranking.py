@@ -1,7 +1,5 @@
 """Put the best candidates of a search in the order of a reranking model, if there is one and it works."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

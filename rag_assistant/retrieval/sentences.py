@@ -3,8 +3,6 @@
 What belongs together has one ``unit``: a table, a list, lines of keys and values, a short section.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise

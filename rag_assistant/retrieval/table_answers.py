@@ -4,8 +4,6 @@ A word of the question is a column's name, a value in its cells, or what is to b
 table does not explain, nothing is computed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation

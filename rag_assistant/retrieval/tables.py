@@ -1,7 +1,5 @@
 """The tables of a Markdown text: what of one goes with a row, so that the row says something alone. Pure."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 

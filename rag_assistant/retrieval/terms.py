@@ -4,8 +4,6 @@ A passage is indexed by the stems of its language. A question is searched for by
 library has passages in it, else by those of all languages that it has.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Text as words. Scripts that are written without blanks become pairs of characters."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache, lru_cache

@@ -1,7 +1,5 @@
 """The folder in which everything is kept: whose it is, and who works in it."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import logging

@@ -1,7 +1,5 @@
 """Fetch a large file over HTTP: in pieces, taken up again where it broke off, and checked before it gets its name."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import urllib.error

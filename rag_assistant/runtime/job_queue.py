@@ -5,8 +5,6 @@ queue may be lost with its process, or say a thing twice. Beside it, a thread th
 again.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """The model files that come as packages: found without importing their package, and checked before they are loaded."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 from pathlib import Path

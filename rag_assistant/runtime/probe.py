@@ -1,7 +1,5 @@
 """Whether something answers, asked in a thread of its own, so that who hangs keeps nobody waiting."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -3,8 +3,6 @@
 A thread that answers a turn inherits it from the request that asked, since it runs in a copy of that one's context.
 """
 
-from __future__ import annotations
-
 import re
 from contextvars import ContextVar
 from uuid import uuid4

@@ -4,8 +4,6 @@
 kernel to end it together with its parent. A process that reads its input to its end needs no such help.
 """
 
-from __future__ import annotations
-
 import ctypes
 import logging
 import os

@@ -1,7 +1,5 @@
 """What servers on one database must have in common, and what they had better: each has a settings.json of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

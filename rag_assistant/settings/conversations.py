@@ -1,7 +1,5 @@
 """Which model answers and how long it may take; what it sees of a conversation, and how it answers."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """How a setting is declared: a field with a sentence below it. What it allows follows from its type, or is said."""
 
-from __future__ import annotations
-
 from functools import partial
 from ipaddress import ip_network
 from types import UnionType

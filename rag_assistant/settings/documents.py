@@ -1,7 +1,5 @@
 """How documents are read, and what is found in them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints

@@ -3,8 +3,6 @@
 From then on it is written only where a person changes something on the page.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging

@@ -3,8 +3,6 @@
 The environment beats the file, the file beats the defaults. Pure; settings_file.py follows the file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

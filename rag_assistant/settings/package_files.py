@@ -4,8 +4,6 @@ A wheel carries templates, static files, migrations and the guide in ``_files`` 
 same tree as in a checkout. What a person keeps then lies in the data folder of the platform.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]

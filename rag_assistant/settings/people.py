@@ -1,7 +1,5 @@
 """Who comes in, and how much each may take."""
 
-from __future__ import annotations
-
 from pydantic import field_validator
 
 from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Group, Network, Url, at_start, setting

@@ -1,7 +1,5 @@
 """Every setting, with its rule and its sentence, a file for each topic. Pure; loading.py reads them."""
 
-from __future__ import annotations
-
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.documents import DocumentSettings
 from rag_assistant.settings.people import PeopleSettings

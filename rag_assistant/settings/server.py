@@ -1,7 +1,5 @@
 """Where the server is reached, where it keeps what, and what it tells."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin, Url, at_start

@@ -4,8 +4,6 @@ Everything else in the data folder is made again from these. The database in it 
 that a backup can be restored into either, and files come from any store and go into any.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

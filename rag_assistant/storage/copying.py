@@ -3,8 +3,6 @@
 Rows come in small batches, so that memory does not depend on how many there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a database refuses, as an error of ours: one sentence that says what to do."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

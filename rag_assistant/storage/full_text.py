@@ -4,8 +4,6 @@ Two things are found by their words: chunks of documents, and turns of conversat
 SQLite, in a plain table; an index in memory finds them.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ compared, never two clocks. On SQLite nobody counts: all processes are on this m
 folder tell who lives.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Alembic is loaded only when there is something to do.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 

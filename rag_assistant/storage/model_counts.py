@@ -1,7 +1,5 @@
 """How the models of endpoints count tokens, and the most that each takes, as their answers taught it."""
 
-from __future__ import annotations
-
 from msgspec.structs import asdict
 from sqlalchemy import ColumnElement, delete, insert, select
 

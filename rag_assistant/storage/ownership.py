@@ -3,8 +3,6 @@
 A store over ``Database.for_person`` sees what that person may see, and nothing else is there for it.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, false, func, or_, select, true
 
 from rag_assistant.storage.database import changes_documents, person_of

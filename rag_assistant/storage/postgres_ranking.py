@@ -4,8 +4,6 @@ The formula and its constants are those of FTS5, and words in memory are weighed
 put the same rows first (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import log
 

@@ -5,8 +5,6 @@ PostgreSQL they go by LISTEN and NOTIFY. Where nothing is heard that way, on SQL
 connections from one to another, everybody looks every half second.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import uuid

@@ -8,8 +8,6 @@ Pages and the API are never compressed: where secrets and what a stranger chose 
 tell of them (BREACH).
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -2,8 +2,6 @@
 that is named says from where a request came, by which scheme, and who is signed in. Then it gets its id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

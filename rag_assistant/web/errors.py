@@ -1,7 +1,5 @@
 """Every error becomes HTTP here: one status for each class, one shape for all."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import re

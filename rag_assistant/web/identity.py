@@ -1,7 +1,5 @@
 """Who asks: the one place where a request's cookie or token becomes a person."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import cast

@@ -4,8 +4,6 @@ A page follows what its reader chose on it, else the setting ``page_language``, 
 So does what a page of ours asks the API for; to everybody else the API speaks English.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """How long a request occupies one of its person's places: until its last byte is sent, or its reader has left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any

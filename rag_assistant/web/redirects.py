@@ -1,7 +1,5 @@
 """Where a browser goes on after a form: with status 303, so that a reload sends nothing again."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from flask import Response, redirect, url_for

@@ -1,7 +1,5 @@
 """The bodies of requests: which fields each takes, and what is allowed in them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints

@@ -1,7 +1,5 @@
 """Read the bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any, TypeVar

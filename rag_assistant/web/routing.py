@@ -4,8 +4,6 @@ A route without a policy keeps the application from being made. What a person ma
 down, by whose it is: see storage/ownership.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the API answers beside turns, conversations and documents themselves, which are in records/views.py."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType

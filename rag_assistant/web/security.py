@@ -1,7 +1,5 @@
 """Who may ask: our own host names, our own pages, bodies of a bounded size; and what a page of ours may load."""
 
-from __future__ import annotations
-
 from flask import Flask, Response, current_app, request
 
 from rag_assistant.records.errors import MalformedBody, RequestRefused

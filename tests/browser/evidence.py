@@ -1,7 +1,5 @@
 """What a browser test leaves behind when it fails: a picture of every open page, and what its console said."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

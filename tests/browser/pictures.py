@@ -3,8 +3,6 @@
 ``make pictures`` takes those of the documentation, ``python -m tests.browser.pictures FOLDER`` every view there is.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Documents about one topic, a lake and its lighthouse, and what is said about them: for the pictures and the views."""
 
-from __future__ import annotations
-
 from fpdf import FPDF
 
 from tests.browser.shelf import upload

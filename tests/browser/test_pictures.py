@@ -1,7 +1,5 @@
 """Pictures beside a question: attached, pasted, removed, sent, and shown in the transcript."""
 
-from __future__ import annotations
-
 import base64
 import io
 

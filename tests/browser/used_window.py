@@ -4,8 +4,6 @@ A new window costs as much as most tests: it has nothing in its cache and begins
 all have one address, so that the scripts are in the cache, and one page that stays keeps the process that draws.
 """
 
-from __future__ import annotations
-
 from playwright.sync_api import Browser, BrowserContext
 
 

@@ -4,8 +4,6 @@ A new view is one more line in ``VIEWS``. Whoever goes through them (axe, the pi
 this order: the last ones change what the earlier ones would show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect

@@ -1,7 +1,5 @@
 """Completion in the shells that people have: what the program offers, and that each shell offers it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """``chat``, ``documents`` and ``history`` with ``--server``: the same commands on a server elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Sources of documents: what is changed is updated, moved is moved, gone is gone, and each has its state."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Plays a scenario over the API and writes down what came back, without what is another one each time."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """What is played: each scenario is a short story over the API, in a library of its own."""
 
-from __future__ import annotations
-
 import io
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages of the public net are fetched, and nothing else: what the guard refuses, and that nothing gets past it."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """What every application compiles for itself, compiled once for all of a process: most of what it costs to make one."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 from typing import Any

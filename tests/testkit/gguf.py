@@ -1,7 +1,5 @@
 """The small language model that tests and benchmarks run: a GGUF file that comes as a package."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 A step is ``module:Class.method:when:count``: before or after the count-th call of a method or function.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

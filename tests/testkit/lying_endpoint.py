@@ -1,7 +1,5 @@
 """An endpoint on loopback that answers as none should: with bytes as they are, without end, or with silence."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

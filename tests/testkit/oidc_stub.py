@@ -4,8 +4,6 @@ It checks what a client must send: the verifier of PKCE, the redirect URI, the c
 Whoever comes with a browser agrees at once.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """An OpenTelemetry collector on loopback that keeps what it is sent."""
 
-from __future__ import annotations
-
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any

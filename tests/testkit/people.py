@@ -1,7 +1,5 @@
 """People with accounts, for tests: quick to make, and each with a client that is signed in."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from unittest import mock

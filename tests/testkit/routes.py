@@ -1,7 +1,5 @@
 """Every route of the application, with an address for given ids and what it is sent."""
 
-from __future__ import annotations
-
 import io
 import re
 import time

@@ -1,7 +1,5 @@
 """An S3 server of the tests' own (rclone, on a folder), and a proxy in front of it that fails as it is told."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

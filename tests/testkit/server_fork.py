@@ -8,8 +8,6 @@ and with MAX_DESCRIPTORS it may open fewer files. As a program this module is th
 processes in which tests run.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import gc

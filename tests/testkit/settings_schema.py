@@ -1,7 +1,5 @@
 """The JSON schema of settings.json, for editors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A library of short documents for tests: kept, embedded by the words they have, and searched."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from typing import Any

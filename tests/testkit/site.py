@@ -1,7 +1,5 @@
 """A site of the public net, played by a server on loopback: names, addresses and answers are those of a script."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable

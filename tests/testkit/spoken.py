@@ -4,8 +4,6 @@ A sentence is a text that begins like one and ends like one. What a value makes 
 it reads one way or the other, both are sentences.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

@@ -4,8 +4,6 @@ Also the other side of the benchmarks: ``python -m tests.testkit.stub_model`` pr
 serves until its input ends.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select

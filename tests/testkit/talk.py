@@ -1,7 +1,5 @@
 """A long conversation about a book whose chapters have words of their own, and what it takes in the database."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

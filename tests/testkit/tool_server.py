@@ -3,8 +3,6 @@
 What it is told to keep, it keeps in the file.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

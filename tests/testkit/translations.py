@@ -1,7 +1,5 @@
 """The catalogs of the page, renewed from what templates, scripts and code say: python -m tests.testkit.translations."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 ``python -m tests.torture [NAME ...] [--cluster] [--short] [--seed N]``
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import shutil

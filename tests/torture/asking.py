@@ -1,7 +1,5 @@
 """Clients that ask, remember what they were shown, and compare it with what is kept."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

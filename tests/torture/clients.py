@@ -1,7 +1,5 @@
 """Clients that leave, come back, ask again under the same key, and ask all at once."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import random

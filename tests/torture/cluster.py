@@ -1,7 +1,5 @@
 """A cluster under clients: any of its processes killed, held up, told to end or restarted; nothing is lost."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -1,7 +1,5 @@
 """Clients of a cluster: they ask through the proxy, and where a stream breaks they come back for the rest."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 import time

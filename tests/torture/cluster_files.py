@@ -1,7 +1,5 @@
 """Documents that come through any web while workers, or S3, are in trouble: none is lost, and none leaves a file."""
 
-from __future__ import annotations
-
 import http.client
 import time
 import urllib.error

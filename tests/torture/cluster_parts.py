@@ -1,7 +1,5 @@
 """What everything stands on in a cluster, killed, held up and slow under clients: PostgreSQL and the proxy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Backups made while everybody works, and databases of every older schema, upgraded under kills."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

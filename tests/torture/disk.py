@@ -1,7 +1,5 @@
 """A disk that is full or fails at random moments: a refusal with a reason, and all is well afterwards."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import subprocess

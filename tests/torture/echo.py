@@ -1,7 +1,5 @@
 """A model of which each answer belongs to one question."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """A model's endpoint that hangs, lies and never ends: an error that says so in time, and nothing is held for it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """Chroma killed, wedged and corrupted while documents come, go and are searched: exact search answers meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """A cluster in the place of one server, so that what breaks one server can break a cluster, too."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Floods: silent connections, half requests and streams by the thousand; light requests are answered meanwhile."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Exports of 50 MB, honest and hostile: the server stays small while it imports them, and others hardly notice."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

@@ -1,7 +1,5 @@
 """kill -9 at random moments, and at every step of a turn and of an ingest."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json

@@ -1,7 +1,5 @@
 """The processes of a server, and what they hold."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from pathlib import Path

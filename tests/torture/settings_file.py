@@ -1,7 +1,5 @@
 """settings.json: saved in every way, half written, broken, swapped: the last good values stay, a good file counts."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """Many questions and documents, and a clock that jumps: nothing grows that should not, and order stays."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our own archive: JSON Lines, a line for the format, then one for each document and each conversation. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from math import isfinite

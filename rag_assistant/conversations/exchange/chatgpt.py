@@ -1,7 +1,5 @@
 """ChatGPT's export: ``conversations.json``, a list of conversations, each a tree of nodes (``mapping``). Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ As a program, with MAX_BYTES MAX_CONVERSATIONS MEMORY_MB SECONDS, this module is
 It prints a line of JSON about the file, then one for each conversation.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator

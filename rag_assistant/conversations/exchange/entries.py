@@ -1,7 +1,5 @@
 """The entries of an exported JSON text, one at a time: each is measured before it is parsed. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A conversation as a file: Markdown to read, JSON to go on working with. Pure; written piece by piece."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Take exported conversations in: those that are here already are skipped, ids become those of this database."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """LibreChat's export: one conversation, its messages in a list or, recursively, each below its parent. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, moment, text_in

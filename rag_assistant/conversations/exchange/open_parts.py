@@ -3,8 +3,6 @@
 They are compared with this, and kept as they came.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field

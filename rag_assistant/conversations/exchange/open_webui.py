@@ -1,7 +1,5 @@
 """Open WebUI's export: a list of chats, each with its tree of messages in ``chat.history``. Pure."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which of the known shapes an exported text has, and what is in it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any

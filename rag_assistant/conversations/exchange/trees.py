@@ -1,7 +1,5 @@
 """Trees of messages, as chat products keep them, as conversations with branches. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

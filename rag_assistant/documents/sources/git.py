@@ -4,8 +4,6 @@ Nothing of a repository is run: its hooks do not come along, links in it become 
 are those that ``git`` and ``ssh`` of this machine have; neither may ask for one, nor does either get one of ours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Where several processes work on one database, the one that claims a source looks through it.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Read the files that another file carries along, each below a heading with its name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import TypeAlias

@@ -3,8 +3,6 @@
 What a format can say: https://ecma-international.org/publications-and-standards/standards/ecma-376/ (part 1, 18.8.31).
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Read the charts of Office documents: the figures behind them, as tables."""
 
-from __future__ import annotations
-
 from rag_assistant.extraction.formats.markup import table
 from rag_assistant.extraction.formats.packages import Element, local
 

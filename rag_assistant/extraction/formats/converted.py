@@ -3,8 +3,6 @@
 It is given the kind of a file, never its name: for source code it would fetch grammars from the network.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from typing import Any

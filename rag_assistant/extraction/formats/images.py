@@ -1,7 +1,5 @@
 """Open images: PNG, JPEG, TIFF and WebP. What stands on one is read by text recognition alone (text_recognition.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO

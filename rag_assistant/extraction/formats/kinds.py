@@ -1,7 +1,5 @@
 """Recognise what kind a file is by what is in it. Its name decides only between kinds of text."""
 
-from __future__ import annotations
-
 import re
 import struct
 

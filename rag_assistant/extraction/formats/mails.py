@@ -3,8 +3,6 @@
 Of a text that comes as plain text and as a page, one is read. A web page saved with its pictures is a mail, too.
 """
 
-from __future__ import annotations
-
 import email
 import email.policy
 import logging

@@ -1,7 +1,5 @@
 """Read ODT and ODP: headings, paragraphs, lists, tables, text boxes, notes; each slide is a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT

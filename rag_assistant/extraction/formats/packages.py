@@ -1,7 +1,5 @@
 """Open documents that are ZIP archives of XML, under limits: what is unpacked is bounded, and no entity is expanded."""
 
-from __future__ import annotations
-
 import io
 import posixpath
 import zipfile

@@ -1,7 +1,5 @@
 """Spell out the merged cells of a web page's tables: each row and column says what it shows. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from msgspec import Struct, field

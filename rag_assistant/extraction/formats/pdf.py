@@ -1,7 +1,5 @@
 """Read PDF, page by page: text, filled-in forms and notes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

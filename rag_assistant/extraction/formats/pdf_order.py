@@ -3,8 +3,6 @@
 That is: columns that are drawn row by row, and what is filled into a form, which stands beside its label.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from itertools import pairwise

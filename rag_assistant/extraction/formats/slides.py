@@ -1,7 +1,5 @@
 """Read PPTX: each slide is a page with its title, text, tables, charts, diagrams and notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from rag_assistant.extraction.formats.charts import charts_of

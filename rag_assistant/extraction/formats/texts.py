@@ -1,7 +1,5 @@
 """Read files that are text: in any encoding, CSV as a table, notebooks as their cells."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

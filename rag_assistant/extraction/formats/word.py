@@ -1,7 +1,5 @@
 """Read DOCX: paragraphs, headings, lists, tables, text boxes, equations, notes, comments, headers and footers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

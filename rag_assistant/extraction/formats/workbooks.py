@@ -1,7 +1,5 @@
 """Read XLSX and the XML of Excel 2003: the cells of each sheet as it shows them, and what is drawn and said beside."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

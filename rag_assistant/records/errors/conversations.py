@@ -1,7 +1,5 @@
 """What a conversation, a turn or its history does not allow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound

@@ -1,7 +1,5 @@
 """Why a model did not answer, and what ended an answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound

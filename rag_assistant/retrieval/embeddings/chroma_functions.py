@@ -1,7 +1,5 @@
 """Chroma's embedding functions as embedding models, by the name that Chroma knows each by."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

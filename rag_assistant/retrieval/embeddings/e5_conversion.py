@@ -5,8 +5,6 @@ common scale (llama.cpp's Q4_0). The table of tokens stays as it is; the layers 
 model: with 4 bits they take twice the time. A program of its own, as quantised.py is.
 """
 
-from __future__ import annotations
-
 import struct
 import sys
 import tempfile

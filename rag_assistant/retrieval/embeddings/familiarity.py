@@ -4,8 +4,6 @@ A model that learned English sees Chinese or Russian as single letters: its vect
 cosines least of all. A multilingual model knows everything (``FAMILIAR``).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate

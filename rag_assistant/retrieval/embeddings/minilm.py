@@ -4,8 +4,6 @@ Chosen by measurement (docs/benchmarks.md). A text longer than the model reads i
 averaged, so that nothing of it is silently left out.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Sequence

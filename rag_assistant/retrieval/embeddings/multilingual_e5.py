@@ -3,8 +3,6 @@
 It knows a hundred languages; its package is an extra to install (docs/benchmarks.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ It takes some seconds, 500 MB, and the package onnx, which nothing else needs: s
 (``python -m rag_assistant.retrieval.embeddings.quantised SOURCE TARGET``).
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -4,8 +4,6 @@ It looks at a fraction of the chunks that hold a word, since it knows of blocks 
 (Ding and Suel 2011, "Faster top-k document retrieval using block-max indexes"). FTS5 ranks every one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from math import log
 

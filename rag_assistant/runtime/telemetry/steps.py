@@ -3,8 +3,6 @@
 Who measures is known by the context in which an answer runs. Where nobody does, a step costs next to nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

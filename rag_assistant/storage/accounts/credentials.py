@@ -1,7 +1,5 @@
 """What people show to be known again: sessions, API tokens and one-time links. Only hashes of them are kept."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """By which accounts elsewhere people are known: always by issuer and subject, never by a name or an e-mail address."""
 
-from __future__ import annotations
-
 from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 

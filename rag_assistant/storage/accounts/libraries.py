@@ -1,7 +1,5 @@
 """Libraries: sets of documents that belong to somebody, and are shared with some people or with everybody."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update

@@ -3,8 +3,6 @@
 There is always an administrator, and the first one gets what is there.
 """
 
-from __future__ import annotations
-
 import unicodedata
 from typing import Any
 

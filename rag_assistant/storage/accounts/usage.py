@@ -1,7 +1,5 @@
 """What people take of the server at present."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import datetime, timedelta
 

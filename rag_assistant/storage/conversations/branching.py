@@ -3,8 +3,6 @@
 What was said before that turn is copied: neither conversation can change what the other one's model sees.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

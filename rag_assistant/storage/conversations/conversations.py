@@ -1,7 +1,5 @@
 """Conversations: made, listed, found, named, deleted, restored and erased."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """What a person changed of the conversation after an answer that could draw on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, select

@@ -3,8 +3,6 @@
 What other turns say of it is theirs, and stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whole conversations out of the tables, and into them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic, sleep
 from typing import Any

@@ -2,8 +2,6 @@
 summaries, and changes that can be undone. No turn is ever shortened or lost by anything here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal

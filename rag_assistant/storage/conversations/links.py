@@ -1,7 +1,5 @@
 """Links with which a conversation is read by others, until they are revoked. Only their hashes are kept."""
 
-from __future__ import annotations
-
 from sqlalchemy import bindparam, delete, insert, select
 
 from rag_assistant.records import ConversationLink

@@ -1,7 +1,5 @@
 """Ratings of answers: one a turn, of one of its answers. What is right, if that was said, holds for all of them."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 Pictures stand in them by their keys, since each is sent again with the turns that follow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any

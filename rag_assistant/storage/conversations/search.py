@@ -1,7 +1,5 @@
 """Which conversations hold some words: in their titles, or in what was said in them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, exists, func, or_, select

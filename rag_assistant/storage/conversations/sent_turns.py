@@ -5,8 +5,6 @@ Kept as runs of turns, found by their length: a run of 2^(k - 1) to 2^k - 1 turn
 2^k - 2 turns before it. What is kept may name too much, and never too little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How an answer is kept: its text as it streams, how its turn ends, and how what was said becomes rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Turns as records: the reading half of turns.py."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from base64 import urlsafe_b64encode

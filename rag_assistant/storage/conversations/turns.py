@@ -3,8 +3,6 @@
 The statements that every question needs are built once, here: building one costs more than running it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The answers that a turn's question got: one stands in the turn, the others are kept beside it, each whole."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

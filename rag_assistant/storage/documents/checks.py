@@ -1,7 +1,5 @@
 """What may be wrong with the library in SQL: counters, texts, words and vectors that do not fit together."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The text of documents, cut into chunks: the truth that keyword and vector search point into."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

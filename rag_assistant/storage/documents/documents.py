@@ -4,8 +4,6 @@ How they are listed is in rows.py, how far each has come in progress.py; their t
 vectors of the chunks in embeddings.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update

@@ -1,7 +1,5 @@
 """The vectors of the chunks, one for each embedding model that is in use or on its way to be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any

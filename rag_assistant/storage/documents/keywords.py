@@ -1,7 +1,5 @@
 """Keyword search over the chunks of documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How far documents have come: queued, being read or embedded, ready, given up; and who works on them."""
 
-from __future__ import annotations
-
 from sqlalchemy import ColumnElement, Connection, case, false, func, select, update
 
 from rag_assistant.records import Document, DocumentState

@@ -1,7 +1,5 @@
 """Documents as they are read: rows, records, lists; and the small steps of which changes are made."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Scanned pages: which there are, and what was recognised on each."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from msgspec.structs import astuple

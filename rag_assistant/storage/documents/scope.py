@@ -1,7 +1,5 @@
 """Which documents are searched, as a condition in SQL."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from functools import cached_property

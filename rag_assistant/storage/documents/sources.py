@@ -1,7 +1,5 @@
 """Sources of documents: who looks through one, and what came of it last."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 

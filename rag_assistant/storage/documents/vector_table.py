@@ -5,8 +5,6 @@ keeps an embedding keeps it here in the same transaction, and a row that is dele
 found here exists, and every process on the database searches the same rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

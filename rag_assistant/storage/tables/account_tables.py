@@ -1,7 +1,5 @@
 """The tables of people: their accounts, what they show to be known again, and the libraries that they share."""
 
-from __future__ import annotations
-
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, UniqueConstraint
 
 from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids

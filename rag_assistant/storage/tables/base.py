@@ -1,7 +1,5 @@
 """What every table is made of, and the one of the processes that share the database."""
 
-from __future__ import annotations
-
 import zlib
 from datetime import UTC, datetime
 from typing import Any

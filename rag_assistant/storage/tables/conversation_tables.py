@@ -1,7 +1,5 @@
 """The tables of conversations, their turns, and what was sent and answered."""
 
-from __future__ import annotations
-
 from sqlalchemy import (
     JSON,
     Boolean,

@@ -1,7 +1,5 @@
 """The tables of documents, their chunks and their vectors."""
 
-from __future__ import annotations
-
 from sqlalchemy import JSON, Boolean, Column, ForeignKey, Index, Integer, LargeBinary, String, Table, Text, false
 
 from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index, table_of_ids

@@ -1,7 +1,5 @@
 """The JSON API of one's own account: who asks, and how much of their share they have taken."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, jsonify

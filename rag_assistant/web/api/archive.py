@@ -1,7 +1,5 @@
 """The JSON API of archives: one's own conversations out in one file, and conversations in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from shutil import copyfileobj
 from tempfile import TemporaryFile

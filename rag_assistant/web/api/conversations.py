@@ -1,7 +1,5 @@
 """The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request

@@ -1,7 +1,5 @@
 """The JSON API of the library: add, list, show and delete documents."""
 
-from __future__ import annotations
-
 from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file

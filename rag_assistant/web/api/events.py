@@ -3,8 +3,6 @@
 It forwards the assistant's events and adds nothing but heartbeats.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator

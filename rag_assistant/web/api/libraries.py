@@ -1,7 +1,5 @@
 """The JSON API of libraries: which there are, whose they are, and with whom they are shared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response

@@ -1,7 +1,5 @@
 """For other assistants: the Model Context Protocol, one message in and one out, and what there is at this address."""
 
-from __future__ import annotations
-
 import json
 
 from flask import Blueprint, Response, render_template, request

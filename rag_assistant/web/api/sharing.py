@@ -1,7 +1,5 @@
 """The JSON API of shared conversations: links to them, and what is behind one."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The JSON API: questions and their answers, turns, search."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What the page says in a language, read from its .po file; dates and numbers as the language writes them."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, timedelta
 from functools import cache
 from gettext import GNUTranslations

@@ -1,7 +1,5 @@
 """Which languages there are, and what marks a text to be translated where it is shown, not where it stands."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from msgspec import Struct

@@ -4,8 +4,6 @@ An error is raised, logged and stored in English, and a note may be years old wh
 is compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

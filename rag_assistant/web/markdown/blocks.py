@@ -4,8 +4,6 @@ What a reader has seen never goes away again. So the open end is drawn as it wil
 finished (see open_end.py), and what can still become either text or a mark is held back until that is known.
 """
 
-from __future__ import annotations
-
 import re
 
 from rag_assistant.web.languages import gettext

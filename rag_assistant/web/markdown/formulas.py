@@ -3,8 +3,6 @@
 Understood are $...$, $$...$$, \\(...\\) and \\[...\\], the ways in which models write LaTeX.
 """
 
-from __future__ import annotations
-
 import re
 
 from markdown_it import MarkdownIt

@@ -4,8 +4,6 @@ Links between the files work as they do in a checkout; what the documentation na
 is left as its text.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections import Counter

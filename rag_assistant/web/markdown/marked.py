@@ -1,7 +1,5 @@
 """Where a passage begins and ends in a document's Markdown, kept through to its HTML by two characters. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

@@ -4,8 +4,6 @@ Each step either takes away a last piece that may still turn into a mark (half a
 what is open (bold text, a piece of code, the head of a table).
 """
 
-from __future__ import annotations
-
 import re
 
 # A last line that may become a mark: of a heading, a list, a quote, a rule, a fence, a table's second line. In front of

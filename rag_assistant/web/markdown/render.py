@@ -4,8 +4,6 @@ Markdown first, then the sanitiser. No raw HTML, no images, no styles: whatever 
 runs and nothing is fetched.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ Revision 2026-07-28 is stateless: each request says its version in ``params._met
 Clients of earlier revisions begin with ``initialize``; what they ask then is answered in the same way.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """The OpenAPI document: every route of the API, its bodies as they are checked, its answers, its errors."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, cast, get_args, get_type_hints
 

@@ -1,7 +1,5 @@
 """The OpenAPI document at /openapi.json, and as a page at /docs: no script, and nothing from another host."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

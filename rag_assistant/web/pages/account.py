@@ -1,7 +1,5 @@
 """Coming in and going out, and what a person does about the own account: password, sessions, API tokens."""
 
-from __future__ import annotations
-
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.accounts.passwords import MIN_CHARS

@@ -3,8 +3,6 @@
 Each action of a page is a plain form, so that everything works without scripts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import zip_longest
 from typing import Any

@@ -3,8 +3,6 @@
 It knows neither Flask nor the database, and no clock: the moment comes in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, tzinfo

@@ -1,7 +1,5 @@
 """A document in words: what kind of file it is, how large, and how far it has come."""
 
-from __future__ import annotations
-
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.web.i18n.languages import N_

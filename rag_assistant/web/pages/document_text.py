@@ -1,7 +1,5 @@
 """The part of a document's text that a page shows: around a passage, with the places where pages begin. Pure."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 
 from msgspec import Struct

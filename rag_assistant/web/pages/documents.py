@@ -1,7 +1,5 @@
 """The pages of the library: what is in it, what a document says, and what can be done with one, as plain forms."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The documentation at /help: no script, and nothing from another host."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from flask import Blueprint, Response, abort, render_template, request, url_for

@@ -1,7 +1,5 @@
 """What a person decides about the model's view, as plain forms; and how the pages put it into words."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What lets a browser install the page as an app, and show a page of ours where the server cannot be reached."""
 
-from __future__ import annotations
-
 from flask import Blueprint, Response, current_app, json, render_template, url_for
 
 from rag_assistant.web.routing import PUBLIC

@@ -1,7 +1,5 @@
 """The page of the libraries: whose they are and who may use them, as plain forms."""
 
-from __future__ import annotations
-
 from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.records.errors import AssistantError

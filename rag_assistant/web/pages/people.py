@@ -1,7 +1,5 @@
 """The accounts, for administrators: made, linked, disabled, deleted; and what was done to them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for

@@ -1,7 +1,5 @@
 """Ratings: the thumbs below an answer, as plain forms, and the page that lists them with what came of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, render_template, request

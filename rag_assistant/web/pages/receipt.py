@@ -1,7 +1,5 @@
 """The receipt of an answer as a page, and as a command that sends its request again."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which documents a page asks about: in its address, in its forms, and in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

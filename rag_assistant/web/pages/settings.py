@@ -1,7 +1,5 @@
 """The page of the settings: a form for those that people change, and all of them with where they come from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

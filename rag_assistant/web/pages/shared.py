@@ -1,7 +1,5 @@
 """Conversations that are shared by a link: made and revoked by their owner, read by who is signed in."""
 
-from __future__ import annotations
-
 from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant.web.api.sharing import make_link, read_shared, revoke_link

@@ -1,7 +1,5 @@
 """The list of conversations beside every page, the trash, and the theme."""
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import urlsplit

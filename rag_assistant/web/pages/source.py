@@ -1,7 +1,5 @@
 """The passage behind a number in an answer, shown in its document; and the pictures of a document's pages."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template

@@ -1,7 +1,5 @@
 """What stands around the turns that a page shows: which of them say that something was left out, what goes off them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Answer what was asked in OpenAI's protocol: whole, or as a stream that begins when the figures are known."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping

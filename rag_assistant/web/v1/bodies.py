@@ -1,7 +1,5 @@
 """The bodies of OpenAI's protocol: what counts here, what is taken without effect, and what is refused by its name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 

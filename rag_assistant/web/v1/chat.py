@@ -1,7 +1,5 @@
 """An answer as a chat completion, and its events as the chunks of one. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Errors as OpenAI's clients expect them: their shape, their statuses, and a code for programs. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What an answer has besides OpenAI's fields: what was left out of it, as a field and as headers; its sources. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

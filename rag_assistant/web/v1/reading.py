@@ -1,7 +1,5 @@
 """From a request in OpenAI's protocol to a question, and the turns before it: those that came along, or stored ones."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

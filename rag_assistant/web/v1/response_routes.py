@@ -1,7 +1,5 @@
 """The routes of responses: stored ones are turns of conversations, others come with the turns before them."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Iterable
 from typing import Any

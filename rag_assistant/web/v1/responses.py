@@ -1,7 +1,5 @@
 """An answer as a response (Open Responses, 2026-04-24), and its events as that document has them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The routes of OpenAI's protocol: each reads a request, asks as everybody does, and shows the answer in that shape."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The answers of OpenAI's protocol: what we add in full, the rest as OpenAI describes it."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType

@@ -3,8 +3,6 @@
 ``HIT`` in a pattern becomes a call that tells its number; ``AWAY`` an address of another host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, cycle, product

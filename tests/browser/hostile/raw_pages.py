@@ -1,7 +1,5 @@
 """A server for tests that puts texts into pages as they are: no sanitiser, only the headers that our pages have."""
 
-from __future__ import annotations
-
 import html
 import threading
 from collections.abc import Mapping

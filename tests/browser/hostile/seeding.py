@@ -4,8 +4,6 @@ They are made over the API with a plain word for each place; in the database eac
 that no check at the entry can keep it out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """Notices what a text must not do to a page: run, ask, call another host, or become an element of it."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

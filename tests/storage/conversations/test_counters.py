@@ -1,7 +1,5 @@
 """The counters of a conversation are what counting everything anew gives, whatever was done before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures in questions: sent, kept once, in the receipt, counted, left out with their turn, and refused in words."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Web pages by their address: added where that is switched on, fetched again on demand, refused in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """What people would see in English in every language: texts of templates and scripts that no catalog is asked for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
