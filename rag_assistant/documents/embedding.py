@@ -15,6 +15,8 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 log = logging.getLogger(__name__)
 
 CHUNKS_AT_ONCE = 16
+# Of one document, while others wait: some five seconds' worth.
+CHUNKS_IN_A_ROW = 8 * CHUNKS_AT_ONCE
 # How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -33,7 +35,9 @@ class DocumentEmbedder(Struct, frozen=True):
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
             model = self.embedders.configured()
-            if self.documents.take_in("embedding", document_id) and self._embed_missing(document_id, model):
+            if self.documents.take_in("embedding", document_id) and self._embed_missing(
+                document_id, model, gives_way=True
+            ):
                 self.finish(document_id, model.key)
             self._switch_if_due(model)
         except EmbedderFailed as error:
@@ -47,10 +51,16 @@ class DocumentEmbedder(Struct, frozen=True):
             self.documents.say(document_id, f"{error} Trying again in {delay:g} seconds.")
             self.queue.add("embed", document_id, delay)
 
-    def _embed_missing(self, document_id: int, model: Embedder) -> bool:
-        """Return whether every chunk has its vector now; not so if the document went away, or we close."""
+    def _embed_missing(self, document_id: int, model: Embedder, *, gives_way: bool = False) -> bool:
+        """Return whether every chunk has its vector now; not so if the document went away, or we close.
+
+        One that ``gives_way`` goes back into the queue from time to time, behind those that wait there.
+        """
         missing = self.embeddings.without_embedding(document_id, model.key)
         for start in range(0, len(missing), CHUNKS_AT_ONCE):
+            if gives_way and start and start % CHUNKS_IN_A_ROW == 0 and self.queue.waiting[0]:
+                self.queue.add("embed", document_id)
+                return False
             batch = missing[start : start + CHUNKS_AT_ONCE]
             vectors = model.embed([indexed_text(one.document, one.section, one.text) for one in batch])
             rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -184,6 +185,29 @@ def test_a_document_that_is_deleted_while_it_waits_for_the_embedder_is_given_up(
     client.delete(path(document))
     gate.open.set()
     until(lambda: not services.library.busy)
+
+
+def test_a_small_document_behind_a_large_one_is_ready_soon(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.documents.embedding.CHUNKS_IN_A_ROW", 32)
+    embedder, seen, gate = services.embedders.configured(), list[str](), threading.Event()
+    embed = embedder.embed
+
+    def gated(texts: list[str]) -> Any:
+        seen.append("large" if len(texts) > 1 else "small")
+        assert seen[-1] == "small" or gate.wait(10)
+        return embed(texts)
+
+    embedder.embed = gated
+    large = upload(client, "\n\n".join(f"Paragraph {n}. {'Geese hiss. ' * 60}" for n in range(150)), wait=False)
+    until(lambda: seen)
+    small = upload(client, "Ducks quack.", "small.txt", wait=False)
+    until(lambda: client.get(path(small)).json["state"] == "embedding")
+    gate.set()
+    for document in (small, large):
+        until(lambda: client.get(path(document)).json["state"] == "ready")  # noqa: B023
+    assert seen.index("small") == 2 < len(seen) - 3
 
 
 def test_a_newer_version_takes_the_place_without_a_gap(client: FlaskClient, services: Services, gate: Gate) -> None:
