@@ -17,6 +17,8 @@ from rag_assistant.web.services import whole_services
 
 LANGUAGE_COOKIE = "language"
 AUTO = "auto"
+# To read thousands of languages, which no browser names, takes longer than the page.
+MAX_ACCEPTED_CHARS = 1000
 # Fields of the API that hold what is said to people; what a command did, and why a document is as it is.
 SENTENCES = frozenset({"message", "sentence", "figures", "options", "no_summary", "notes"})
 COMMAND = frozenset({"text"})
@@ -87,6 +89,8 @@ def _chosen() -> Language:
     setting = whole_services().settings.current.page_language
     if setting != AUTO:
         return LANGUAGES[setting]
+    if len(request.headers.get("Accept-Language", "")) > MAX_ACCEPTED_CHARS:
+        return ENGLISH
     return LANGUAGES[request.accept_languages.best_match(LANGUAGES, ENGLISH.code)]
 
 

@@ -68,6 +68,11 @@ def test_the_scripts_of_a_page_speak_its_language(empty: FlaskClient) -> None:
     assert len(set(names.values())) == len(LANGUAGES)
 
 
+def test_more_languages_than_anybody_reads_are_not_looked_through(empty: FlaskClient) -> None:
+    assert '<html lang="de"' in html_of(empty, "de," * 100)
+    assert '<html lang="en"' in html_of(empty, "de," * 10_000)
+
+
 def test_an_error_page_is_in_the_language_of_the_browser(client: FlaskClient) -> None:
     page = client.get("/conversations/77", headers=PAGE | {"Accept-Language": "de"}).text
     assert "Es gibt keine Unterhaltung 77." in page
