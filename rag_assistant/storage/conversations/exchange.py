@@ -40,6 +40,8 @@ from rag_assistant.storage.tables import answer_versions, conversations, message
 
 # What is inserted in a moment: somebody who writes waits for no more.
 MAX_TURNS_AT_ONCE, MAX_CHARS_AT_ONCE = 200, 500_000
+# How much longer than a piece takes others have this process to themselves, who are at most twice as slow then.
+PAUSE = 2
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
@@ -127,7 +129,7 @@ class ExchangeStore:
                     if number == len(pieces):
                         _complete(connection, new_id, whole)
                 conversation_id = new_id
-                sleep(monotonic() - began)  # Others have this process's time, too.
+                sleep(PAUSE * (monotonic() - began))  # Others have this process's time, too.
             return new_id
         except BaseException as error:
             if conversation_id is not None:
