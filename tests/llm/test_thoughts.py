@@ -58,7 +58,8 @@ def test_thoughts_in_a_field_of_their_own_leave_the_answer_streamed() -> None:
 
 
 def test_a_model_that_closes_what_it_did_not_open_is_known_from_then_on(stub: StubModel) -> None:
-    client = ModelClient(lambda: timeouts(connect=1.0, first_token=5.0, token=5.0, answer=5.0))
+    client = ModelClient(lambda: timeouts(connect=5.0, first_token=20.0, token=20.0, answer=60.0))
+    client.warm_up()  # Or the first question would wait for the SDK to be loaded.
 
     def answer(model: str) -> str:
         stub.replies.append(Reply("secret plan </think> Nine."))
