@@ -112,7 +112,7 @@ class Calibration:
             earlier.append(CountedPrompt(size, whole))
             if verdict.is_rest:
                 self._learn(endpoint, whole_counts=-1)
-            elif verdict.is_whole and 0 <= counts.whole_counts < SURE_AFTER:
+            elif verdict.is_whole and counts.whole_counts < SURE_AFTER:
                 self._learn(endpoint, whole_counts=counts.whole_counts + 1)
             if verdict.cut:
                 limit = guess_limit(count, self._accepted.get(endpoint.key, 0), verdict.sent)

@@ -88,10 +88,9 @@ class LanguageModels:
                 raise
             return replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         endpoint = self.client.named(self.configured_endpoint(), call)
-        endpoint = self.calibration.limited(endpoint)
         endpoint = replace(endpoint, takes_tools=self.tool_habits.takes_tools(endpoint))
         self._last[endpoint.base_url] = endpoint
-        return endpoint
+        return self.calibration.limited(endpoint)
 
     def configured_endpoint(self) -> Endpoint:
         """Return the endpoint as the settings name it."""
@@ -188,7 +187,7 @@ class LanguageModels:
         configured = self.configured_endpoint()
         last = self._last.get(configured.base_url)
         if last is not None and configured.model in (None, last.model):
-            return last
+            return self.calibration.limited(last)
         return replace(configured, api_key=None)
 
 

@@ -44,7 +44,7 @@ FEWEST, MOST = (0.75, 0.42, 0.42, 0.0), (1.5, 3.0, 1.6, 4.0)
 FEWEST_OF_SAME, MAX_OF_SAME, MAX_OTHERS, ROUNDING = 0.72, 1.5, 0.03, 0.99
 MIN_SHARED = 0.5
 # After so many counts of everything, a low one is not of what was not cached.
-SURE_AFTER = 2
+SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
 # One that cuts may keep half of its context free, and a few tokens more or less.
 HALF_TOLERANCE_TOKENS = 64
 LIMIT_STEP = 1024
@@ -162,7 +162,7 @@ def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPr
             sent *= like.times_expected
     # Some do not count what an earlier request left in their cache.
     rest = min((size.behind(one.size) for one in earlier), key=sum, default=size.tokens)
-    is_more = count > _times(MOST, rest)
+    is_more = count > _times(MOST, rest) + CACHE_BLOCK_TOKENS
     if count >= fewest:
         return Verdict(round(sent), count, is_whole=is_more)
     if cached and count + cached >= fewest:

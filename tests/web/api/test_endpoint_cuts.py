@@ -76,6 +76,8 @@ def test_everybody_who_looks_later_is_told_the_same(client: FlaskClient) -> None
 
 def test_after_a_cut_the_next_request_fits_and_nothing_of_it_is_learnt(client: FlaskClient, stub: StubModel) -> None:
     answer = cut_answer(client)
+    preview = client.get(f"/api/conversations/{answer['conversation_id']}/preview").json
+    assert preview["tokens"]["limit"] == 4096
     for n in range(3):
         answer = ask(client, f"And then {n}? {SENTENCE}", conversation_id=answer["conversation_id"])
         sent, tokens = tokens_in(stub.requests[-1].messages), answer["history"]["tokens"]
