@@ -19,6 +19,7 @@ from xml.sax.saxutils import escape
 import docx
 from fpdf import FPDF
 
+from rag_assistant.conversations.extract import LEAD_NEAR
 from rag_assistant.records import Question, Turn
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
@@ -66,17 +67,21 @@ def print_half(services: Services, half: str, is_shown: bool) -> None:
 
 
 def verdict_of(one: Mapping[str, Any], turn: Turn) -> str:
-    """Return how an answer is: all that is expected and nothing that must not be there, or less, or an honest no."""
+    """Return how an answer is: all that is expected and nothing that must not be there, or less, or an honest no.
+
+    Where nothing answers the question, what is told to be only near is honest, too.
+    """
+    is_near = turn.answer.startswith(LEAD_NEAR)
     if not one["expect"]:
-        return {"nothing_found": "right", "near": "near"}.get(turn.support, "wrong")
+        return "right" if turn.support == "nothing_found" else "near" if is_near else "wrong"
     if turn.support == "nothing_found":
         return "no"
     text = squeezed(turn.answer)
     holds = [squeezed(wanted) in text for wanted in one["expect"]]
     has_others = any(squeezed(other) in text for other in one.get("not", ()))
-    if all(holds) and not has_others and turn.support != "near":
+    if all(holds) and not has_others:
         return "right"
-    return "near" if all(holds) or turn.support == "near" or (any(holds) and not has_others) else "wrong"
+    return "near" if all(holds) or is_near or (any(holds) and not has_others) else "wrong"
 
 
 def is_in_first_quote(one: Mapping[str, Any], turn: Turn) -> bool:

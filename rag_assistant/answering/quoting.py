@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD
+from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR
 from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
@@ -41,13 +41,29 @@ TASK = re.compile(
     re.IGNORECASE,
 )
 # What is said to a person, and is the whole question.
-SMALL_TALK = re.compile(
-    r"\W*(?:(?:hi|hello|hey)(?: there)?|(?:thanks?|thank you)(?:,? (?:very|so) much|,? that(?: was|'s|\u2019s) \w+)?"
-    r"|(?:great|perfect|nice|cool|super|got it)(?:,? thanks?(?: you)?)?|good (?:morning|day|evening|night)"
-    r"|how are you(?: doing| today)?|(?:who|what) are you|(?:good)?bye|ok|okay|hallo|danke|guten (?:tag|morgen|abend)"
-    r"|wie geht es dir|wer bist du|你好|您好|谢谢|謝謝|你是谁|你是誰)\W*",
+THANKS = re.compile(
+    r"\W*(?:(?:thanks?|thank you)(?:,? (?:very|so) much|,? that(?: was|'s|\u2019s) \w+)?"
+    r"|(?:great|perfect|nice|cool|super|got it)(?:,? thanks?(?: you)?)?|ok|okay|danke|谢谢|謝謝)\W*",
     re.IGNORECASE,
 )
+GREETING = re.compile(
+    r"\W*(?:(?:hi|hello|hey)(?: there)?|good (?:morning|day|evening|night)|how are you(?: doing| today)?"
+    r"|(?:who|what) are you|(?:good)?bye|hallo|guten (?:tag|morgen|abend)|wie geht es dir|wer bist du"
+    r"|你好|您好|你是谁|你是誰)\W*",
+    re.IGNORECASE,
+)
+WELCOME = "You're welcome! Ask me anything else that your documents answer."
+HELLO = "Hello! I answer questions with what your documents say; ask me about something in them."
+DOCUMENT_LIST = re.compile(
+    r"\W*(?:(?:which|what|how many)(?: of)?(?: the| my| our)? (?:documents|files)"
+    r"(?: (?:do|can|did) (?:i|we|you) (?:have|see|know|search|add|upload)| are (?:there|here)| have (?:i|we) added)"
+    r"|(?:list|show)(?: me)?(?: all)?(?: of)?(?: the| my| our) (?:documents|files)"
+    r"|what are(?: the| my| our) (?:documents|files) about|welche dokumente (?:habe ich|gibt es|hast du))\W*",
+    re.IGNORECASE,
+)
+YOUR_DOCUMENTS = "You have {} documents:"
+YOUR_DOCUMENT = "You have one document:"
+MORE_DOCUMENTS = "and {} more"
 # Has no width, so that a number in brackets looks as it does in the document.
 WORD_JOINER = "\u2060"
 # Behind these there is no blank between two sentences.
@@ -55,14 +71,28 @@ FULL_WIDTH_ENDS = ("。", "！", "？", "”", "’", "」", "』", "）")  # no
 
 
 def needs_model(question: str) -> bool:
-    """Tell whether a question asks for what only a model can do: to summarise, translate or compare, or to chat."""
-    return bool(TASK.match(question) or SMALL_TALK.fullmatch(question))
+    """Tell whether a question asks for what only a model can do: to summarise, translate or compare."""
+    return bool(TASK.match(question))
+
+
+def is_small_talk(question: str) -> bool:
+    """Tell whether a question is a greeting or thanks: there is nothing to look for."""
+    return bool(THANKS.fullmatch(question) or GREETING.fullmatch(question))
+
+
+def asks_for_documents(question: str) -> bool:
+    """Tell whether a question asks which documents there are."""
+    return bool(DOCUMENT_LIST.fullmatch(question))
 
 
 def instead_of_quotes(draft: Draft) -> str | None:
     """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
     if needs_model(draft.question):
         return NEEDS_MODEL
+    if is_small_talk(draft.question):
+        return WELCOME if THANKS.fullmatch(draft.question) else HELLO
+    if draft.found.documents:
+        return _list_of_documents(draft.found.documents, draft.found.document_count)
     nearest = draft.found.nearest
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
@@ -71,6 +101,12 @@ def instead_of_quotes(draft: Draft) -> str | None:
     if draft.found.nothing:
         return f"{NOTHING_FOUND} {NEAREST}\n{_listed(nearest)}" if nearest else NOTHING_FOUND
     return None if draft.found.sources else NOTHING_TO_QUOTE
+
+
+def _list_of_documents(names: Sequence[str], count: int) -> str:
+    more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []
+    lead = YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS.format(count)
+    return f"{lead}\n{_listed([*names, *more])}"
 
 
 def _listed(lines: Sequence[str]) -> str:
@@ -88,12 +124,18 @@ def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
     return None
 
 
-def quoted_answer(quotes: Sequence[Quote], sources: int, model_failed: bool = False) -> Iterator[str]:
-    """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited."""
+def quoted_answer(
+    quotes: Sequence[Quote], sources: int, *, model_failed: bool = False, is_near: bool = False
+) -> Iterator[str]:
+    """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited.
+
+    ``is_near``: what is quoted may not answer the question, unless it was computed.
+    """
     if not quotes:
         yield NOTHING_TO_QUOTE
         return
-    yield LEAD_INSTEAD if model_failed else LEAD
+    is_near = is_near and not quotes[0].computed
+    yield LEAD_NEAR if is_near else LEAD_INSTEAD if model_failed else LEAD
     for quote in quotes:
         gap = "\n\n" if quote.sentences[-1].block else " "
         text = "\n\n".join(_paragraphs(quote, sources)) + f"{gap}[{quote.n}]"

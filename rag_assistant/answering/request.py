@@ -33,7 +33,8 @@ class SearchResult(Struct, frozen=True):
     the sections that came nearest where nothing was near enough, or where it is unclear what is asked about.
     ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
     embedding model does not work; ``not_reranked``: the reranking model does not. ``unclear``: neither the question nor
-    the conversation tells what it is about.
+    the conversation tells what it is about. ``documents`` are the names of the newest of ``document_count``, where the
+    question asks for these.
     """
 
     sources: tuple[Source, ...] = ()
@@ -44,11 +45,18 @@ class SearchResult(Struct, frozen=True):
     by_keywords_alone: bool = False
     not_reranked: bool = False
     unclear: bool = False
+    documents: tuple[str, ...] = ()
+    document_count: int = 0
 
     @property
     def nothing(self) -> bool:
         """Whether the documents were searched in vain."""
         return self.search is not None and self.search["found"] == 0
+
+    @property
+    def near(self) -> bool:
+        """Whether what was found may not answer the question."""
+        return self.search is not None and self.search.get("support") == "near"
 
 
 class Draft(Struct, frozen=True):
@@ -188,6 +196,7 @@ def question_of(draft: Draft) -> Message:
         draft.sources,
         draft.recalled,
         searched_in_vain=search_result.nothing,
+        near=search_result.near,
         unclear=search_result.unclear,
         pictures=draft.pictures,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rag_assistant.answering.quoting import needs_model, quoted_answer
+from rag_assistant.answering.quoting import asks_for_documents, is_small_talk, needs_model, quoted_answer
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.prompts import number_sources, rewrite_request
@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.client import Part
+    from rag_assistant.records import Passage
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
 # From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
 # is worth the request (docs/retrieval-benchmarks.md).
 MIN_LEANING_TO_REWRITE = 0.4
+
+# So many documents are named to who asks which there are.
+MAX_LISTED = 30
 
 
 @measured("search")
@@ -53,8 +57,11 @@ def search_for(
     """
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
     quotes = profile.endpoint.quotes
-    if not profile.passages or (quotes and needs_model(turn.question)):
+    if not profile.passages or (quotes and (needs_model(turn.question) or is_small_talk(turn.question))):
         return SearchResult()
+    if quotes and asks_for_documents(turn.question):
+        documents, count = deps.documents.find("", turn.scope, MAX_LISTED)
+        return SearchResult(documents=tuple(one.name for one in documents), document_count=count)
     is_rewritten = may_rewrite and settings.query_rewriting == "model" and not quotes
     if search_result is not None and not (is_rewritten and search_result.query.leaning >= MIN_LEANING_TO_REWRITE):
         return search_result
@@ -67,14 +74,16 @@ def search_for(
         "follow_up_context": query.context or None,
     }
     limit, budget = profile.passages, settings.passages_token_budget
-    rewrite, passages = NO_REWRITE, []
+    rewrite = NO_REWRITE
+    passages: list[Passage] = []
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
-            passages = retriever.search(rewrite.query, limit, turn.scope, budget)
+            passages, support = retriever.find(rewrite.query, limit, turn.scope, budget)
             how = {"query": rewrite.query, "by": "model", "follow_up_context": None} if passages else how
     # A rewritten query may find nothing where the words do.
-    passages = passages or retriever.search(query, limit, turn.scope, budget)
+    if not passages:
+        passages, support = retriever.find(query, limit, turn.scope, budget)
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
         return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
     # What a filter leaves says what a question is about.
@@ -84,7 +93,7 @@ def search_for(
         nearest = retriever.nearest_headings(query, turn.scope)
     return SearchResult(
         sources=number_sources(passages),
-        search=how | {"found": len(passages)},
+        search=how | {"found": len(passages), "support": support},
         query=query,
         nearest=tuple(nearest),
         rewrite=rewrite.record,
@@ -97,7 +106,8 @@ def search_for(
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:
     """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
     quotes = retriever.quotes(draft.found.query, draft.sources)
-    for piece in quoted_answer(quotes, len(draft.sources), model_failed):
+    pieces = quoted_answer(quotes, len(draft.sources), model_failed=model_failed, is_near=draft.found.near)
+    for piece in pieces:
         call.refuse_stopped()
         yield piece
 

@@ -21,6 +21,7 @@ from rag_assistant.retrieval.tokenize import content_stems
 EXTRACT = "extract"
 # What leads an answer of quotes.
 LEAD = "No language model is connected, so here is what your documents say:"
+LEAD_NEAR = "Nothing in your documents answers this directly. The nearest is:"
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
 # Of the turns' length so much is kept; a few short turns may be kept nearly whole.
 SHARE_KEPT = 0.25
@@ -47,7 +48,9 @@ class _Sentence(Struct, frozen=True):
 
 def without_lead(answer: str) -> str:
     """Return an answer without the line that leads quotes: it says nothing about the conversation."""
-    return answer.removeprefix(LEAD).removeprefix(LEAD_INSTEAD).lstrip()
+    for lead in (LEAD, LEAD_NEAR, LEAD_INSTEAD):
+        answer = answer.removeprefix(lead)
+    return answer.lstrip()
 
 
 def extract(turns: Sequence[PastTurn], max_tokens: float) -> str:

@@ -52,6 +52,7 @@ ASK_BACK = (
     "The question does not say what it refers to. If the conversation does not make it clear either, do not guess: ask "
     "which one is meant, and name what the passages offer."
 )
+ONLY_NEAR = "The passages may not answer the question. If they do not, say so first, then what comes nearest to it."
 # No model reads this: it says in the receipt what is done with the request.
 QUOTE_INSTRUCTIONS = "No language model is connected. The sentences of the passages nearest to the question are quoted."
 
@@ -86,6 +87,7 @@ def question_message(
     recalled: Sequence[RelatedTurn] = (),
     *,
     searched_in_vain: bool = False,
+    near: bool = False,
     unclear: bool = False,
     pictures: Sequence[DataUrl] = (),
 ) -> Message:
@@ -105,7 +107,7 @@ def question_message(
         )
     if sources:
         blocks.append(f"<passages>\n{passages_text(sources)}\n</passages>")
-        blocks += [ASK_BACK] if unclear else []
+        blocks += [ASK_BACK] if unclear else [ONLY_NEAR] if near else []
     elif searched_in_vain:
         blocks.append("<passages>\nNothing in the documents was found for this question.\n</passages>")
     return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)

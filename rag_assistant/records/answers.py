@@ -193,12 +193,13 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SearchData(Struct, frozen=True):
-    """How the documents were searched."""
+    """How the documents were searched; ``support`` says whether what was found answers the question, or only may."""
 
     found: int
     query: str | None = None
     by: Literal["question", "words", "model"] | None = None
     follow_up_context: str | None = None
+    support: Literal["found", "near", "nothing_found"] | None = None
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

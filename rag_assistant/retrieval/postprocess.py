@@ -1,4 +1,4 @@
-"""What of the found passages is worth sending: each text once, neighbours as one, within a budget, or nothing. Pure."""
+"""What of the found passages is worth sending: each text once, neighbours as one, within a budget. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
@@ -7,9 +7,7 @@ from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Passage, Source, lead_of
-from rag_assistant.retrieval.quotes import Compare
-from rag_assistant.retrieval.sentences import sentences_of
-from rag_assistant.retrieval.tokenize import query_words, search_words, stem
+from rag_assistant.retrieval.tokenize import search_words
 
 Sized = TypeVar("Sized", Passage, Source)
 
@@ -18,39 +16,6 @@ SAME = 0.9
 MAX_COPIES = 2
 # What stands between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
-
-# Below both nothing was found: at most 0.5 % of a set's answerable questions, and 82 % of those of cranfield in xquad
-# and of xquad in cranfield (docs/retrieval-benchmarks.md).
-MIN_COSINE = 0.3
-MIN_COVERAGE = 0.5
-# Unless a sentence is as near as this: 93 % or more of what was told to have nothing stays so.
-MIN_SENTENCE_COSINE = 0.4
-# So many sentences are looked at, those with the most of the question's words, and so much of each: 20 to 40 ms of CPU.
-MAX_SENTENCES, MAX_SENTENCE_CHARS = 4, 200
-# The same where no vector says anything.
-MIN_COVERAGE_ALONE = 0.15
-
-
-def nothing_found(question: str, passages: Sequence[Passage], best_cosine: float | None) -> bool:
-    """Return whether no passage has to do with a question; ``best_cosine`` is ``None`` where vectors say nothing."""
-    words = query_words(question)
-    if not words:
-        return best_cosine is None or best_cosine < MIN_COSINE
-    if best_cosine is not None and best_cosine >= MIN_COSINE:
-        return False
-    coverage = max((_coverage(words, passage) for passage in passages), default=0.0)
-    return coverage < (MIN_COVERAGE_ALONE if best_cosine is None else MIN_COVERAGE)
-
-
-def has_near_sentence(question: str, passages: Sequence[Passage], compare: Compare) -> bool:
-    """Return whether a sentence that has a word of the question is near to it, though no whole passage is."""
-    words = set(map(stem, query_words(question)))
-    sentences = {one.text[:MAX_SENTENCE_CHARS] for passage in passages for one in sentences_of(passage.text)}
-    shared = {text: len(words & set(map(stem, search_words(text)))) for text in sorted(sentences)}
-    best_first = sorted(filter(shared.get, shared), key=lambda text: -shared[text])[:MAX_SENTENCES]
-    if not best_first:
-        return False
-    return max(compare(question, best_first)) >= MIN_SENTENCE_COSINE
 
 
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
@@ -108,8 +73,3 @@ def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passag
 
 def _same(words: frozenset[str], others: frozenset[str]) -> bool:
     return words == others or len(words & others) >= SAME * len(words | others)
-
-
-def _coverage(words: Sequence[str], passage: Passage) -> float:
-    there = set(search_words(f"{passage.document} {passage.text}"))
-    return sum(word in there for word in words) / len(words)

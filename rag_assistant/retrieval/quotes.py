@@ -52,12 +52,13 @@ Compare = Callable[[str, Sequence[str]], Sequence[float]]
 class Quote(Struct, frozen=True):
     """Sentences that stand side by side in a source, in their order; ``n`` is the source's number.
 
-    ``note`` says how much of a table or a list they are, where that is not all.
+    ``note`` says how much of a table they are, where that is not all. ``computed``: they are what answers the question.
     """
 
     n: int
     sentences: tuple[Sentence, ...]
     note: str = ""
+    computed: bool = False
 
 
 class _Candidate(Struct, frozen=True, eq=False):
@@ -123,7 +124,7 @@ def _from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, s
                     rows = [one for one in sentences_of(text[table.start : table.end]) if one.kind == "row"]
                     shown = tuple(rows[n] for n in answer.rows[:MAX_ROWS])
                     more = f" The first {MAX_ROWS} are shown." if len(answer.rows) > MAX_ROWS else ""
-                    return Quote(source.n, shown, f"{answer.note}{more}")
+                    return Quote(source.n, shown, f"{answer.note}{more}", computed=True)
     return None
 
 

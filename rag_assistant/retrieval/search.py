@@ -28,9 +28,10 @@ from rag_assistant.retrieval.follow_up import (
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.leaning import Similarity
-from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within_budget
+from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
 from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
+from rag_assistant.retrieval.support import Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words
 from rag_assistant.runtime.telemetry.steps import measured
@@ -83,7 +84,17 @@ class Retriever:
         scope: Scope = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> list[Passage]:
-        """Return up to ``limit`` passages of the scope, the best first.
+        """Return up to ``limit`` passages of the scope, the best first, as ``find`` does."""
+        return self.find(query, limit, scope, budget_tokens)[0]
+
+    def find(
+        self,
+        query: str | SearchQuery,
+        limit: int,
+        scope: Scope = EVERYTHING,
+        budget_tokens: int | None = None,
+    ) -> tuple[list[Passage], Support]:
+        """Return up to ``limit`` passages of the scope, the best first, and what they are to the question.
 
         Chunks that touch come as one passage. Together the passages have at most ``budget_tokens``, but for the best
         one, which always comes. What has nothing to do with the library finds nothing. While the embedding model is
@@ -91,12 +102,13 @@ class Retriever:
         """
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
-            return []
+            return [], "nothing_found"
         passages, best_cosine = self._candidates(query, limit, scope)
-        if self._is_about_nothing(query, passages[:MIN_CANDIDATES_READ], best_cosine):
-            return []
+        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, scope)
+        if support == "nothing_found":
+            return [], support
         passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
-        return joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
+        return joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens)), support
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""
@@ -133,12 +145,15 @@ class Retriever:
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
 
-    def _is_about_nothing(self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None) -> bool:
-        question = f"{query.text} {query.context}"
-        if not nothing_found(question, passages, best_cosine):
-            return False
-        # A list among other things is far from a question about one of them; the sentences are nearer.
-        return not self._with_vectors(query, lambda compare: compare and has_near_sentence(question, passages, compare))
+    def _support(
+        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, scope: Scope
+    ) -> Support:
+        within, vectors = self._chunks.within(scope), self._vectors.now()
+        chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
+        support = self._with_vectors(query, lambda compare: support_of(query, passages, best_cosine, chunks, compare))
+        # In a language that it hardly knows, a model tells what is about something else, but no more.
+        is_sure = vectors is not None and vectors.embedder.familiarity(query.text).words >= MIN_KNOWN_WORDS
+        return support if is_sure or support == "nothing_found" else "found"
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).

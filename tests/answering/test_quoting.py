@@ -5,11 +5,15 @@ from typing import Any
 import pytest
 
 from rag_assistant.answering.quoting import (
+    HELLO,
     NEEDS_MODEL,
     NOTHING_FOUND,
     NOTHING_TO_QUOTE,
+    WELCOME,
     WORD_JOINER,
+    asks_for_documents,
     instead_of_quotes,
+    is_small_talk,
     needs_model,
     quoted_answer,
 )
@@ -80,7 +84,6 @@ def test_a_number_in_the_documents_cites_nothing_here() -> None:
     [
         "Summarise the contract.", "Please summarize this", "can you compare both offers?", "Translate it into German",
         "tl;dr", "Write me a letter", "Fasse das Dokument zusammen", "Übersetze das", "总结这份文件",
-        "Hello!", "hi there", "Thank you very much.", "How are you?", "Guten Morgen", "你好",
     ],
 )  # fmt: skip
 def test_what_only_a_model_can_do_is_said(question: str) -> None:
@@ -92,10 +95,23 @@ def test_what_only_a_model_can_do_is_said(question: str) -> None:
     [
         "How do I compare two versions?", "What does the summary say?", "Who translated the book?", "Hello World?",
         "Write access: who has it?", "Okay is which colour?", "How are you supposed to install it?", "",
+        "Which documents do I need for a visa?",
     ],
 )  # fmt: skip
 def test_a_question_about_such_things_is_a_question(question: str) -> None:
     assert not needs_model(question)
+    assert not is_small_talk(question)
+    assert not asks_for_documents(question)
+
+
+@pytest.mark.parametrize("question", ["Hello!", "hi there", "How are you?", "Who are you?", "Guten Morgen", "你好"])
+def test_a_greeting_gets_a_friendly_sentence(question: str) -> None:
+    assert instead_of_quotes(draft(question)) == HELLO
+
+
+@pytest.mark.parametrize("question", ["Thank you very much.", "Great, thanks!", "ok", "谢谢"])
+def test_thanks_get_a_friendly_sentence(question: str) -> None:
+    assert instead_of_quotes(draft(question)) == WELCOME
 
 
 def test_where_nothing_is_near_enough_the_nearest_sections_are_named() -> None:

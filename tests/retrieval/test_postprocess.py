@@ -1,6 +1,5 @@
 """What of the found passages is sent: each text once, neighbours as one, within a budget."""
 
-from collections.abc import Sequence
 from random import Random
 
 from hypothesis import given
@@ -9,7 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Passage
-from rag_assistant.retrieval.postprocess import distinct, has_near_sentence, joined, nothing_found, within_budget
+from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
 
 TEXT = "".join(f"Sentence {n} is about thing{n}. " for n in range(60))
 
@@ -84,27 +83,3 @@ def test_all_but_the_first_fit_into_the_budget(lengths: list[int], budget: int) 
 def test_a_passage_that_does_not_fit_is_skipped() -> None:
     found = [said(1, "word " * 10), said(2, "word " * 500), said(3, "word " * 10)]
     assert [one.chunk_id for one in within_budget(found, 60)] == [1, 3]
-
-
-def test_a_sentence_that_is_near_and_has_a_word_of_the_question_is_something() -> None:
-    list_of_many = [said(1, "Leeks.\n\nRub butter into the flour.\n\nOil the lamps. Geese hiss at night.")]
-    embedded: list[str] = []
-
-    def compare(question: str, texts: Sequence[str]) -> list[float]:
-        embedded.extend([question, *texts])
-        return [0.9 if "flour" in text else 0.0 for text in texts]
-
-    assert has_near_sentence("How much flour do I need?", list_of_many, compare)
-    assert embedded == ["How much flour do I need?", "Rub butter into the flour."], "no other has a word of it"
-    assert not has_near_sentence("Which lamps burn longest?", list_of_many, compare)
-    assert not has_near_sentence("taxes of the parliament", list_of_many, compare)
-
-
-def test_nothing_is_found_only_if_both_halves_say_so() -> None:
-    far = [said(1, "Lamps burn oil.")]
-    assert nothing_found("taxes of the parliament", far, 0.1)
-    assert not nothing_found("taxes of the parliament", far, 0.5)
-    assert not nothing_found("lamps with oil", far, 0.1)
-    assert nothing_found("taxes of the parliament", [], None)
-    assert not nothing_found("lamps of the parliament", far, None)
-    assert nothing_found("???", far, 0.1)

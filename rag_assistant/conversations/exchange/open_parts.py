@@ -77,6 +77,7 @@ class _Search(Struct):
     query: str | None = None
     by: str | None = None
     follow_up_context: str | None = None
+    support: str | None = None
 
 
 class _Usage(Struct):

@@ -50,7 +50,13 @@ class ServingVectors:
 
     @property
     def empty(self) -> bool:
-        return self.model.version[0] == self.model.version[1]
+        return self.count == 0
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        added, dropped = self.model.version
+        return added - dropped
 
     @property
     def failing(self) -> bool:

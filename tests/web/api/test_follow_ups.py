@@ -32,6 +32,7 @@ def test_a_question_that_leans_is_searched_with_what_it_leans_on(client: FlaskCl
     first = ask(client, "What does the lighthouse lamp burn?")
     assert first["search"] == {
         "query": "What does the lighthouse lamp burn?", "by": "question", "follow_up_context": None, "found": 2,
+        "support": "found",
     }  # fmt: skip
     second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert first_document(second) == "lamp.txt"
@@ -77,6 +78,7 @@ def test_a_connected_model_puts_it_into_words_that_stand_alone(client: FlaskClie
         "by": "model",
         "follow_up_context": None,
         "found": 2,
+        "support": "found",
     }
     assert first_document(second) == "lamp.txt"
     rewriting, answering = stub.requests[before:]

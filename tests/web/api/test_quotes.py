@@ -163,6 +163,16 @@ def test_an_empty_library_has_nothing_to_quote(client: FlaskClient) -> None:
     assert ask(client, "How many geese?")["answer"] == NOTHING_TO_QUOTE
 
 
+@pytest.mark.parametrize("question", ["Which documents do I have?", "List all my documents", "What files are there?"])
+def test_documents_are_listed_to_who_asks_for_them(client: FlaskClient, question: str) -> None:
+    upload(client, "The boat is green.", "boats.md")
+    answer = ask(client, question)
+    assert (answer["answer"], answer["support"]) == (
+        "You have 2 documents:\n\n- boats.md\n- lighthouse.md",
+        "not_searched",
+    )
+
+
 def test_what_needs_a_model_is_said_without_a_search(client: FlaskClient) -> None:
     answer = ask(client, "Summarise the lighthouse.")
     assert (answer["answer"], answer["support"]) == (NEEDS_MODEL, "not_searched")

@@ -1,0 +1,70 @@
+"""Tell whether passages answer a question, only come near, or have nothing to do with it. Pure.
+
+Three figures between 0 and 1 are added up: the cosine of the nearest chunk, that of the nearest sentence, and the share
+of the question's content words that stand in one passage. What is about something else comes nearer in a larger
+library, so that the limit grows with its size. Measured in bench/retrieval/README.md, where the constants were chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+from typing import Literal
+
+from rag_assistant.records import Passage
+from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.quotes import Compare
+from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
+
+Support = Literal["found", "near", "nothing_found"]
+
+# The least for a library of one chunk, and how much more for ten times as many.
+MIN_SUM, MORE_FOR_TEN_TIMES = 0.95, 0.09
+# So far above the least it is only near; farther where a word of the question stands in no passage.
+NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
+# A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
+USUAL_SENTENCE = 0.2
+# So many sentences are looked at, those with the most of the question's words, and so much of each: 20 to 60 ms of CPU.
+MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 300
+# "How many cars?" is about cars.
+QUANTITIES = frozenset({"many", "much"})
+# Where no vector says anything, so many of the words.
+MIN_SHARE_ALONE = 0.15
+
+
+def support_of(
+    query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, chunks: int, compare: Compare | None
+) -> Support:
+    """Return what passages of a library of so many ``chunks`` are to a question.
+
+    ``best_cosine`` and ``compare`` are ``None`` where vectors say nothing.
+    """
+    whole = f"{query.context} {query.text}".strip()
+    words = _words(whole)
+    vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
+    # What leans on the conversation need not say again what that is about.
+    asked = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
+    share = max((len(one & some) / len(one) for one in asked for some in vocabularies), default=0.0)
+    if best_cosine is None or compare is None:
+        return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
+    least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
+    total = best_cosine + share + USUAL_SENTENCE
+    if total < least + NEAR_WITHOUT_A_WORD:
+        total = best_cosine + share + _nearest_sentence(whole, words, passages, compare)
+    if total < least:
+        return "nothing_found"
+    is_near = total < least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
+    return "near" if is_near else "found"
+
+
+def _words(question: str) -> set[str]:
+    words = query_words(question)
+    return {stem(word) for word in words if word not in QUANTITIES} or set(map(stem, words))
+
+
+def _nearest_sentence(question: str, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
+    """Return how near the nearest sentence is, of those that have the most words of the question."""
+    sentences = {one.text[:MAX_SENTENCE_CHARS]: None for passage in passages for one in sentences_of(passage.text)}
+    best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))
+    return max(compare(question, best_first[:MAX_SENTENCES]), default=0.0) if best_first else 0.0

@@ -1,0 +1,68 @@
+"""Whether passages answer a question, only come near, or have nothing to do with it."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from rag_assistant.records import Passage
+from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.support import MAX_SENTENCES, support_of
+
+TEXT = "The lamps of the lighthouse burn oil. The keeper feeds seventeen geese."
+ISLAND = [Passage(1, 1, "island.md", 0, len(TEXT), TEXT, None, 0.5)]
+
+
+def support(question: str, best_cosine: float | None, sentence: float, chunks: int = 10) -> str:
+    return support_of(SearchQuery(question), ISLAND, best_cosine, chunks, lambda _, texts: [sentence] * len(texts))
+
+
+def test_what_is_near_by_words_and_meaning_is_found_without_looking_at_sentences() -> None:
+    def refuse(_question: str, _texts: Sequence[str]) -> Sequence[float]:
+        raise AssertionError
+
+    assert support_of(SearchQuery("How many geese does the keeper feed?"), ISLAND, 0.6, 10, refuse) == "found"
+
+
+def test_what_is_about_something_else_finds_nothing() -> None:
+    assert support("Which parliament votes about taxation?", 0.3, 0.2) == "nothing_found"
+
+
+def test_one_near_sentence_is_enough_where_the_passage_is_far() -> None:
+    assert support("Do the geese get breakfast?", 0.3, 0.7) != "nothing_found"
+    assert support("Do the geese get breakfast?", 0.3, 0.1) == "nothing_found"
+
+
+def test_what_lacks_a_word_of_the_question_is_only_near() -> None:
+    assert support("What is the salary of the keeper?", 0.45, 0.3) == "near"
+    assert support("Does the keeper feed geese?", 0.45, 0.3) == "found"
+
+
+def test_in_a_large_library_more_is_needed() -> None:
+    assert [support("What is the salary of the keeper?", 0.25, 0.3, chunks) for chunks in (10, 100_000)] == [
+        "near",
+        "nothing_found",
+    ]
+
+
+@pytest.mark.parametrize(("question", "expected"), [("lamps of the parliament", "found"), ("taxes", "nothing_found")])
+def test_where_vectors_say_nothing_the_words_decide(question: str, expected: str) -> None:
+    assert support(question, None, 0.9) == expected
+    assert support_of(SearchQuery(question), ISLAND, 0.9, 10, None) == expected
+
+
+def test_of_no_passages_nothing_is_found_and_of_many_sentences_few_are_looked_at() -> None:
+    assert support_of(SearchQuery("geese"), [], 0.5, 10, lambda _, texts: [1.0] * len(texts)) == "nothing_found"
+    text = "A goose eats. " * 40 + " ".join(f"Sentence {n} ends." for n in range(40))
+    many = [Passage(1, 1, "a.md", 0, len(text), text, None, 0.5)]
+    looked_at: list[str] = []
+    support_of(SearchQuery("Why?"), many, 0.1, 10, lambda _, texts: looked_at.extend(texts) or [0.0])  # type: ignore[func-returns-value]
+    assert len(looked_at) == MAX_SENTENCES
+
+
+def test_how_many_and_how_much_are_no_words_that_a_passage_must_have() -> None:
+    assert support("How many geese?", 0.2, 0.3) == "found"
+
+
+def test_a_question_that_leans_need_not_stand_in_one_passage_with_what_it_leans_on() -> None:
+    query = SearchQuery("And what do lamps burn?", "Which tax did the parliament of the mainland vote about?", 0.8)
+    assert support_of(query, ISLAND, 0.4, 10, lambda _, texts: [0.4] * len(texts)) == "found"
