@@ -26,7 +26,7 @@ from rag_assistant.retrieval.sentences import Sentence, sentences_of
 from rag_assistant.retrieval.table_answers import answer_from
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.retrieval.terms import stems
-from rag_assistant.retrieval.tokenize import content_words, query_words, search_words
+from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
 
 MAX_SENTENCES = 3
 # How far behind the best one a sentence may be to be quoted beside it.
@@ -160,7 +160,9 @@ def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> fl
     if all(each.kind in ("title", "note") or each.text.endswith("?") for each in one.sentences):
         return -TITLE_PENALTY
     has_one = kind is not None and any(has_value(kind, each.text, question) for each in one.sentences)
-    return KIND_BONUS if has_one else 0.0
+    words = content_stems(question)
+    has_key = any((key := content_stems(each.key)) and key <= words for each in one.sentences)
+    return KIND_BONUS * (has_one + has_key)
 
 
 def _candidates(sources: Sequence[Source], texts: Mapping[int, str], by_sentence: bool) -> list[_Candidate]:

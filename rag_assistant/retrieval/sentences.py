@@ -40,12 +40,15 @@ ABBREVIATION = re.compile(
 # A line that is shorter than this share of the longest one of its paragraph was ended by hand: a title, an address.
 SHORT_LINE = 0.6
 MAX_TITLE_WORDS = 10
+MIN_INDENT = 2
 # A list up to this length is one; of a longer one single items are. An item beyond it is cut as text.
 MAX_LIST_CHARS = 300
 # A line of text that was wrapped has so many.
 MIN_WRAPPED_CHARS = 50
 # Text of up to this length between two headings is one.
 MAX_SECTION_CHARS = 300
+# What is indented below a term, as manuals describe settings, is one up to this length.
+MAX_TERM_CHARS = 800
 
 Kind = Literal["text", "title", "note", "pair", "list", "row", "figures", "code"]
 
@@ -71,6 +74,12 @@ class Sentence(Struct, frozen=True):
         return self.kind in ("row", "list", "code")
 
     @property
+    def key(self) -> str:
+        """What a key-value line begins with, an empty text of anything else."""
+        match = PAIR.match(self.text) if self.kind == "pair" else None
+        return self.text[: match.start(1)] if match else ""
+
+    @property
     def is_section(self) -> bool:
         """Whether it is a part of a short section, whose heading leads it."""
         return self.unit < 0
@@ -83,15 +92,27 @@ Line = tuple[int, str]
 def sentences_of(text: str) -> list[Sentence]:
     """Return the sentences of a text in their order. Headings are none: they say what a text is about."""
     cut: list[Sentence] = []
-    heading = lead = ""
-    section = 0
+    heading = above = lead = ""
+    section, term_indent = 0, -1
     for unit, (kind, lines) in enumerate(_blocks(text), 1):
+        indent = _indent(lines[0][1])
+        ends_term = -1 < indent <= term_indent
+        if kind == "heading" or ends_term or (kind == "term" and term_indent < 0):
+            cut[section:] = _as_section(
+                cut[section:], ~section, MAX_SECTION_CHARS if term_indent < 0 else MAX_TERM_CHARS
+            )
+            section, lead = len(cut), ""
         if kind == "heading":
             match = HEADING.match(lines[0][1])
-            heading, lead = match[1] if match else "", ""
-            cut[section:] = _as_section(cut[section:], ~section)
-            section = len(cut)
+            heading = above = match[1] if match else ""
+            term_indent = -1
             continue
+        if ends_term:
+            heading, term_indent = above, -1
+        if kind == "term" and term_indent < 0:
+            heading, term_indent = lines[0][1].strip(), indent
+            continue
+        kind = "text" if kind == "term" else kind
         pieces = list(_pieces(kind, lines))
         if kind == "text":
             cut += [replace(one, heading=heading, unit=unit if one.kind == "title" else 0) for one in pieces]
@@ -105,7 +126,7 @@ def sentences_of(text: str) -> list[Sentence]:
             joined = "\n\n".join(filter(None, (lead, one.lead)))
             cut.append(replace(one, heading=heading, lead=joined, unit=unit))
         lead = pieces[0].text if kind == "pair" and len(pieces) == 1 else ""  # "Table 3: Birds".
-    cut[section:] = _as_section(cut[section:], ~section)
+    cut[section:] = _as_section(cut[section:], ~section, MAX_SECTION_CHARS if term_indent < 0 else MAX_TERM_CHARS)
     return cut
 
 
@@ -115,9 +136,9 @@ def _lead(last: Sentence, stands_alone: bool) -> str:
     return last.text if last.text.endswith((":", "：")) or is_caption else ""  # noqa: RUF001
 
 
-def _as_section(pieces: Sequence[Sentence], unit: int) -> Iterator[Sentence]:
-    """Yield what stands below a heading, as one unit with the heading in front of it if it is short."""
-    is_short = sum(len(one.text) for one in pieces) <= MAX_SECTION_CHARS
+def _as_section(pieces: Sequence[Sentence], unit: int, max_chars: int) -> Iterator[Sentence]:
+    """Yield what stands below a heading or a term, as one unit with that in front of it if it is short."""
+    is_short = sum(len(one.text) for one in pieces) <= max_chars
     if is_short and pieces and pieces[0].heading and all(one.kind in ("text", "pair", "title") for one in pieces):
         for one in pieces:
             yield replace(one, unit=unit, lead=f"**{one.heading}**", kind="text" if one.kind == "title" else one.kind)
@@ -211,9 +232,10 @@ def _blocks(text: str) -> Iterator[tuple[str, list[Line]]]:
         lines.append((position, line))
         position += len(line) + 1
     _correct(kinds, [line for _, line in lines])
+    _mark_terms(kinds, [line for _, line in lines])
     for kind, block in groupby(zip(kinds, lines, strict=True), key=lambda pair: pair[0]):
         below = [line for _, line in block]
-        if kind == "heading":
+        if kind in ("heading", "term"):
             yield from ((kind, [line]) for line in below)
         elif kind:
             yield kind, below
@@ -248,6 +270,27 @@ def _correct(kinds: list[str], lines: Sequence[str]) -> None:
             kinds[index] = "text"
         elif kind == "amount":
             kinds[index] = "pair"
+
+
+def _mark_terms(kinds: list[str], lines: Sequence[str]) -> None:
+    """Mark each short line of its own below which text is indented."""
+    below_of: dict[int, int] = {}
+    following = len(lines)
+    for index in range(len(lines) - 1, -1, -1):
+        below_of[index] = following
+        if lines[index].strip():
+            following = index
+    for index, kind in enumerate(kinds):
+        below = below_of[index]
+        is_alone = kind == "text" and (index == 0 or not lines[index - 1].strip())
+        if is_alone and below < len(lines) and kinds[below] in ("text", "pair"):
+            is_short = len(lines[index].split()) <= MAX_TITLE_WORDS and not ends_as_sentence(lines[index].strip())
+            if is_short and _indent(lines[below]) >= _indent(lines[index]) + MIN_INDENT:
+                kinds[index] = "term"
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:

@@ -162,6 +162,12 @@ def test_the_common_words_of_a_question_that_leans_count_for_nothing() -> None:
     assert quote.sentences[0].text == "The cake was first baked by Lena Holm in 1987, for a wedding."
 
 
+def test_a_line_whose_key_is_asked_for_comes_before_text_about_it() -> None:
+    text = "The default is a matter of taste among captains.\n\nGeese swim around all day long.\n\nDefault: green"
+    (quote, *_) = choose_quotes(SearchQuery("What is the default?"), [source(text)], None)
+    assert quote.sentences[0].text == "Default: green"
+
+
 def test_where_vectors_say_nothing_the_words_decide() -> None:
     (quote,) = choose_quotes(
         SearchQuery("看守人喂多少只鹅"), [source("灯烧油。看守人每天早上喂岛上十七只鹅。船是绿色的。")], None

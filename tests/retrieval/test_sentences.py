@@ -191,3 +191,29 @@ def test_a_footnote_is_no_part_of_the_list_above_it() -> None:
         ("list", "1. Call them.\n2. Wait.", ""),
         ("note", "[^1]: Not since May.", ""),
     ]
+
+
+MANUAL = """idle_timeout
+    Default: 90 s
+
+    The connection is closed
+    after it.
+
+log_level
+    Default: notice
+
+What follows is no part of it."""
+
+
+def test_a_term_is_one_with_what_is_indented_below_it() -> None:
+    found = [(one.heading, one.text, one.lead) for one in sentences_of(MANUAL)]
+    assert found == [
+        ("idle_timeout", "Default: 90 s", "**idle_timeout**"),
+        ("idle_timeout", "The connection is closed after it.", "**idle_timeout**"),
+        ("log_level", "Default: notice", "**log_level**"),
+        ("", "What follows is no part of it.", ""),
+    ]
+
+
+def test_a_key_is_what_stands_before_its_value() -> None:
+    assert [one.key for one in sentences_of("Due date: 3 April\n\nIt is due.")] == ["Due date: ", ""]
