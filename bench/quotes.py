@@ -3,6 +3,7 @@
 ``python -m bench.quotes`` measures all sets, with names of sets those.
 """
 
+import random
 import sys
 from collections.abc import Callable, Sequence
 
@@ -14,11 +15,14 @@ from bench.retrieval.shelf import CollectionShelf, shelf_of
 from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Source
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.tokenize import search_words
 
 HALF = 0.5
 EACH_OF_DOC2DIAL = 3  # A third of its questions tells the same in a third of the time.
 EXCHANGES = 3
+PAIRS = 160
+ASKING = ("Who ", "What ", "When ", "Where ", "Which ", "How ", "Why ")
 
 
 def main(wanted: Sequence[str] = ()) -> None:
@@ -40,6 +44,30 @@ def main(wanted: Sequence[str] = ()) -> None:
         with shelf_of(collection, embedder) as shelf:
             for part, questions in parts(collection).items():
                 print(row(part, questions, collection, shelf), flush=True)
+            if name == "xquad en":
+                print(f"\n{two_in_one(collection, shelf)}\n", flush=True)
+
+
+def two_in_one(collection: Collection, shelf: CollectionShelf) -> str:
+    """Return how often both answers are quoted for two questions in one, of other articles than chose the constants."""
+    questions = [one for one in collection.questions if one.text.startswith(ASKING) and not _chose(one)]
+    random.Random(9).shuffle(questions)
+    pairs = [pair for pair in zip(questions[0:PAIRS:2], questions[1:PAIRS:2], strict=True) if _differ(*pair)]
+    both = []
+    for first, second in pairs:
+        query = SearchQuery(f"{first.text.rstrip('?')} and {second.text[0].lower()}{second.text[1:]}")
+        sources = number_sources(shelf.by_both(query, PASSAGES))
+        texts = [(quote.n, one.text) for quote in shelf.retriever.quotes(query, sources) for one in quote.sentences]
+        both.append(float(all(holds(one, collection, sources, texts) for one in (first, second))))
+    return f"Of {len(pairs)} questions that are two in one, both answers are quoted for {mean(both):.3f}."
+
+
+def _differ(first: Asked, second: Asked) -> bool:
+    return first.relevant != second.relevant
+
+
+def _chose(asked: Asked) -> bool:
+    return int(next(iter(asked.relevant)).split("_")[0]) % 2 == 0
 
 
 def parts(collection: Collection) -> dict[str, Sequence[Asked]]:
@@ -49,7 +77,7 @@ def parts(collection: Collection) -> dict[str, Sequence[Asked]]:
         return {name: questions[::EACH_OF_DOC2DIAL]}
     if name != "xquad en":
         return {name: questions}
-    seen = [asked for asked in questions if int(next(iter(asked.relevant)).split("_")[0]) % 2 == 0]
+    seen = [asked for asked in questions if _chose(asked)]
     unseen = [asked for asked in questions if asked not in seen]
     return {f"{name}, articles that chose the constants": seen, f"{name}, the other articles": unseen}
 

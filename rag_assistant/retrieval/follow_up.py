@@ -4,6 +4,7 @@ How much the context counts beside the question is learnt (leaning.py). Words th
 conversation has tell that a question leans on nothing: what was said before has no answer to them.
 """
 
+import re
 from collections.abc import Sequence, Set
 
 from msgspec import Struct
@@ -39,6 +40,14 @@ MIN_STRANGE_SHARE = 0.5
 FEW_WORDS = 3
 SHARED_WORDS = 0.25
 SHARE_BY_WORDS = 0.6
+
+
+# "What is the rent, and who is to be called?" are two questions; "between when it begins and when it ends" is one.
+TWO_QUESTIONS = re.compile(
+    r"(\W*(?:who|what|when|where|which|how|why|is|are|do|does|can|may|must)\b(?:(?!\bbetween\b).){8,}?)[?,;]? and "
+    r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class SearchQuery(Struct, frozen=True):
@@ -95,6 +104,16 @@ def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
     if context_of(exchanges):
         return not telling and not SOMETHING_ELSE.isdisjoint(words)
     return not telling or (telling == 1 and not PRONOUNS.isdisjoint(words))
+
+
+def halves_of(query: SearchQuery) -> list[SearchQuery]:
+    """Return a question of two halves as two, the second leaning on the first where it points back; else none."""
+    match = None if query.is_follow_up else TWO_QUESTIONS.fullmatch(query.text.strip())
+    if match is None or not content_words(match[1]) or not content_words(match[2]):
+        return []
+    points_back = not PRONOUNS.isdisjoint(search_words(match[2]))
+    second = SearchQuery(match[2], match[1], SHARE_BY_WORDS) if points_back else SearchQuery(match[2])
+    return [SearchQuery(match[1]), second]
 
 
 def last_question(exchanges: Sequence[Exchange]) -> str:

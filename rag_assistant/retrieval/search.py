@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import islice
+from math import ceil
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import (
     SearchQuery,
     context_of,
+    halves_of,
     is_about_something_else,
     last_question,
     questions_before,
@@ -51,6 +53,8 @@ FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
 # So much of a document is read to quote what is whole.
 MAX_TEXT_CHARS = 1_000_000
+# So many quotes answer each half of a question.
+QUOTES_OF_HALF = 2
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
 # A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
@@ -103,8 +107,11 @@ class Retriever:
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return [], "nothing_found"
-        passages, best_cosine = self._candidates(query, limit, scope)
-        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, scope)
+        if halves := halves_of(query):
+            return _both([self.find(half, ceil(limit / 2), scope, budget_tokens) for half in halves], budget_tokens)
+        within = self._chunks.within(scope)
+        passages, best_cosine = self._candidates(query, limit, within)
+        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, within)
         if support == "nothing_found":
             return [], support
         passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
@@ -124,21 +131,23 @@ class Retriever:
 
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
         """Return the documents and sections that come nearest to a question, however far away they are."""
-        passages, _ = self._candidates(query, MAX_HEADINGS, scope)
+        passages, _ = self._candidates(query, MAX_HEADINGS, self._chunks.within(scope))
         return sections_of(passages)[:MAX_HEADINGS]
 
-    def _candidates(self, query: SearchQuery, limit: int, scope: Scope) -> tuple[list[Passage], float | None]:
+    def _candidates(
+        self, query: SearchQuery, limit: int, within: ChunksInScope | None
+    ) -> tuple[list[Passage], float | None]:
         """Return what both halves find, the best first, and the best cosine; ``None`` where vectors say nothing."""
-        ranked, best_cosine = self.ranked(query, scope)
+        ranked, best_cosine = self.ranked(query, within)
         return self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates)), best_cosine
 
-    def ranked(self, query: SearchQuery, scope: Scope = EVERYTHING) -> tuple[list[Hit], float | None]:
+    def ranked(self, query: SearchQuery, within: ChunksInScope | None = None) -> tuple[list[Hit], float | None]:
         """Return the chunks that both halves find, the best first, and the best cosine as ``_candidates`` does.
 
         Some of them may be deleted.
         """
         # What is not to be found yet must not take the places of what is.
-        pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
+        pending = self._chunks.pending_ids()
         by_vector, familiarity = self._by_vector(query, within, pending)
         by_keyword = self._by_keyword(query, within, pending)
         ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
@@ -146,9 +155,9 @@ class Retriever:
         return ranked, by_vector[0][1] if knows_text else None
 
     def _support(
-        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, scope: Scope
+        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, within: ChunksInScope | None
     ) -> Support:
-        within, vectors = self._chunks.within(scope), self._vectors.now()
+        vectors = self._vectors.now()
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
         support = self._with_vectors(query, lambda compare: support_of(query, passages, best_cosine, chunks, compare))
         # In a language that it hardly knows, a model tells what is about something else, but no more.
@@ -215,6 +224,9 @@ class Retriever:
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""
+        if halves := halves_of(query):
+            quotes = (quote for half in halves for quote in self.quotes(half, sources)[:QUOTES_OF_HALF])
+            return list(dict.fromkeys(quotes))
         texts = self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
         return self._with_vectors(query, lambda compare: choose_quotes(query, sources, compare, texts))
 
@@ -283,6 +295,14 @@ class Retriever:
 def sections_of(passages: Iterable[Passage]) -> list[str]:
     """Return the documents and sections of some passages, each once."""
     return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
+
+
+def _both(halves: Sequence[tuple[list[Passage], Support]], budget_tokens: int | None) -> tuple[list[Passage], Support]:
+    """Return what both halves of a question find: near, where only one finds something."""
+    passages = {one.chunk_id: one for half, _ in halves for one in half}
+    supports = {support for _, support in halves}
+    support: Support = "near" if len(supports) > 1 else next(iter(supports))
+    return joined(within_budget(list(passages.values()), budget_tokens)), support
 
 
 def _nearest(

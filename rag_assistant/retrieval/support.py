@@ -44,8 +44,8 @@ def support_of(
     words = _words(whole)
     vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
     # What leans on the conversation need not say again what that is about.
-    asked = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
-    share = max((len(one & some) / len(one) for one in asked for some in vocabularies), default=0.0)
+    word_sets = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
+    share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
     if best_cosine is None or compare is None:
         return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))

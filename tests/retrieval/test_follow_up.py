@@ -10,6 +10,7 @@ from rag_assistant.retrieval.follow_up import (
     SHARE_WITHOUT_WORDS,
     SearchQuery,
     context_of,
+    halves_of,
     is_about_something_else,
     last_question,
     search_query,
@@ -155,3 +156,31 @@ def test_the_question_itself_is_never_changed(
     assert asked.text == question
     assert bool(asked.context) == asked.is_follow_up == (asked.share > 0)
     assert 0 <= asked.share <= 1
+
+
+@pytest.mark.parametrize(
+    ("question", "halves"),
+    [
+        ("What is the rent, and when does the lease end?", ["What is the rent", "when does the lease end?"]),
+        ("Who feeds the geese? And which lamp burns oil?", ["Who feeds the geese", "which lamp burns oil?"]),
+    ],
+)
+def test_a_question_of_two_halves_is_two(question: str, halves: list[str]) -> None:
+    assert halves_of(SearchQuery(question)) == [SearchQuery(half) for half in halves]
+
+
+def test_the_second_half_leans_on_the_first_where_it_points_back() -> None:
+    _, second = halves_of(SearchQuery("What is a catch basin and how is it designed?"))
+    assert (second.text, second.context, second.is_follow_up) == ("how is it designed?", "What is a catch basin", True)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do the keeper and the harbour master eat?", "Who feeds the geese and the ducks?", "Who did it and why?",
+        "What did the ECDC and WHO ask the countries for?",
+        "What is the time between when it begins and when the lamp burns?",
+    ],
+)  # fmt: skip
+def test_one_question_stays_one(question: str) -> None:
+    assert halves_of(SearchQuery(question)) == []

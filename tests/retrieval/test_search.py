@@ -266,3 +266,19 @@ def test_a_model_that_fails_is_left_alone_for_a_while(house: Shelf, monkeypatch:
     for _ in range(3):
         assert house.found("geese") == ["geese hiss"]
     assert len(asked) == 1
+
+
+def test_each_half_of_a_question_finds_its_own(house: Shelf) -> None:
+    for text in ("the keeper feeds geese", "the keeper feeds geese corn", "the keeper feeds geese and ducks"):
+        house.shelve(text)
+    house.shelve("lamps burn oil")
+    passages, support = house.retriever.find("Which geese does the keeper feed, and what do lamps burn?", 2)
+    assert [one.text for one in passages] == ["the keeper feeds geese", "lamps burn oil"]
+    assert support == "found"
+
+
+def test_where_one_half_finds_nothing_the_other_is_only_near(house: Shelf) -> None:
+    house.shelve("the keeper feeds geese")
+    question = "Which geese does the keeper feed, and what does parliament tax?"
+    assert [house.retriever.find(half, 2)[1] for half in question.split(", and ")] == ["found", "nothing_found"]
+    assert house.retriever.find(question, 2)[1] == "near"

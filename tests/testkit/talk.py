@@ -54,7 +54,7 @@ class Talk:
         before = self._stored() - self._text_bytes
         for _ in range(turns):
             chapter, *others = self._chance.sample(self._chapters, 6)
-            asked = " ".join(chapter[0].split()[2:7]), *(other[0].split()[2] for other in others)
+            asked = " ".join(chapter[0].split()[2:10]), *(other[0].split()[2] for other in others)
             question = f"What of {', '.join(asked)}?"
             text = " ".join(f"{told[:-1]} [1]." for told in chapter[:4])
             self._stub.replies.append(Reply(pieces=[text]))
