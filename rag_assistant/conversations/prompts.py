@@ -192,8 +192,8 @@ def note_citations(turn: Turn, answer: str) -> tuple[str, ...]:
     if not unknown:
         return turn.notes
     *others, last = [f"[{number}]" for number in unknown]
-    named = f"{', '.join(others)} and {last} name" if others else f"{last} names"
-    return (*turn.notes, f"{named} no source of this answer.")
+    named = f"{', '.join(others)} and {last} do" if others else f"{last} does"
+    return (*turn.notes, f"{named} not match any source of this answer.")
 
 
 def title_for(question: str) -> str:

@@ -47,7 +47,6 @@ STATUS: dict[type[Exception], int] = {
     errors.TooManyFetches: 503,
     errors.QuestionDoesNotFit: 422,
     errors.PageNotDrawn: 422,
-    errors.SettingsError: 422,
     errors.Overloaded: 503,
     errors.ServerEnding: 503,
     errors.ImportsBusy: 503,

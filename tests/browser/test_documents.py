@@ -58,7 +58,7 @@ def test_work_is_shown_cancelled_and_taken_up_again_in_place(page: Page, stub: S
     geese = row(page, "geese.txt")
     expect(geese.get_by_role("progressbar")).to_be_visible()
     expect(geese).to_contain_text("searchable by keyword; indexing 0 of 1")
-    expect(geese.locator(".reason")).to_contain_text("tried again in")
+    expect(geese.locator(".reason")).to_contain_text("Trying again in")
     more(geese)
     tags = geese.get_by_label("Tags, separated by commas")
     tags.fill("half typ")

@@ -96,6 +96,6 @@ def test_an_administrator_links_an_account_of_the_provider(shell: Shell) -> None
     assert (refused.exit_code, "oidc_issuer is not set" in refused.stderr) == (1, True)
     shell.environment |= {"OIDC_ISSUER": "https://login.example", "OIDC_CLIENT_ID": "assistant"}
     assert shell("accounts", "identity", "Ann", "248").stdout == "Ann can sign in with the provider.\n"
-    assert "linked to somebody here already" in shell("accounts", "identity", "Ann", "248").stderr
+    assert "already linked to someone here" in shell("accounts", "identity", "Ann", "248").stderr
     assert "command line: linked an account of login.example: Ann: 248" in shell("accounts", "log").stdout
     assert shell("accounts", "identity", "Ann", "").exit_code == 1

@@ -117,7 +117,7 @@ def test_there_is_no_form_and_no_password_lets_in(make: Make) -> None:
     app = make()
     client = app.test_client()
     page = client.get("/login", headers=PAGE)
-    assert "The proxy in front of this server says who is signed in" in page.text
+    assert "The proxy in front of this server signs people in" in page.text
     assert "<form" not in page.text
     assert client.post("/login", data={"name": "Ann", "password": PASSWORD}, headers=PAGE).status_code == 403
     services = services_of(app)

@@ -88,7 +88,9 @@ def change() -> Response:
             note_for_audit(f"changed settings ({', '.join(sorted(changed))})", in_force.path.name)
         if "test" in request.form:
             check = services().check_connection()
-    except (SettingsError, SettingsChanged, NoEndpoint) as error:
+    except SettingsError as error:
+        return make_response(_settings_page(change_error=error), 422)
+    except (SettingsChanged, NoEndpoint) as error:
         return page_with_error(error, _settings_page(change_error=error))
     return make_response(_settings_page(check, saved=bool(changed)))
 

@@ -193,7 +193,7 @@ def test_a_deleted_document_is_gone_at_once(client: FlaskClient, services: Servi
 def test_a_document_is_found_by_words_before_it_is_embedded(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
+    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_, **__: False)
     document = upload(client, FACT, wait=False)
     path = f"/api/documents/{document['document_id']}"
     until(lambda: client.get(path).json["state"] == "embedding")

@@ -42,7 +42,7 @@ def test_an_account_elsewhere_is_linked_to_one_person_who_is_signed_in(make: Mak
     assert app.test_client().post("/account/identities").status_code == 401
     sign_in(app.test_client(), provider)
     taken = link(client_of(app, "Ann"), provider)
-    assert (taken.status_code, "linked to somebody here already" in taken.text) == (409, True)
+    assert (taken.status_code, "already linked to someone here" in taken.text) == (409, True)
     # Signed out, or somebody else, meanwhile.
     add_person(app.extensions["assistant"], "Ben")
     provider.user = {"sub": "new"}

@@ -76,7 +76,7 @@ def test_a_long_list_takes_no_more_statements_than_a_short_one(
         few = taken()
         for n in range(2, 6):
             upload(client, f"Document {n}.", f"{n}.txt")
-        monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
+        monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_, **__: False)
         newer = upload(client, "One, but newer.", "1.txt", replaces=first, wait=False)["document_id"]
         until(lambda: client.get(f"/api/documents/{newer}").json["state"] == "embedding" and not services.library.busy)
         assert taken() == few + 1  # Where one waits, it is asked once whether anybody works.

@@ -65,7 +65,7 @@ def test_work_is_cancelled_and_taken_up_again(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
+        patched.setattr(DocumentEmbedder, "_embed_missing", lambda *_, **__: False)
         document_id = upload(client, FACT, wait=False)["document_id"]
         until(lambda: state(client, document_id) == "embedding")
         assert "searchable by keyword; indexing 0 of 1" in client.get("/documents").text
@@ -144,7 +144,7 @@ def test_a_newer_version_says_of_what_and_that_it_is_not_found_yet(
     client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     older = upload(client, FACT, "geese.txt")["document_id"]
-    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_: False)
+    monkeypatch.setattr(DocumentEmbedder, "_embed_missing", lambda *_, **__: False)
     sent = files((b"The keeper feeds eighteen geese.", "new.txt"))
     assert post(client, "/documents", file=sent, replaces=str(older)) == (303, "/documents")
     until(lambda: "indexing 0 of 1" in client.get("/documents").text)
