@@ -25,8 +25,8 @@ MIN_SUM, MORE_FOR_TEN_TIMES = 0.95, 0.09
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
 USUAL_SENTENCE = 0.2
-# So many sentences are looked at, those with the most of the question's words, and so much of each: 20 to 60 ms of CPU.
-MAX_SENTENCES, MAX_SENTENCE_CHARS = 8, 300
+# So many sentences are looked at, those with the most of the question's words, and so much of each: some 10 ms of CPU.
+MAX_SENTENCES, MAX_SENTENCE_CHARS = 2, 300
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
 # Where no vector says anything, so many of the words.
