@@ -25,8 +25,9 @@ MIN_SUM, MORE_FOR_TEN_TIMES = 0.95, 0.09
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
 USUAL_SENTENCE = 0.2
-# So many sentences are looked at, those with the most of the question's words, and so much of each: some 10 ms of CPU.
-MAX_SENTENCES, MAX_SENTENCE_CHARS = 2, 300
+# The best passages whose sentences are looked at, how many of those, with the most of the question's words, are embedded,
+# and how much of each: some 10 ms of CPU.
+MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 300
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
 # Where no vector says anything, so many of the words.
@@ -65,6 +66,8 @@ def _words(question: str) -> set[str]:
 
 def _nearest_sentence(question: str, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
     """Return how near the nearest sentence is, of those that have the most words of the question."""
-    sentences = {one.text[:MAX_SENTENCE_CHARS]: None for passage in passages for one in sentences_of(passage.text)}
+    sentences = {
+        one.text[:MAX_SENTENCE_CHARS]: None for passage in passages[:MAX_PASSAGES] for one in sentences_of(passage.text)
+    }
     best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))
     return max(compare(question, best_first[:MAX_SENTENCES]), default=0.0) if best_first else 0.0
