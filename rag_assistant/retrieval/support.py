@@ -25,8 +25,8 @@ MIN_SUM, MORE_FOR_TEN_TIMES = 0.95, 0.09
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
 USUAL_SENTENCE = 0.2
-# The best passages whose sentences are looked at, how many of those, with the most of the question's words, are embedded,
-# and how much of each: some 10 ms of CPU.
+# Of so many passages, so many sentences are embedded, those with the most of the question's words, and so much of
+# each: some 10 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 300
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
