@@ -28,14 +28,21 @@ if TYPE_CHECKING:
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.client import Part
+    from rag_assistant.llm.endpoint import Endpoint
+    from rag_assistant.llm.models import LanguageModels
     from rag_assistant.records import Passage
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
+log = logging.getLogger(__name__)
+
 # From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
 # is worth the request (docs/retrieval-benchmarks.md).
 MIN_LEANING_TO_REWRITE = 0.4
-
+# A search that waits longer than that for its words is worse than one with the words at hand.
+TIMEOUT_SECONDS = 8.0
+MAX_TOKENS = 120
+MAX_QUERY_CHARS = 600
 # So many documents are named to who asks which there are.
 MAX_LISTED = 30
 
@@ -52,7 +59,7 @@ def search_for(
 ) -> SearchResult:
     """Return what the documents have about the question of a turn; without passages to send they are not searched.
 
-    ``found`` is what they had when the question was looked at before it was accepted: they are searched again only
+    ``search_result`` is what they had when the question was looked at before it was accepted: they are searched again only
     with a query of a model, which may rewrite a follow-up where ``may_rewrite``. Raises AnswerStopped.
     """
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
@@ -118,20 +125,6 @@ def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
         return ()
     exchanges = exchanges_of(window.messages)[-EXCHANGES:]
     return [(question, without_lead(answer)) for question, answer in exchanges]
-
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.llm.endpoint import Endpoint
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Exchange
-
-log = logging.getLogger(__name__)
-
-# A search that waits longer than that for its words is worse than one with the words at hand.
-TIMEOUT_SECONDS = 8.0
-MAX_TOKENS = 120
-MAX_QUERY_CHARS = 600
 
 
 class Rewrite(Struct, frozen=True):
