@@ -59,8 +59,8 @@ def search_for(
 ) -> SearchResult:
     """Return what the documents have about the question of a turn; without passages to send they are not searched.
 
-    ``search_result`` is what they had when the question was looked at before it was accepted: they are searched again only
-    with a query of a model, which may rewrite a follow-up where ``may_rewrite``. Raises AnswerStopped.
+    ``search_result`` is what they had when the question was looked at before it was accepted: they are searched again
+    only with a query of a model, which may rewrite a follow-up where ``may_rewrite``. Raises AnswerStopped.
     """
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
     quotes = profile.endpoint.quotes
