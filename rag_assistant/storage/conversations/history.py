@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    and_,
     bindparam,
     delete,
     exists,
@@ -19,15 +18,12 @@ from sqlalchemy import (
     insert,
     literal,
     select,
-    union,
     update,
 )
 
 from rag_assistant.records import (
-    MAX_INT32,
     Conversation,
     DataUrl,
-    Message,
     PastTurn,
     RelatedTurn,
     Source,
@@ -45,16 +41,15 @@ from rag_assistant.records.errors import (
 from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import (
-    IMAGES,
     as_turns,
     load_pictures,
     load_turn,
-    message_of,
     sources_in,
+    turns_in_view,
 )
 from rag_assistant.storage.database import Store, as_json, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import HELD, conversations, history_changes, messages, now, summaries, turns
+from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
 BEING_SUMMARISED = (
     "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
@@ -85,24 +80,6 @@ _LAST_FIGURES = (
 _CITED = select(turns.c.number, turns.c.sources).where(
     turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
 )
-
-
-def _in_view(*, with_held: bool) -> Select[Any]:
-    """Return the messages of the newest turns in the view, with those that come along wherever the window begins."""
-    own = and_(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
-    visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number >= bindparam("first"))
-    chosen = select(visible.order_by(turns.c.number.desc()).limit(bindparam("newest")).subquery().c.id)
-    held = select(turns.c.id).where(own, HELD)
-    those = (union(chosen, held) if with_held else chosen).subquery()
-    return (
-        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
-        .join_from(those, turns, turns.c.id == those.c.id)
-        .join(messages, messages.c.turn_id == those.c.id)
-        .order_by(turns.c.number, messages.c.position)
-    )
-
-
-_IN_VIEW, _IN_VIEW_WITH_HELD = _in_view(with_held=False), _in_view(with_held=True)
 
 
 class HistoryStore(Store):
@@ -381,22 +358,3 @@ def _related(turn: Turn, certainty: float, conversation: Conversation) -> Relate
     cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
     why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
     return RelatedTurn(turn.number, turn.question, turn.answer, cited, round(certainty, 2), why)
-
-
-def turns_in_view(
-    connection: Connection, conversation: Conversation, first: int, before: int, newest: int | None, *, with_held: bool
-) -> list[PastTurn]:
-    """Return the ``newest`` turns from number ``first`` to before another one that are in the view, oldest first.
-
-    ``None`` returns them all; ``with_held`` also those that come along wherever the window begins.
-    """
-    newest = MAX_INT32 if newest is None else min(newest, MAX_INT32)
-    values = {"conversation": conversation.id, "first": first, "before": before, "newest": newest}
-    rows = connection.execute(_IN_VIEW_WITH_HELD if with_held else _IN_VIEW, values).all()
-    pictures = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
-    messages_of: dict[int, list[Message]] = {}
-    marks: dict[int, tuple[bool, str | None]] = {}
-    for number, pinned, waiting, role, content, extra in rows:
-        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
-        marks[number] = (pinned, waiting["call_id"] if waiting else None)
-    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]

@@ -10,14 +10,26 @@ from math import ceil
 from typing import Any
 
 from msgspec import to_builtins
-from sqlalchemy import Connection, bindparam, exists, insert, select
+from sqlalchemy import Connection, Select, and_, bindparam, exists, insert, select, union
 
-from rag_assistant.records import DataUrl, Message, Question, Rating, Source, Turn, Unset, with_pictures
+from rag_assistant.records import (
+    MAX_INT32,
+    Conversation,
+    DataUrl,
+    Message,
+    PastTurn,
+    Question,
+    Rating,
+    Source,
+    Turn,
+    Unset,
+    with_pictures,
+)
 from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
 from rag_assistant.storage.database import person_of, record_of
 from rag_assistant.storage.ownership import own_conversations
-from rag_assistant.storage.tables import answer_parts, conversations, messages, now, pictures, ratings, turns
+from rag_assistant.storage.tables import HELD, answer_parts, conversations, messages, now, pictures, ratings, turns
 
 _SAID = (
     select(messages.c.turn_id, messages.c.role, messages.c.content, messages.c.extra)
@@ -145,3 +157,40 @@ def message_of(role: str, content: str | None, extra: Mapping[str, Any] | None, 
     more = dict(extra or {})
     keys = more.pop(IMAGES, ())
     return with_pictures({"role": role, "content": content} | more, [urls[key] for key in keys])
+
+
+def _in_view(*, with_held: bool) -> Select[Any]:
+    """Return the messages of the newest turns in the view, with those that come along wherever the window begins."""
+    own = and_(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
+    visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number >= bindparam("first"))
+    chosen = select(visible.order_by(turns.c.number.desc()).limit(bindparam("newest")).subquery().c.id)
+    held = select(turns.c.id).where(own, HELD)
+    those = (union(chosen, held) if with_held else chosen).subquery()
+    return (
+        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        .join_from(those, turns, turns.c.id == those.c.id)
+        .join(messages, messages.c.turn_id == those.c.id)
+        .order_by(turns.c.number, messages.c.position)
+    )
+
+
+_IN_VIEW, _IN_VIEW_WITH_HELD = _in_view(with_held=False), _in_view(with_held=True)
+
+
+def turns_in_view(
+    connection: Connection, conversation: Conversation, first: int, before: int, newest: int | None, *, with_held: bool
+) -> list[PastTurn]:
+    """Return the ``newest`` turns from number ``first`` to before another one that are in the view, oldest first.
+
+    ``None`` returns them all; ``with_held`` also those that come along wherever the window begins.
+    """
+    newest = MAX_INT32 if newest is None else min(newest, MAX_INT32)
+    values = {"conversation": conversation.id, "first": first, "before": before, "newest": newest}
+    rows = connection.execute(_IN_VIEW_WITH_HELD if with_held else _IN_VIEW, values).all()
+    pictures = load_pictures(connection, (key for row in rows for key in (row.extra or {}).get(IMAGES, ())))
+    messages_of: dict[int, list[Message]] = {}
+    marks: dict[int, tuple[bool, str | None]] = {}
+    for number, pinned, waiting, role, content, extra in rows:
+        messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
+        marks[number] = (pinned, waiting["call_id"] if waiting else None)
+    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]
