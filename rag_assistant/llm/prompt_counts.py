@@ -41,7 +41,7 @@ TOKENS_PER_PICTURE = 1000
 # what a server may show to a model in a form of its own, or not at all.
 FEWEST, MOST = (0.75, 0.42, 0.42, 0.0), (1.5, 3.0, 1.6, 4.0)
 # The same against an earlier request of which most is the same, if all of it is in one kind of script.
-FEWEST_OF_SAME, MAX_OF_SAME, MAX_OTHERS, ROUNDING = 0.72, 1.5, 0.03, 0.99
+MIN_OF_SAME, MAX_OF_SAME, MAX_OTHERS, ROUNDING = 0.72, 1.5, 0.03, 0.99
 MIN_SHARED = 0.5
 # After so many counts of everything, a low one is not of what was not cached.
 SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
@@ -186,7 +186,7 @@ def _bounds(like: CountedPrompt) -> tuple[Sequence[float], Sequence[float]]:
     """Return how many times as many tokens a text has as expected, at least and at most, beside an earlier request."""
     least, most = list(FEWEST), list(MOST)
     if like.size.tokens[OTHERS] < MAX_OTHERS * like.size.expected:
-        least[LATIN] = max(least[LATIN], FEWEST_OF_SAME * like.times_expected)
+        least[LATIN] = max(least[LATIN], MIN_OF_SAME * like.times_expected)
         most[LATIN] = min(most[LATIN], MAX_OF_SAME * like.times_expected)
     return least, most
 
