@@ -61,8 +61,8 @@ def main() -> None:
     for way, cuts in (*told.items(), ("all", [cut for some in told.values() for cut in some])):
         shares = [[cut for cut in cuts if cut[0] >= share] for share in SHARES]
         figures = [f"{sum(cut[1] for cut in some) / len(some):.1%} of {len(some)}" if some else "" for some in shares]
-        off = sorted(cut[2] for cut in cuts if cut[1])
-        print(f"| {way} |", " | ".join(figures), f"| {off[int(0.99 * len(off))]:.1%} |")
+        errors = sorted(cut[2] for cut in cuts if cut[1])
+        print(f"| {way} |", " | ".join(figures), f"| {errors[int(0.99 * len(errors))]:.1%} |")
 
 
 def tokenizers() -> dict[str, CountTokens]:

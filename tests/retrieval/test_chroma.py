@@ -93,7 +93,7 @@ def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]
 def test_it_follows_additions_and_deletions(index: ChromaIndex, store: Store) -> None:
     store.add(*range(10, 1310))
     with pytest.raises(IndexUnavailable):
-        index.search(np.ones((1, 384), np.float32), 1, store.version("e"))
+        index.search([np.ones(384, np.float32)], 1, store.version("e"))
     index.start()
     until(finds(index, store, 1300), SECONDS)
     assert index.state == "ready"
@@ -116,7 +116,7 @@ def test_what_is_embedded_while_it_is_behind_is_found_at_once(index: ChromaIndex
     assert finds(index, store, 105)()
     store.delete(105)
     with pytest.raises(IndexUnavailable):
-        index.search(np.ones((1, 384), np.float32), 1, store.version("e"))
+        index.search([np.ones(384, np.float32)], 1, store.version("e"))
 
 
 class Part(ChunksInScope):
@@ -145,7 +145,7 @@ def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:
     asked = np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     hundredth = -np.partition(-(rows @ asked.T), 99, axis=0)[99]
-    found = index.search(asked, 100, store.version("e"))
+    found = index.search(list(asked), 100, store.version("e"))
     near = [[cosine > least - 1e-4 for _, cosine in hits] for hits, least in zip(found, hundredth, strict=True)]
     return float(np.mean(near))
 
@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Stor
         until(lambda: index.problem is not None, SECONDS)
         assert index.state == "behind"
         with pytest.raises(IndexUnavailable):
-            index.search(np.ones((1, 384), np.float32), 1, store.version("e"))
+            index.search([np.ones(384, np.float32)], 1, store.version("e"))
     finally:
         index.close()
 
@@ -225,7 +225,7 @@ def test_what_many_searches_notice_at_once_is_one_failure(store: Store, tmp_path
 
     def search(_: int) -> bool:
         with pytest.raises(IndexUnavailable):
-            index.search(np.ones((1, 384), np.float32), 1, (1, 0))
+            index.search([np.ones(384, np.float32)], 1, (1, 0))
         return True
 
     with ThreadPoolExecutor(searchers) as pool:

@@ -38,7 +38,7 @@ def environment(environment: dict[str, str]) -> dict[str, str]:
 
 def cut_answer(client: FlaskClient, conversation: int | None = None) -> dict[str, Any]:
     """Ask until an answer says that its request was cut, and return it."""
-    fields = {} if conversation is None else {"conversation_id": conversation}
+    fields: dict[str, Any] = {} if conversation is None else {"conversation_id": conversation}
     for n in range(20):
         answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
         fields = {"conversation_id": answer["conversation_id"]}
@@ -111,7 +111,7 @@ def test_an_honest_count_raises_no_alarm(client: FlaskClient, stub: StubModel) -
     stub.count = tokens_in
     conversation = None
     for n in range(8):
-        fields = {} if conversation is None else {"conversation_id": conversation}
+        fields: dict[str, Any] = {} if conversation is None else {"conversation_id": conversation}
         answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
         conversation = answer["conversation_id"]
         assert answer["history"]["endpoint"] is None
