@@ -30,12 +30,11 @@ RETRY_INTERVAL_SECONDS = 30.0
 class PageView(Struct, frozen=True):
     """What is to be seen of a document: a page, counted from 1, or with ``whole=False`` what is marked of it.
 
-    Marked are the ranges of the text that are a passage, and what of it comes nearest to the question.
+    Marked is the range of the text that is a passage.
     """
 
     page: int
     passage: tuple[int, int] = (0, 0)
-    quote: tuple[int, int] = (0, 0)
     whole: bool = False
 
 
@@ -107,7 +106,7 @@ class PagePictures:
             return self._kept.get(key)
 
     def _mark(self, library: Library, document_id: int, view: PageView) -> Mark | MarkedLines:
-        """Return what of a passage and of its quote stands on a page; of a scanned one, where."""
+        """Return what of a passage stands on a page; of a scanned one, where."""
         extracted = library.documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
         if not 1 <= view.page < len(starts):
@@ -118,11 +117,11 @@ class PagePictures:
             return extracted.text[max(start, first) : max(first, min(end, last))]
 
         before = len(letters_of(on_page(first, view.passage[0])))
-        mark = Mark(on_page(*view.passage), before, on_page(*view.quote), view.whole)
+        passage = on_page(*view.passage)
         scan = self._scans.recognised(document_id, view.page).get(view.page)
         if scan is None:
-            return mark
-        return MarkedLines(*lines_marked(scan, mark.passage, before, mark.quote), view.whole)
+            return Mark(passage, before, view.whole)
+        return MarkedLines(lines_marked(scan, passage, before), view.whole)
 
 
 def _key(document: Document, view: PageView) -> Wanted:

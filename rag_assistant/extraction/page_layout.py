@@ -15,10 +15,8 @@ from msgspec import Struct
 MIN_SHARED_HEIGHT = 0.5
 MAX_GAP = 2.5
 # What is shown around a passage, so that a reader sees where it stands; and how small a part of a page may be.
-SURROUNDINGS_ACROSS, SURROUNDINGS_DOWN = 8.0, 40.0
+SURROUNDINGS_ACROSS, SURROUNDINGS_DOWN = 8.0, 80.0
 MIN_PART_WIDTH, MIN_PART_HEIGHT = 260.0, 120.0
-# Of a passage that fills its page, the lines are shown that are no farther above or below the quote.
-NEAR = 100.0
 # Parts that would show more of a page than that, or more parts, show nothing more clearly than the page itself.
 MAX_SHOWN_SHARE = 0.75
 MAX_PARTS = 3
@@ -88,13 +86,6 @@ def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
     framed = [_framed(part, page) for part in parts]
     too_much = len(framed) > MAX_PARTS or sum(part.area for part in framed) > MAX_SHOWN_SHARE * page.area
     return [] if too_much else framed
-
-
-def lines_near(lines: Sequence[Box], quote: Sequence[Box]) -> list[Box]:
-    """Return those of some lines that stand around a quote, in its column."""
-    return [
-        line for line in lines if any(_overlap_across(line, one) and abs(line.top - one.top) <= NEAR for one in quote)
-    ]
 
 
 def letters_of(text: str) -> str:

@@ -19,7 +19,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.kinds import IMAGES
-from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_near, lines_of, parts_of
+from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_of, parts_of
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.records.errors import ExtractionFailed
@@ -33,10 +33,9 @@ MAX_SCALE = 4.0
 MAX_PICTURE_BYTES = 13_000_000
 # An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
 MAX_MARKED_CHARS = 9_000
-MAX_QUOTED_CHARS = 1_000
 MAX_MARKED_LINES = 500
-# As a highlighter marks: the paper takes the colour, what is printed stays dark. The quote lies on the passage.
-TINT, QUOTE_TINT = (255, 244, 207), (255, 212, 96)
+# As a highlighter marks: the paper takes the colour, what is printed stays dark.
+TINT = (255, 212, 96)
 # A passage that fills more of its page than that is not tinted: nothing would stand out.
 MAX_TINTED_SHARE = 0.4
 GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
@@ -45,7 +44,7 @@ STEPS = 100
 
 
 class Mark(Struct, frozen=True, tag=True):
-    """What is marked on a page: a passage, and of it what comes nearest to the question.
+    """What is marked on a page: a passage.
 
     ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
     With ``whole`` the whole page is shown, else the part of it where the passage stands.
@@ -53,15 +52,13 @@ class Mark(Struct, frozen=True, tag=True):
 
     passage: str = ""
     before: int = 0
-    quote: str = ""
     whole: bool = False
 
 
 class MarkedLines(Struct, frozen=True, tag=True):
-    """The same for a page of which it is known where its words stand: the lines of the passage and of the quote."""
+    """The same for a page of which it is known where its words stand: the lines of the passage."""
 
     passage: Sequence[Box] = ()
-    quote: Sequence[Box] = ()
     whole: bool = False
 
 
@@ -72,10 +69,8 @@ def draw_page(
 
     Raises ExtractionFailed with a sentence about what went wrong.
     """
-    if isinstance(mark, Mark):
-        mark = replace(mark, passage=mark.passage[:MAX_MARKED_CHARS], quote=mark.quote[:MAX_QUOTED_CHARS])
-    else:
-        mark = replace(mark, passage=mark.passage[:MAX_MARKED_LINES], quote=mark.quote[:MAX_MARKED_LINES])
+    most = MAX_MARKED_CHARS if isinstance(mark, Mark) else MAX_MARKED_LINES
+    mark = replace(mark, passage=mark.passage[:most])
     argument = json.dumps(to_builtins(mark))  # In ASCII, whatever is marked.
     limits = Limits(memory_mb, timeout_seconds, MAX_PICTURE_BYTES)
     output, status = run_confined(__spec__.name, [str(path), media_type, str(page), argument], limits)
@@ -108,9 +103,9 @@ def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -
 
 def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
     """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
-    passage, quote = marked.passage, marked.quote
+    passage = marked.passage
     whole = Box(0.0, 0.0, *page.get_size())
-    parts = [] if marked.whole else parts_of(passage, whole) or parts_of(lines_near(passage, quote), whole)
+    parts = [] if marked.whole else parts_of(passage, whole)
     if sum(line.area for line in passage) > MAX_TINTED_SHARE * whole.area:
         passage = ()
     parts = parts or [whole]
@@ -123,9 +118,7 @@ def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
     )
     drawn = [page.rows(part, scale) for part in parts]
     for rows, part in zip(drawn, parts, strict=True):
-        _tint(rows, passage, part, scale, TINT)
-        # What is tinted twice has the colour of the quote.
-        _tint(rows, quote, part, scale, QUOTE_TINT)
+        _tint(rows, passage, part, scale)
     width = max(len(row) for rows in drawn for row in rows) // 3
     gap = [bytes(GAP_COLOR) * width] * GAP_PIXELS
     lines = [row for index, rows in enumerate(drawn) for row in [*(gap if index else ()), *rows]]
@@ -170,9 +163,9 @@ class _ImagePage:
         return [bytearray(pixels[3 * width * y : 3 * width * (y + 1)]) for y in range(height)]
 
 
-def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, color: tuple[int, int, int]) -> None:
+def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float) -> None:
     """Multiply what is in some boxes by a colour, also where they overlap only once."""
-    tables = [bytes(value * share // 255 for value in range(256)) for share in color]
+    tables = [bytes(value * share // 255 for value in range(256)) for share in TINT]
     for y, row in enumerate(rows):
         down = part.top + (y + 0.5) / scale
         done = 0
@@ -185,7 +178,7 @@ def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float, 
 
 
 def _marked(page: Any, mark: Mark) -> MarkedLines:
-    """Return the lines of the passage and of what is quoted of it; none where the passage is not on the page."""
+    """Return the lines of the passage; none where it is not on the page."""
     if not mark.passage.strip():
         return MarkedLines(whole=mark.whole)
     textpage = page.get_textpage()
@@ -194,12 +187,7 @@ def _marked(page: Any, mark: Mark) -> MarkedLines:
     if marked is None:
         return MarkedLines(whole=mark.whole)
     first, last = marked
-    quoted = find_letters(letters[first:last], letters_of(mark.quote), 0)
-    passage = _lines_between(page, textpage, index_of[first], index_of[last - 1])
-    quote = (
-        _lines_between(page, textpage, index_of[first + quoted[0]], index_of[first + quoted[1] - 1]) if quoted else ()
-    )
-    return MarkedLines(passage, quote, mark.whole)
+    return MarkedLines(_lines_between(page, textpage, index_of[first], index_of[last - 1]), mark.whole)
 
 
 def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]:

@@ -68,21 +68,16 @@ def with_recognised(extracted: ExtractedText, recognised: Mapping[int, Recognise
     return replace(extracted, text=merged.text, page_starts=merged.page_starts)
 
 
-def lines_marked(page: RecognisedPage, passage: str, before: int, quote: str) -> tuple[list[Box], list[Box]]:
-    """Return where on a page a passage stands, and what is quoted of it; ``before`` as in ``page_render.Mark``."""
+def lines_marked(page: RecognisedPage, passage: str, before: int) -> list[Box]:
+    """Return where on a page a passage stands; ``before`` as in ``page_render.Mark``."""
     words = [word for line in page.lines for word in line]
     word_of = [index for index, word in enumerate(words) for _ in letters_of(word.text)]
     letters = "".join(letters_of(word.text) for word in words)
     marked = find_letters(letters, letters_of(passage), before)
     if marked is None:
-        return [], []
+        return []
     first, last = marked
-
-    def lines_between(start: int, end: int) -> list[Box]:
-        return lines_of([_word_box(word) for word in words[word_of[start] : word_of[end - 1] + 1]])
-
-    quoted = find_letters(letters[first:last], letters_of(quote), 0)
-    return lines_between(first, last), lines_between(first + quoted[0], first + quoted[1]) if quoted else []
+    return lines_of([_word_box(word) for word in words[word_of[first] : word_of[last - 1] + 1]])
 
 
 def box_of(line: Line) -> Box:

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.sentences import sentences_of, split_text
 from rag_assistant.retrieval.tokenize import content_stems, content_words, search_words, stem
 
 Problem = Literal["number", "name", "negation", "words"]
@@ -38,6 +38,7 @@ NEGATION = re.compile(
 # So many content words behind a negation are what it denies.
 DENIED_WORDS = 2
 MIN_NAME_CHARS = 3
+MIN_REPEATED_CHARS = 12
 # A sentence of so few content words, besides those of the question, says too little to be compared.
 MIN_WORDS = 4
 # So many of its content words a passage has at least if it carries the sentence.
@@ -120,6 +121,27 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
                 doubt = Doubt(cited[n], *problem, carrier)
                 checked[n] = replace(checked[n], doubts=(*checked[n].doubts, doubt))
     return checked
+
+
+def sentences_citing(answer: str, n: int) -> list[str]:
+    """Return the sentences of an answer that cite a passage, without their citations."""
+    return [sentence for sentence, numbers in _sentences(answer) if n in numbers]
+
+
+def repeated_range(answer: str, passage: str) -> tuple[int, int] | None:
+    """Return from where to where the first sentences of a passage go that an answer repeats word for word."""
+    letters = _letters(answer)
+    sentences = sentences_of(passage)
+    repeated = [len(text := _letters(one.text)) >= MIN_REPEATED_CHARS and text in letters for one in sentences]
+    if True not in repeated:
+        return None
+    first = repeated.index(True)
+    last = sentences[[*repeated, False].index(False, first) - 1]
+    return sentences[first].start, last.start + len(passage[last.start : last.end].rstrip())
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text))
 
 
 def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: float) -> int | None:

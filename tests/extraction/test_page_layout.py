@@ -1,6 +1,6 @@
 """Text on a page as lines, and which parts of the page are shown."""
 
-from rag_assistant.extraction.page_layout import MIN_PART_WIDTH, Box, lines_near, lines_of, parts_of
+from rag_assistant.extraction.page_layout import MIN_PART_WIDTH, Box, lines_of, parts_of
 
 PAGE = Box(0, 0, 600, 800)
 
@@ -21,9 +21,9 @@ def test_what_stands_in_the_next_column_is_no_part_of_the_line() -> None:
 
 
 def test_a_passage_that_goes_on_in_the_next_column_is_shown_in_two_parts() -> None:
-    left, right = a_column(50, 700, 4), a_column(320, 60, 4)
+    left, right = a_column(50, 700, 2), a_column(320, 90, 2)
     first, second = parts_of([*left, *right], PAGE)
-    assert (first.bottom, second.top) == (792, 20)
+    assert (first.bottom, second.top) == (800, 10)
     assert first.right < 320 < second.right
 
 
@@ -40,10 +40,3 @@ def test_no_part_is_tiny_leaves_the_page_or_shows_nearly_all_of_it() -> None:
     assert (corner.right, corner.bottom) == (600, 800)
     assert parts_of(a_column(20, 20, 52, width=560), PAGE) == []
     assert parts_of([], PAGE) == []
-
-
-def test_of_a_long_passage_the_lines_around_the_quote_are_shown() -> None:
-    left, right = a_column(20, 20, 52), a_column(320, 20, 52)
-    near = lines_near([*left, *right], [left[30]])
-    assert near[0].top < left[30].top < near[-1].bottom
-    assert near == left[23:38]

@@ -12,7 +12,7 @@ from msgspec import convert
 from rag_assistant.extraction import page_render
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_layout import find_letters, letters_of
-from rag_assistant.extraction.page_render import PNG, QUOTE_TINT, TINT, Mark, MarkedLines, draw_page, png_of
+from rag_assistant.extraction.page_render import PNG, TINT, Mark, MarkedLines, draw_page, png_of
 from rag_assistant.records.errors import ExtractionFailed
 
 FACT = "The lighthouse keeper feeds seventeen geese."
@@ -40,8 +40,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_render, "run_confined", draw)
 
 
-def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, quote: str = "", whole: bool = True) -> bytes:
-    return draw_page(path, PDF, page, Mark(passage, before, quote, whole), memory_mb=1000, timeout_seconds=20)
+def drawn(path: Path, page: int = 1, passage: str = "", before: int = 0, whole: bool = True) -> bytes:
+    return draw_page(path, PDF, page, Mark(passage, before, whole), memory_mb=1000, timeout_seconds=20)
 
 
 def size_of(picture: bytes) -> tuple[int, int]:
@@ -57,18 +57,14 @@ def rows_with(picture: bytes, color: tuple[int, int, int]) -> list[int]:
     return [y for y in range(height) if wanted in pixels[y * stride + 1 : (y + 1) * stride]]
 
 
-BOTH = TINT[0] * QUOTE_TINT[0] // 255, TINT[1] * QUOTE_TINT[1] // 255, TINT[2] * QUOTE_TINT[2] // 255
-
-
-def test_the_passage_alone_is_marked_and_its_quote_strongest(tmp_path: Path) -> None:
+def test_the_passage_alone_is_marked(tmp_path: Path) -> None:
     passage = f"{FACT} The geese are fed at seven, when the tower opens."
     path = a_pdf(
         tmp_path, f"{'Boats pass. ' * 60}\n\n{FACT}\nThe geese are fed at seven, when the\ntower opens.\n\nGulls."
     )
-    picture = drawn(path, 1, passage, quote="The geese are fed at seven, when the tower opens.")
-    soft, strong = rows_with(picture, TINT), rows_with(picture, BOTH)
-    assert 20 < len(soft) < len(strong) < 80
-    assert [*soft, *strong] == list(range(soft[0], strong[-1] + 1))  # Line below line, without a gap.
+    marked = rows_with(drawn(path, 1, passage), TINT)
+    assert 60 < len(marked) < 140
+    assert marked == list(range(marked[0], marked[-1] + 1))  # Line below line, without a gap.
     assert rows_with(drawn(path), TINT) == []
 
 
@@ -84,13 +80,10 @@ def test_a_passage_is_shown_with_its_surroundings_and_large_enough_to_read(tmp_p
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_a_passage_that_fills_its_page_is_shown_by_its_quote_alone(tmp_path: Path) -> None:
+def test_a_passage_that_fills_its_page_is_not_marked(tmp_path: Path) -> None:
     text = " ".join(f"Boat {n} passes the lighthouse at dawn." for n in range(140))
     path = a_pdf(tmp_path, text)
-    picture = drawn(path, 1, text, quote="Boat 70 passes the lighthouse at dawn.", whole=False)
-    assert rows_with(picture, TINT) == rows_with(picture, BOTH) == []
-    assert rows_with(picture, QUOTE_TINT)
-    assert size_of(picture)[1] < size_of(drawn(path))[1]
+    assert rows_with(drawn(path, 1, text, whole=False), TINT) == []
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -166,8 +166,8 @@ def document(document_id: int) -> str:
     return document_page(services().documents.get(document_id), start, end)
 
 
-def document_page(document: Document, start: int, end: int, quote: tuple[int, int] = (0, 0), **more: Any) -> str:
-    """Draw the page of a document with a passage marked, strongest its quote, and what else is known of the passage."""
+def document_page(document: Document, start: int, end: int, **more: Any) -> str:
+    """Draw the page of a document with a passage marked, and what else is known of it."""
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)
@@ -179,7 +179,6 @@ def document_page(document: Document, start: int, end: int, quote: tuple[int, in
         drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,
         end=end,
-        quote=quote,
         holds_passage=(shown.page or 0) <= page <= (shown.last_page or 0),
         whole=flag_asked("whole") is True,
         page=min(page, document.pages or 1) if document.media_type in DRAWN and document.pages else None,

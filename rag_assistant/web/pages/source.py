@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from rag_assistant.documents.page_images import PageView
 from rag_assistant.records import MAX_INT32, Document, Source, Turn, find_passage
 from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
+from rag_assistant.retrieval.claims import repeated_range, sentences_citing
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables
 from rag_assistant.web.markdown.marked import with_edges
@@ -23,7 +24,7 @@ blueprint = Blueprint("source_pages", __name__)
 
 @blueprint.get("/turns/<int:turn_id>/sources/<int:n>", policy=READ)
 def source(turn_id: int, n: int) -> str:
-    """Show the passage behind number ``n`` of an answer where it stands in its document.
+    """Show the document behind number ``n`` of an answer, with the sentence marked that the answer rests on.
 
     Where the document or the passage in it is gone, the passage is shown as it was sent to the model; whether that was
     Markdown is known no more, only a table can be told.
@@ -42,35 +43,34 @@ def source(turn_id: int, n: int) -> str:
             drawer("source.html"), source=cited, document=document, drawn=drawn, **around, **frame(None)
         )
     start, end = range_found
-    quote = _nearest(turn, replace(cited, text=text[start:end]), start)
-    return document_page(document, start, end, quote, source=cited, **around)
+    first, last = _cited_range(turn, replace(cited, text=text[start:end])) or (0, end - start)
+    return document_page(document, start + first, start + last, source=cited, **around)
 
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png", policy=READ)
 def picture(document_id: int, number: int) -> Response:
     """Return a picture of a page, drawn by us; with ``whole=0`` of the part that is marked.
 
-    The passage from ``start`` to ``end`` is marked, and strongest what goes from ``quote_start`` to ``quote_end``.
+    The passage from ``start`` to ``end`` is marked.
     """
-    view = PageView(number, _range_asked(""), _range_asked("quote_"), flag_asked("whole") is not False)
+    start = whole_number("start", 0, 0, MAX_INT32) or 0
+    passage = start, whole_number("end", start, 0, MAX_INT32) or 0
+    view = PageView(number, passage, flag_asked("whole") is not False)
     response = make_response(services().page_images.picture(services().library, document_id, view))
     response.mimetype = "image/png"
     response.headers["Content-Disposition"] = "inline"
     return response
 
 
-def _range_asked(prefix: str) -> tuple[int, int]:
-    start = whole_number(f"{prefix}start", 0, 0, MAX_INT32) or 0
-    return start, whole_number(f"{prefix}end", start, 0, MAX_INT32) or 0
-
-
-def _nearest(turn: Turn, source: Source, start: int) -> tuple[int, int]:
-    """Return what of a document comes nearest to a question, in a source that begins there at ``start``."""
+def _cited_range(turn: Turn, source: Source) -> tuple[int, int] | None:
+    """Return what of a source an answer repeats, or what comes nearest to what it says there; ``None``: all of it."""
+    if (repeated := repeated_range(turn.answer, source.text)) is not None:
+        return repeated
     how = turn.search or {}
     context = how.get("follow_up_context") or ""
-    query = SearchQuery(how.get("query") or turn.question, context, SHARE_BY_WORDS if context else 0.0)
-    first, last = services().retriever.nearest_range(query, source) or (0, 0)
-    return start + first, start + last
+    text = " ".join([how.get("query") or turn.question, *sentences_citing(turn.answer, source.n)])
+    query = SearchQuery(text, context, SHARE_BY_WORDS if context else 0.0)
+    return services().retriever.nearest_range(query, source)
 
 
 def _document_of(source: Source) -> Document | None:

@@ -7,6 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.web.pages import document_text
+from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 from tests.web.pages.document_rows import FACT
 
@@ -51,11 +52,10 @@ def test_a_row_of_a_table_is_shown_in_its_table_and_sent_with_its_head_even_when
     assert "<th>Bird</th>" in drawn
     assert "---" not in drawn
     marked = [int(number) for number in re.findall(r"<mark[^>]*>goose (\d+)</mark>", drawn)]
-    assert marked == list(range(marked[0], marked[-1] + 1))
-    assert 117 in marked
-    assert f"<td>goose {marked[-1] + 1}</td>" in drawn
+    assert marked == [117]
+    assert "<td>goose 118</td>" in drawn
     chip = html.unescape(re.findall(r'data-passage="([^"]*)"', client.get("/conversations/1").text)[0])
-    assert chip.startswith(f"Bird: goose {marked[0]}, Number: {marked[0]}, Keeper: ")
+    assert re.match(r"Bird: goose (\d+), Number: \1, Keeper: ", chip)
     client.delete(f"/api/documents/{added['document_id']}")
     page = client.get("/turns/1/sources/1").text
     assert "The document has been deleted." in page
@@ -71,3 +71,30 @@ def test_a_part_of_a_large_table_is_shown_with_its_head(client: FlaskClient, mon
     assert page.count("<table>") == 1
     assert "<th>Bird</th>" in page
     assert "---" not in page
+
+
+LEASE = (
+    "# Lease\n\nThe rent is 1,240 euros. Late payment costs 15 euros.\n\n## Notice\n\n"
+    "Either party may end the lease with three months notice. It must be in writing. Keys are handed over at noon.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "marked"),
+    [
+        (
+            "> Either party may end the lease with **three months** notice. It must be in writing. [1]",
+            "Either party may end the lease with three months notice. It must be in writing.",
+        ),
+        ("You pay more when you are late with the payment [1].", "Late payment costs 15 euros."),
+    ],
+    ids=["quoted", "told"],
+)
+def test_a_source_marks_what_the_answer_takes_from_it_and_nothing_else(
+    client: FlaskClient, stub: StubModel, answer: str, marked: str
+) -> None:
+    upload(client, LEASE, "lease.md")
+    stub.default = Reply(answer)
+    ask(client, "What does the lease say?")
+    page = client.get("/turns/1/sources/1").text
+    assert re.findall(r"<mark[^>]*>(.*?)</mark>", page, re.DOTALL) == [marked]
