@@ -18,7 +18,7 @@ from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
 from rag_assistant.answering.search import search_for
-from rag_assistant.answering.sending import announce, refuse_empty, say, show, shown_with, stream
+from rag_assistant.answering.sending import announce, check_ending, say, show, shown_with, stream
 from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
@@ -147,7 +147,7 @@ def _exchange(
         announce(live, built, sent, deps)
         searched = search_instead(draft, live, deps, settings) if may_call else None
         try:
-            text, held, calls = stream(
+            text, held, reply = stream(
                 live, built, request, deps, quotes, is_held=searched is not None, may_shorten=refused is None
             )
         except ContextTooLong as error:
@@ -163,6 +163,7 @@ def _exchange(
             draft = replace(draft, profile=profile_of(draft.profile.endpoint, live, deps, settings, uses_tools=False))
             draft = search_documents(draft, live, deps, settings)
             continue
+        calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
             deps.models.tool_habits.learn_unused(draft.profile.endpoint)
             live.note(NO_TOOL_CALLED)
@@ -173,7 +174,7 @@ def _exchange(
             live.turn = replace(live.turn, tool_calls=calls)
             return None
         if not calls or not may_call:
-            return refuse_empty(live, text + held, rounds if calls else 0)
+            return check_ending(live, text + held, reply, request, rounds if calls else 0)
         rounds += 1
         draft = call_tools(draft, text + held, calls, live, deps)
         if live.turn.waiting is not None:

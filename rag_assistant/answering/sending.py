@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest, Draft
-    from rag_assistant.answering.tools import ToolCalls
 
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
 ENDINGS = {
     "content_filter": "The content filter of the model's provider ended this answer.",
     "refusal": "The model refused to answer this question.",
+    "length": "The answer reached the maximum length of the model server. Raise its context, or ask for the rest.",
 }
+MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_answer_tokens, or ask for the rest."
+NO_ENDING = "The model server did not say that this answer is complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
@@ -62,14 +64,14 @@ def stream(
     *,
     is_held: bool,
     may_shorten: bool,
-) -> tuple[str, str, ToolCalls]:
-    """Send a request and show its text as it comes. Return what was shown, what was held back, and the tools called.
+) -> tuple[str, str, ModelReply]:
+    """Send a request and show its text as it comes. Return what was shown, what was held back, and how it ended.
 
     Text is held back where ``is_held``, or as long as it may become a call. Raises ContextTooLong where the endpoint
     cut the request, nothing of the answer was shown, and the request ``may_shorten``.
     """
     endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
-    shown, held, reply = "", "", ModelReply()
+    shown, held, reply = "", "", ModelReply("stop")
     try:
         if endpoint.quotes:
             parts = quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
@@ -94,13 +96,11 @@ def stream(
         if reply.reading.limit is not None and may_shorten and not shown:
             raise ContextTooLong("The model server cut the request.", reply.reading.limit)
         note_reading(live, reply.reading)
-    if (shown or held) and reply.finish_reason in ENDINGS:
-        live.note(ENDINGS[reply.finish_reason])
     written = () if reply.tool_calls else deps.tools.written_out(held)
     if reply.tool_calls or written:
         deps.models.tool_habits.learn_call(endpoint)
     is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
-    return shown, "" if is_call else held, reply.tool_calls or written
+    return shown, "" if is_call else held, replace(reply, tool_calls=reply.tool_calls or written)
 
 
 def note_reading(live: LiveTurn, reading: Reading) -> None:
@@ -132,9 +132,19 @@ def show(live: LiveTurn, deps: Dependencies, text: str, *, is_continued: bool = 
     deps.writer.flush(live)
 
 
-def refuse_empty(live: LiveTurn, text: str, rounds: int) -> None:
-    """Raise ModelFailed where a model said nothing last, after ``rounds`` of calls; what came before is no answer."""
+def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelRequest, rounds: int) -> None:
+    """Note why an answer ended, where that was not by itself.
+
+    Raises ModelFailed where a model said nothing last, after ``rounds`` of calls; what came before is no answer.
+    """
+    reason = reply.finish_reason
+    ending = ENDINGS.get(reason, "") if reason else NO_ENDING
+    if reason == "length" and request.max_tokens is not None:
+        ending = MAX_LENGTH.format(n=f"{request.max_tokens:,}")
     if not text.strip():
-        reply = live.call.replies[-1] if live.call.replies else ModelReply()
-        why = ENDINGS.get(reply.finish_reason or "", ONLY_THOUGHTS if reply.thought else EMPTY_ANSWER)
+        why = ONLY_THOUGHTS if reply.thought else EMPTY_ANSWER
+        if reason in ENDINGS and not (reply.thought and reason == "length"):
+            why = ending
         raise ModelFailed(NO_ANSWER.format(rounds) if rounds else why)
+    if ending:
+        live.note(ending)

@@ -17,6 +17,7 @@ MAX_START_CHARS = 1000
 MAX_ANSWER_CHARS = 1_000_000
 # Under these names endpoints send what a model thinks before it answers.
 REASONING = ("reasoning_content", "reasoning")
+SAME_REASONS = {"model_length": "length", "max_tokens": "length"}  # As Mistral and Anthropic say it.
 
 
 class AnswerReader:
@@ -35,7 +36,9 @@ class AnswerReader:
     def reply(self) -> ModelReply:
         calls = self.tool_calls.calls()
         reason = "refusal" if self.refused else self.finish_reason
-        return ModelReply(reason, self.usage, calls, thought=self.thoughts.chars > 0)
+        details = (self.usage or {}).get("completion_tokens_details")
+        hidden = bool(details.get("reasoning_tokens")) if isinstance(details, dict) else False
+        return ModelReply(reason, self.usage, calls, thought=hidden or self.thoughts.chars > 0)
 
     def whole_answer(self, body: str) -> str:
         """Return the text of an answer that is not streamed. Raises ModelFailed if it is none."""
@@ -63,7 +66,7 @@ class AnswerReader:
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
         if isinstance(reason := choice.get("finish_reason"), str):
-            self.finish_reason = reason
+            self.finish_reason = SAME_REASONS.get(reason, reason)
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, dict):
             raise _no_answer(chunk)

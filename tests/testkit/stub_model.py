@@ -40,6 +40,8 @@ class Reply:
     gate: threading.Event | None = None
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
+    # None: it ends without a word.
+    finish_reason: str | None = "stop"
     # Each {"id", "name", "arguments"}; arguments as a dict or as the text that is sent.
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
@@ -226,8 +228,9 @@ class _Handler(BaseHTTPRequestHandler):
                 time.sleep(max(0.0, due - time.monotonic()))
         for delta in _call_deltas(reply.tool_calls):
             self._event({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}, "finish_reason": None}]}, reply)
-        ended = "tool_calls" if reply.tool_calls else "stop"
-        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, reply)
+        ended = "tool_calls" if reply.tool_calls else reply.finish_reason
+        if ended is not None:
+            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, reply)
         self._event({"choices": [], "usage": usage}, reply)
         self._chunk(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")

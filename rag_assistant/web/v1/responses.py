@@ -13,6 +13,7 @@ from rag_assistant.web.v1.errors import code_of
 from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, tokens_of
 
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 # What is the same in every response: what no request can change here.
 CONSTANT: dict[str, Any] = {
     "background": False,
@@ -49,7 +50,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
     """Return an answer as a response, from what one of its events says; before its end it has no output."""
     status = STATUS.get(data["status"], "completed")
     error = data.get("error")
-    cut_off = status == "completed" and finish_reason_of(data) == "length"
+    cut_off = INCOMPLETE.get(finish_reason_of(data)) if status == "completed" else None
     finished = status != "in_progress"
     return (
         CONSTANT
@@ -60,7 +61,7 @@ def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str,
             "created_at": about.created,
             "completed_at": about.created if status == "completed" and not cut_off else None,
             "status": "incomplete" if cut_off else status,
-            "incomplete_details": {"reason": "max_output_tokens"} if cut_off else None,
+            "incomplete_details": {"reason": cut_off} if cut_off else None,
             "error": {"code": code_of(error["type"]), "message": error["message"]} if error else None,
             "model": about.model,
             "instructions": wanted.instructions,

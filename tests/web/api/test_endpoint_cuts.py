@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
-from tests.testkit.stub_model import Reply, StubModel
+from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
 from tests.web.api.documents import running
 from tests.web.conftest import ask, events_of
@@ -93,6 +93,44 @@ def test_regenerate_asks_with_what_fits(client: FlaskClient, stub: StubModel) ->
     (*_, (_, _, end)) = events_of(client.get(f"/api/turns/{answer['turn_id']}/stream").data)
     assert tokens_in(stub.requests[-1].messages) <= CONTEXT_TOKENS
     assert (end["history"]["endpoint"], end["history"]["reason"]) == (None, "token_limit")
+
+
+def told_once_cut(client: FlaskClient, stub: StubModel, **fields: Any) -> tuple[dict[str, Any], list[int]]:
+    """Answer nothing to the first request that is cut; return the answer, and the tokens of the requests for it."""
+
+    def reply(seen: Seen) -> Reply:
+        is_cut = tokens_in(seen.messages) > CONTEXT_TOKENS
+        return Reply(pieces=[]) if is_cut else stub.default
+
+    stub.next_reply = reply
+    for n in range(20):
+        before = len(stub.requests)
+        answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
+        fields = {"conversation_id": answer["conversation_id"]}
+        if len(stub.requests) > before + 1:
+            return answer, [tokens_in(seen.messages) for seen in stub.requests[before:]]
+    raise AssertionError("No request was sent again.")
+
+
+def test_where_nothing_was_shown_yet_the_request_is_fitted_and_sent_again_once(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    answer, (first, second) = told_once_cut(client, stub)
+    assert second <= CONTEXT_TOKENS < first
+    assert (answer["answer"], answer["history"]["endpoint"]) == ((SENTENCE * 20), None)
+    assert (answer["history_trimmed"], answer["history"]["reason"]) == (True, "token_limit")
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    assert len(receipt["earlier_requests"]) == 1
+
+
+def test_what_is_cut_again_is_told_and_not_sent_a_third_time(client: FlaskClient, stub: StubModel) -> None:
+    cut_answer(client)
+    stub.count = lambda _: 300
+    before = len(stub.requests)
+    stub.replies += [Reply(pieces=[]), Reply("At last.")]
+    answer = ask(client, "Afterwards?", conversation_id=1)
+    assert (len(stub.requests) - before, answer["answer"]) == (2, "At last.")
+    assert answer["history"]["endpoint"]["read"] == 300
 
 
 def test_a_stateless_request_is_told_in_its_header(client: FlaskClient) -> None:

@@ -18,6 +18,7 @@ from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.tables import now
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
+from tests.web.api.documents import running
 from tests.web.api.test_turn_life import start
 from tests.web.conftest import ask, events_of, owned_by_the_dead, until, upload
 
@@ -84,6 +85,37 @@ def test_what_a_filter_or_the_model_itself_refused_is_said(client: FlaskClient, 
     assert (cut["answer"], "content filter" in " ".join(cut["notes"])) == ("Geese", True)
     assert "content filter" in blocked["error"]["message"]
     assert (refused["answer"], "refused to answer" in " ".join(refused["notes"])) == ("I cannot help with that.", True)
+
+
+LENGTH = "The answer reached its maximum length of 90 tokens."
+NO_ROOM = "The answer reached the maximum length of the model server."
+UNSURE = "The model server did not say that this answer is complete."
+
+
+@pytest.mark.parametrize(
+    ("reason", "set_tokens", "sentence"),
+    [("length", "90", LENGTH), ("length", None, NO_ROOM), ("model_length", None, NO_ROOM), (None, "90", UNSURE)],
+)
+def test_an_answer_that_did_not_end_by_itself_says_why(
+    environment: dict[str, str], stub: StubModel, reason: str | None, set_tokens: str | None, sentence: str
+) -> None:
+    more = {"MAX_ANSWER_TOKENS": set_tokens} if set_tokens else {}
+    with running(environment, **more) as (client, _):
+        stub.default = Reply("Geese, and", finish_reason=reason)
+        answer = ask(client, "Why?")
+        (*_, (_, _, end)) = events_of(client.get(f"/api/turns/{answer['turn_id']}/stream").data)
+        for said in (*(" ".join(one["notes"]) for one in (answer, end)), client.get("/turns/1").text):
+            assert sentence in said
+        stub.default = Reply("Geese, and so.")
+        assert ask(client, "And?")["notes"] == []
+
+
+def test_thoughts_that_a_provider_only_counts_are_told_from_silence(client: FlaskClient, stub: StubModel) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 64, "completion_tokens_details": {"reasoning_tokens": 64}}
+    stub.default = Reply(pieces=[], finish_reason="length", usage=usage)
+    assert "thought but wrote no answer" in client.post("/api/query", json={"question": "?"}).json["error"]["message"]
+    stub.default = Reply(pieces=[], finish_reason="length")
+    assert NO_ROOM in client.post("/api/query", json={"question": "Why?"}).json["error"]["message"]
 
 
 def test_the_thoughts_in_an_answer_are_neither_shown_nor_sent_again(client: FlaskClient, stub: StubModel) -> None:

@@ -76,6 +76,19 @@ def test_every_chunk_has_choices_where_no_usage_is_asked_for(sdk: openai.OpenAI,
     assert all("usage" not in one for one in chunks)
 
 
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [("length", "length"), ("content_filter", "content_filter"), ("stop", "stop"), (None, "stop")],
+)
+def test_why_an_answer_ended_is_passed_on(client: FlaskClient, stub: StubModel, ended: str | None, reason: str) -> None:
+    stub.default = Reply("Geese, and", finish_reason=ended)
+    whole = chat(client, talk(0)).json
+    *_, last, _ = chunks_of(chat(client, talk(0), stream=True).data)
+    for said in (whole, last):
+        assert said["choices"][0]["finish_reason"] == reason
+        assert bool(said["rag_assistant"]["notes"]) is (ended != "stop")
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_window_applies_to_the_messages_that_the_client_sends(
     client: FlaskClient, stub: StubModel, stream: bool

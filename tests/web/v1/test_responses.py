@@ -139,15 +139,14 @@ def test_a_response_that_breaks_off_ends_as_failed(client: FlaskClient, stub: St
     assert last["response"]["error"]["code"] == "answer_interrupted"
 
 
-def test_a_response_that_hit_its_limit_is_incomplete(client: FlaskClient, stub: StubModel) -> None:
-    stub.default = Reply("One two three.", pieces=["One two"])
-    stub.default.body = (
-        b'data: {"choices": [{"index": 0, "delta": {"content": "One"}, "finish_reason": "length"}]}\n\ndata: [DONE]\n\n'
-    )
-    stub.default.headers = {"Content-Type": "text/event-stream"}
+@pytest.mark.parametrize(("ended", "reason"), [("length", "max_output_tokens"), ("content_filter", "content_filter")])
+def test_a_response_that_was_ended_is_incomplete(client: FlaskClient, stub: StubModel, ended: str, reason: str) -> None:
+    stub.default = Reply("One two", finish_reason=ended)
     answer = respond(client, "Why?", max_output_tokens=1).json
-    assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert (answer["status"], answer["incomplete_details"]) == ("incomplete", {"reason": reason})
     assert answer["max_output_tokens"] == 1
+    assert len(answer["rag_assistant"]["notes"]) == 1
+    assert events_of(respond(client, "Why?", stream=True).data)[-1]["type"] == "response.incomplete"
 
 
 def test_a_running_response_can_be_cancelled(sdk: openai.OpenAI, client: FlaskClient, stub: StubModel) -> None:
