@@ -6,9 +6,9 @@
 # make cluster  a proxy, three webs, two workers, PostgreSQL and S3 on this machine, until Ctrl-C
 # make matrix  every route with every kind of caller and other people's ids, on SQLite and PostgreSQL
 # make bench  the benchmarks of docs/benchmarks.md
-# make bench-history  our history beside other libraries' (docs/history-benchmarks.md)
-# make bench-retrieval  search on real data sets (docs/retrieval-benchmarks.md)
-# make clients  other people's clients talk to /v1; writes docs/clients.md (needs node; Open WebUI alone takes several GB)
+# make bench-history  our history beside other libraries' (bench/history.md)
+# make bench-retrieval  search on real data sets (bench/retrieval/README.md)
+# make clients  other people's clients talk to /v1; writes bench/clients/transcripts.md (needs node; Open WebUI alone takes several GB)
 # make translations  renews the catalogs of the page, names what is missing in them, and then ends with 1
 # make docs   the documentation as a site of plain files in site/; the program serves the same at /help
 # make wheel  the package in dist/, to be installed with pip

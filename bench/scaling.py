@@ -1,4 +1,4 @@
-"""What a question costs on each engine, and which limit comes first as load and library grow: docs/scaling.md.
+"""What a question costs on each engine, and which limit comes first as load and library grow: bench/scaling.md.
 
 ``python -m bench scaling`` measures the costs, lets a model compute from them what a cluster should need, and measures
 that cluster, too: the model is as good as the two agree.
@@ -35,7 +35,7 @@ SECONDS_BETWEEN_WORDS = 0.03
 IDLE_SECONDS = 20.0
 QUESTIONS_PER_SECOND = (1, 10, 1_000)
 CHUNKS_IN_MILLIONS = (1, 100, 10_000)
-# docs/benchmarks.md, (d) and (h): from file to ready, and what a vector takes in the memory of each web.
+# From file to ready, and what a vector takes in the memory of each web.
 EMBEDDING_MS = 90.4
 VECTOR_BYTES = 1570
 

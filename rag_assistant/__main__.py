@@ -86,7 +86,7 @@ def load_environment() -> None:
 
     close_memory()
     load_dotenv(home() / ".env")
-    # Several threads that wait for each other cost more than the cosines of a question (docs/benchmarks.md).
+    # Several threads that wait for each other cost more than the cosines of a question.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 

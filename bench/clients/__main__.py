@@ -1,4 +1,4 @@
-"""Let every client talk to a server of ours, and write what it got into docs/clients.md.
+"""Let every client talk to a server of ours, and write what it got into transcripts.md.
 
 ``make clients`` installs them in folders of their own and runs this.
 """
@@ -14,7 +14,7 @@ from tests.testkit.server_process import PROJECT, ServerProcess
 
 HERE = Path(__file__).parent
 INSTALLED = PROJECT / ".venv-clients"
-PAGE = PROJECT / "docs" / "clients.md"
+PAGE = HERE / "transcripts.md"
 LAMP = b"# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
 PYTHON = INSTALLED / "python" / "bin" / "python"
 OPEN_WEBUI = INSTALLED / "open-webui" / "bin" / "python"
@@ -74,7 +74,7 @@ def section(name: str, address: str, url: str) -> str:
         sys.exit(f"{name} failed:\n{done.stdout}{done.stderr}")
     printed = done.stdout.strip().replace(url, "http://127.0.0.1:8000")
     print(printed, flush=True)
-    source = f"[{program}](../bench/clients/{program})"
+    source = f"[{program}]({program})"
     return f"### {name}\n\n`{package}` {version(python, package)}, {source}:\n\n```\n{printed}\n```\n\n"
 
 

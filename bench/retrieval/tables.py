@@ -1,4 +1,4 @@
-"""The tables of docs/retrieval-benchmarks.md."""
+"""The tables of bench/retrieval/README.md."""
 
 import random
 import sys

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
-# So many cited passages come along: two hold what a question leans on as often as more (docs/retrieval-benchmarks.md).
+# So many cited passages come along: two hold what a question leans on as often as more (bench/retrieval/README.md).
 MAX_EVIDENCE = 2
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
@@ -29,7 +29,7 @@ RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 MAX_RELATED = 5
 # A question that leans on what was said leans on one of the last turns.
 TURNS_WITH_EVIDENCE = 5
-# One that stands alone by a narrow margin may still want what was cited (docs/retrieval-benchmarks.md).
+# One that stands alone by a narrow margin may still want what was cited (bench/retrieval/README.md).
 MIN_LEANING = 0.3
 
 

@@ -16,7 +16,7 @@ from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, S
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
 
-# What comes back costs some tokens, an alarm a person's attention: it has to be surer (docs/history-benchmarks.md).
+# What comes back costs some tokens, an alarm a person's attention: it has to be surer (bench/history.md).
 MIN_ALARM_CERTAINTY = 0.3
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."

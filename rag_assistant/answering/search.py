@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
-# is worth the request (docs/retrieval-benchmarks.md).
+# is worth the request (bench/retrieval/README.md).
 MIN_LEANING_TO_REWRITE = 0.4
 # A search that waits longer than that for its words is worse than one with the words at hand.
 TIMEOUT_SECONDS = 8.0
@@ -168,7 +168,7 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
 def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str | None:
     """Return in a sentence why a model's query is not what was asked; ``None`` if it can be searched with.
 
-    Small models answer the question instead, or make up what it is about (docs/retrieval-benchmarks.md).
+    Small models answer the question instead, or make up what it is about (bench/retrieval/README.md).
     """
     question_words, query_words = content_stems(question), content_stems(query)
     conversation_words = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}

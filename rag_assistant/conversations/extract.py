@@ -1,7 +1,7 @@
 """A record of some turns without a model: whole sentences of them, each line under its turn's number. Pure.
 
 Those sentences are kept that say most that is new, for their length; what stands at the beginning of a message counts
-more. Measured beside other choices in docs/history-benchmarks.md, and the constants were chosen there.
+more. Measured beside other choices in bench/history.md, and the constants were chosen there.
 """
 
 import re

@@ -20,7 +20,7 @@ CountTokens = Callable[[str], int]
 # What a chat template adds to each message (role, separators), as OpenAI's own counting guide has it.
 TOKENS_PER_MESSAGE = 4
 # Between what a tokenizer (SmolLM2's) makes of English, German and code, and what it makes of Chinese: see
-# docs/benchmarks.md.
+# bench/README.md.
 ASCII_CHARACTERS_PER_TOKEN = 3.6
 OTHER_BYTES_PER_TOKEN = 1.6
 # A picture or a sound in a message: its size says nothing about its tokens, so it counts as a flat sum.

@@ -1,7 +1,7 @@
 """Compare what an answer says with the passages that it cites for it: numbers, names, negations, words. Pure.
 
 No model decides: a sentence is doubted where something in it that can be looked up is not in the passage. What the
-question says may be repeated. Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
+question says may be repeated. Measured in bench/retrieval/README.md, and the constants were chosen there.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def share_of(question: str, context: str, similarity: Similarity) -> float:
 def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
     """Tell whether neither a question nor what was said before it tells what it is about ("And the other one?").
 
-    Of questions that stand alone at most 0.6 % are told to be so (docs/retrieval-benchmarks.md).
+    Of questions that stand alone at most 0.6 % are told to be so (bench/retrieval/README.md).
     """
     words = set(search_words(question))
     telling = sum(word not in TELLING_NOTHING for word in content_words(question))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 Hit = tuple[int, float]
 
-# On a plateau from 0.6 to 0.7 on cranfield, cacm, covidqa, mtrag, doc2dial and xquad: see docs/retrieval-benchmarks.md.
+# On a plateau from 0.6 to 0.7 on cranfield, cacm, covidqa, mtrag, doc2dial and xquad: see bench/retrieval/README.md.
 VECTOR_WEIGHT = 0.65
 
 

@@ -5,7 +5,7 @@ the question's words that stand in it (rare ones count more), and its passage's 
 A part of its better neighbour's figures comes on top: what follows the sentence that names a thing says more about it.
 So does a value of the kind that is asked for; a title, a letterhead or a footnote comes behind all others.
 Where the question leans on what was said before, the words of that count as well, as much as they do in the search.
-Measured in docs/retrieval-benchmarks.md, and the constants were chosen there.
+Measured in bench/retrieval/README.md, and the constants were chosen there.
 """
 
 import re

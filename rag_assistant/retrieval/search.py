@@ -58,7 +58,7 @@ QUOTES_OF_HALF = 2
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
 # A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
-# set's questions would be told to lean (docs/retrieval-benchmarks.md).
+# set's questions would be told to lean (bench/retrieval/README.md).
 SURELY_ALONE = 0.2
 # Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5

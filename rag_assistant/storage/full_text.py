@@ -39,7 +39,7 @@ MAX_RANKED_WHILE_TYPING = 2_000
 MAX_SCORED_FOR_SUREST = 2_000
 
 # How fast certainty grows with the weight of the words that are held, in log(rows): one rare word alone is no
-# certainty, and the more rows there are, the more of them hold it by chance (docs/history-benchmarks.md).
+# certainty, and the more rows there are, the more of them hold it by chance (bench/history.md).
 CERTAINTY_SCALE = 1.3
 
 

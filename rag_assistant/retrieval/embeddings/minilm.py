@@ -1,6 +1,6 @@
 """The default embedding model: all-MiniLM-L6-v2 as int8 ONNX, 384 numbers, on this machine.
 
-Chosen by measurement (docs/benchmarks.md). A text longer than the model reads is embedded window by window and
+Chosen by measurement (bench/README.md). A text longer than the model reads is embedded window by window and
 averaged, so that nothing of it is silently left out.
 """
 
@@ -124,7 +124,7 @@ def open_session(model: Path) -> Any:
     options.inter_op_num_threads = 1
     # The arena would keep the largest batch's memory.
     options.enable_cpu_mem_arena = False
-    # An addition and a normalisation as one operation are slower than both (docs/benchmarks.md).
+    # An addition and a normalisation as one operation are slower than both (bench/README.md).
     return onnxruntime.InferenceSession(
         model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
     )

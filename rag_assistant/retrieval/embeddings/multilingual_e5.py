@@ -1,6 +1,6 @@
 """The multilingual embedding model: multilingual-e5-small as int8, 384 numbers, on this machine.
 
-It knows a hundred languages; its package is an extra to install (docs/benchmarks.md).
+It knows a hundred languages; its package is an extra to install (bench/README.md).
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class MultilingualE5(OnnxEmbedder):
 
     name = "multilingual-e5-small-int8"
     # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of
-    # XQuAD's articles (docs/benchmarks.md).
+    # XQuAD's articles (bench/README.md).
     cosine_range = (0.75, 0.9)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -41,7 +41,7 @@ START_DELAY_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 2.0
 FAILURES_UNTIL_BROKEN = 3
 # How many vectors a search looks at before it answers. Of the 100 nearest of 100,000, Chroma's own 100 finds .83, this
-# .97; of more vectors it takes more (docs/benchmarks.md).
+# .97; of more vectors it takes more (bench/README.md).
 EF_SEARCH = 500
 VECTORS_PER_RESULT = 500
 # In a part of the library, so many times as many are looked for as would do if they were spread evenly, and in vain so

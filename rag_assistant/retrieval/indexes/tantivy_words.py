@@ -88,7 +88,7 @@ def _weighed(searcher: Searcher, term: str) -> Query:
     """Return the query for a term, which counts as it does in FTS5.
 
     Lucene lets common words count more, so that no word counts for nothing: the passages of cranfield are then found
-    a little later (docs/retrieval-benchmarks.md).
+    a little later (bench/retrieval/README.md).
     """
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
     ratio = (max(searcher.num_docs, rows) - rows + 0.5) / (rows + 0.5)

@@ -57,7 +57,7 @@ BEING_SUMMARISED = (
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
-# From here on a question may be about a turn (docs/history-benchmarks.md has what is missed).
+# From here on a question may be about a turn (bench/history.md has what is missed).
 MIN_CERTAINTY = 0.2
 # Words are looked for in fewer turns than this one by one, if no more than so many of all lie between them.
 FEW, NEAR = 100, 2_000

@@ -1,6 +1,6 @@
 """The vectors of the chunks as pgvector searches them: a table of PostgreSQL beside ``embeddings``.
 
-It is made from ``embeddings`` and holds the same in half precision, which costs no quality (docs/benchmarks.md). Who
+It is made from ``embeddings`` and holds the same in half precision, which costs no quality (bench/README.md). Who
 keeps an embedding keeps it here in the same transaction, and a row that is deleted there is deleted here. So what is
 found here exists, and every process on the database searches the same rows.
 """
