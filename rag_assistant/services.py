@@ -120,7 +120,7 @@ class Services:
         database = engines.open_database(values, self.data_dir)
         leases = Leases(database, installation_id(self.data_dir), shared_settings(values))
         self._signals = Signals(database, lambda: leases.has_others)
-        self.uploads = Uploads(engines.build_files(values, self.data_dir))
+        self.uploads = Uploads(self.open_files(values.files_url or str(self.data_dir / "uploads")))
         self._open_stores(database)
         self.answers = AnswerLog(database, "", self._signals.tell_text)
         self.embeddings = EmbeddingStore(database)
@@ -292,7 +292,10 @@ class Services:
             try:
                 self.prepare()
                 self.setup.prepare(self.settings.current)
-                self._forget_dead_commands()
+                lock_file, alone = join_commands(self.data_dir)
+                with lock_file:
+                    if alone:
+                        self.membership.forget_commands()
                 self.membership.enter_server(KINDS[self.role])
                 self.assistant.recover()
             except BaseException:
@@ -318,12 +321,6 @@ class Services:
     def role(self) -> str:
         """What this process does: ``both``, or as a ``web`` or a ``worker`` a part of it."""
         return self.settings.current.role
-
-    def _forget_dead_commands(self) -> None:
-        lock_file, alone = join_commands(self.data_dir)
-        with lock_file:
-            if alone:
-                self.membership.forget_commands()
 
     def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
         """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
@@ -359,15 +356,9 @@ class Services:
         """Stop everything that was started."""
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
-        self.assistant.close()
-        self.remote_tools.close()
-        self.sources.close()
-        self.library.close()
-        self.settings.close()
-        self.models.close()
-        self.vectors.close()
-        self.keywords.close()
-        self.embedders.close()
+        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.settings
+        for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
+            part.close()
         self.membership.leave()
         self.database.close()
         self.observer.close()

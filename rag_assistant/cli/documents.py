@@ -107,7 +107,7 @@ def cancel(api: Api, document_ids: tuple[int, ...]) -> None:
 @DOCUMENT_IDS
 def retry(api: Api, document_ids: tuple[int, ...]) -> None:
     """Process documents again, whether they failed, were cancelled, or are ready."""
-    if work_with_progress(api, [_retry(api, document_id) for document_id in document_ids]):
+    if work_with_progress(api, [api.call("POST", f"/api/documents/{one}/retry", {}) for one in document_ids]):
         raise click.exceptions.Exit(1)
 
 
@@ -172,11 +172,6 @@ def _remove_missing(services: Services, paths: Sequence[Path]) -> None:
     for document in intake.gone(lambda origin: any(folder.holds(origin) for folder in folders), is_file):
         services.library.remove(document.id)
         click.echo(f"{document.origin}: gone, document {document.id} deleted")
-
-
-def _retry(api: Api, document_id: int) -> DocumentData:
-    document: DocumentData = api.call("POST", f"/api/documents/{document_id}/retry", {})
-    return document
 
 
 def _line(one: DocumentData) -> str:
@@ -275,7 +270,10 @@ def process_pending(services: Services, max_documents: float, max_embedding_seco
         with lock:
             worker.start_library()
             click.secho(f"Reading {unread} {'document' if unread == 1 else 'documents'} first.", dim=True, err=True)
-            _wait_until_read(worker, unread)
+            with progress("reading") as tell:
+                while left := count_unread(worker):
+                    tell(max(0, unread - left), unread)
+                    time.sleep(POLL_INTERVAL_SECONDS)
             end = time.monotonic() + max_embedding_seconds
             while worker.library.busy and time.monotonic() < end:
                 time.sleep(POLL_INTERVAL_SECONDS)
@@ -284,10 +282,3 @@ def process_pending(services: Services, max_documents: float, max_embedding_seco
 def unread_in_words(count: int) -> str:
     """Return how many documents nobody has read, as a sentence."""
     return f"{'1 document has' if count == 1 else f'{count} documents have'} not been read yet."
-
-
-def _wait_until_read(services: Services, unread: int) -> None:
-    with progress("reading") as tell:
-        while left := count_unread(services):
-            tell(max(0, unread - left), unread)
-            time.sleep(POLL_INTERVAL_SECONDS)

@@ -36,7 +36,10 @@ def reindex(services: Services, read_again: bool) -> None:
     configured = services.embedders.configured().key
     with processing(services):
         services.library.reindex()
-        done, total = _show_embedding(services, configured)
+        done, total = services.embeddings.progress(configured)
+        with progress("embedding") as tell:
+            for done, total in _until_quiet(services, configured):
+                tell(done, total)
     serving = services.embeddings.serving()
     is_used = serving is not None and serving.key == configured
     used = "search uses it" if is_used else "search does not use it yet"
@@ -123,15 +126,6 @@ def _mend(services: Services, findings: list[Finding]) -> int:
         for _ in _until_quiet(services):
             pass
     return left
-
-
-def _show_embedding(services: Services, configured: str) -> tuple[int, int]:
-    """Draw a bar until nothing is pending; return how many chunks are embedded, and of how many."""
-    done, total = services.embeddings.progress(configured)
-    with progress("embedding") as tell:
-        for done, total in _until_quiet(services, configured):
-            tell(done, total)
-    return done, total
 
 
 def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:

@@ -32,6 +32,7 @@ def read_document(path: Path, media_type: str) -> ExtractedText:
 def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text
 
+    read = partial(_read, around=around + 1)
     if media_type in (PLAIN, MARKDOWN):
         return read_text(content, media_type)
     if media_type in (kinds.CSV, kinds.TSV):
@@ -43,7 +44,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
 
         if around > MAX_AROUND:
             raise ExtractionFailed("This document is nested too deeply in other documents.")
-        return read_pdf(content, partial(_read, around=around + 1))
+        return read_pdf(content, read)
     if media_type in kinds.IMAGES:
         from rag_assistant.extraction.formats.images import read_image
 
@@ -55,13 +56,12 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
 
         return read_excel_2003(content)
     if media_type == kinds.OLE:
-        media_type = _kind_of_ole(content)
+        media_type = kinds.kind_of_ole(content)
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
         if around > MAX_AROUND:
             raise ExtractionFailed("This mail is nested too deeply in other mails.")
-        read = partial(_read, around=around + 1)
         return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted
 
@@ -96,12 +96,3 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
         warning = f"{extracted.warning} {unread}" if extracted.warning else unread
         return ExtractedText(extracted.text, kind, extracted.page_starts, extracted.markdown, warning)
     return extracted
-
-
-def _kind_of_ole(content: bytes) -> str:
-    kind = kinds.kind_of_ole(content)
-    if kind is None:
-        raise ExtractionFailed("This is an Office file of a kind that cannot be read. Save it as DOCX or PDF.")
-    if kind == kinds.XLSX:
-        raise ExtractionFailed("This file has a password. Save it without one and add it again.")
-    return kind

@@ -79,7 +79,9 @@ def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
     """
     parts: list[Box] = []
     for index, line in enumerate(lines):
-        if parts and not _begins_column(parts[-1], lines[index - 1], line):
+        # A column begins where the text goes on farther up, beside what was read so far.
+        goes_up = index > 0 and line.bottom < lines[index - 1].top
+        if parts and (not goes_up or _overlap_across(parts[-1], line)):
             parts[-1] = parts[-1].with_(line)
         else:
             parts.append(line)
@@ -125,11 +127,6 @@ def _on_one_line(line: Box, box: Box) -> bool:
     shared = min(line.bottom, box.bottom) - max(line.top, box.top)
     gap = max(box.left - line.right, line.left - box.right)
     return shared >= MIN_SHARED_HEIGHT * min(line.height, box.height) and gap <= MAX_GAP * max(line.height, box.height)
-
-
-def _begins_column(part: Box, before: Box, line: Box) -> bool:
-    """Tell whether the text goes on farther up, beside what was read so far."""
-    return line.bottom < before.top and not _overlap_across(part, line)
 
 
 def _overlap_across(one: Box, other: Box) -> bool:

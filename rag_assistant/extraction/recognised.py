@@ -77,15 +77,15 @@ def lines_marked(page: RecognisedPage, passage: str, before: int) -> list[Box]:
     if marked is None:
         return []
     first, last = marked
-    return lines_of([_word_box(word) for word in words[word_of[first] : word_of[last - 1] + 1]])
+    return lines_of([box_of_word(word) for word in words[word_of[first] : word_of[last - 1] + 1]])
 
 
 def box_of(line: Line) -> Box:
     """Return the rectangle around a line."""
-    return reduce(Box.with_, map(_word_box, line))
+    return reduce(Box.with_, map(box_of_word, line))
 
 
-def _word_box(word: Word) -> Box:
+def box_of_word(word: Word) -> Box:
     return Box(word.left, word.top, word.right, word.bottom)
 
 

@@ -42,6 +42,13 @@ if TYPE_CHECKING:
     from rag_assistant.accounts.oidc import OpenIdProvider
     from rag_assistant.files.s3 import S3Files
 
+log = logging.getLogger(__name__)
+
+# In the data folder: what is made of the embedding model's file at the first start.
+EMBEDDERS = "embedders"
+# How long it counts whether the store of files answered.
+MAX_AGE_SECONDS = 10.0
+
 
 def open_database(values: Settings, data_dir: Path) -> Database:
     """Return the database, not connected yet. Raises SettingsError."""
@@ -86,14 +93,6 @@ def open_provider(values: Settings) -> OpenIdProvider | None:
     return OpenIdProvider(issuer, values.oidc_client_id, values.oidc_client_secret, values.oidc_scopes, label)
 
 
-MAX_AGE_SECONDS = 10.0
-
-
-def build_files(values: Settings, data_dir: Path) -> FileStore:
-    """Return the store that the settings name; nothing is asked of it yet. Raises SettingsError."""
-    return open_files(values.files_url or str(data_dir / "uploads"), values, data_dir)
-
-
 def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
     """Return the store at an ``s3://`` address or in a folder. Raises SettingsError.
 
@@ -131,12 +130,6 @@ def extra_for(setting: str, extra: str) -> Iterator[None]:
         raise SettingsError(
             f"{setting} needs the package {error.name}, which is not installed. Run `{command_for_extra(extra)}`."
         ) from error
-
-
-log = logging.getLogger(__name__)
-
-# In the data folder: what is made of the embedding model's file at the first start.
-EMBEDDERS = "embedders"
 
 
 def index_opener(
@@ -193,7 +186,6 @@ def embedder_source(values: Settings) -> dict[str, Any]:
 
 def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> EmbeddingModel:
     """Return the embedding model to which a source leads, not loaded yet."""
-
     kind, _, name = source["embedder"].partition(":")
     if kind == "builtin":
         return minilm.MiniLM(data_dir / EMBEDDERS)
@@ -211,7 +203,6 @@ def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> E
 
 def open_reranker(values: Settings) -> EndpointReranker | None:
     """Return the reranking model that the settings name, ``None`` if they name none."""
-
     if values.rerank_model is None:
         return None
     base_url = values.rerank_base_url or values.openai_base_url or OPENAI_BASE_URL

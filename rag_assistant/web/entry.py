@@ -42,9 +42,9 @@ class Entry:
         self._base_path = settings.base_path
         self._trusted_proxies = settings.trusted_proxies
         self._user_from = settings.proxy_user_from
-        self._about_people = [
-            wsgi_name(header) for header in (settings.proxy_user_header, settings.proxy_groups_header) if header
-        ]
+        about_people = filter(None, (settings.proxy_user_header, settings.proxy_groups_header))
+        # As they are called in the environment of a request (PEP 3333).
+        self._about_people = [f"HTTP_{header.upper().replace('-', '_')}" for header in about_people]
 
     def __call__(self, wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         path, base = wsgi.get("PATH_INFO", ""), self._base_path
@@ -60,8 +60,3 @@ class Entry:
                 wsgi.pop(name, None)
         app = self._behind_proxy if is_within(peer, self._trusted_proxies) else self._app
         return app(wsgi, start_response)
-
-
-def wsgi_name(header: str) -> str:
-    """Return what a header is called in the environment of a request (PEP 3333)."""
-    return f"HTTP_{header.upper().replace('-', '_')}"

@@ -20,50 +20,26 @@ from rag_assistant.web.v1.errors import openai_error, openai_status
 log = logging.getLogger(__name__)
 
 # A class that is not here takes the status of its nearest parent.
-STATUS: dict[type[Exception], int] = {
-    errors.MalformedBody: 400,
-    errors.UnsupportedContentType: 415,
-    errors.BodyTooLarge: 413,
-    errors.InvalidRequest: 422,
-    errors.InvalidHistoryLimit: 422,
-    errors.RequestRefused: 403,
-    errors.NotSignedIn: 401,
-    errors.SignInFailed: 401,
-    errors.TooManyAttempts: 429,
-    errors.LimitReached: 429,
-    errors.SharedLimitReached: 503,
-    errors.NotAllowed: 403,
-    errors.LinkOver: 410,
-    errors.ProviderUnreachable: 503,
-    errors.LibraryReadOnly: 403,
-    errors.NotLibraryOwner: 403,
-    errors.FileMissing: 410,
-    errors.UnknownCommand: 422,
-    errors.IdempotencyKeyReused: 422,
-    errors.UnsupportedDocument: 415,
-    errors.AddressRefused: 422,
-    errors.PageNotFetched: 502,
-    errors.OriginUnavailable: 503,
-    errors.TooManyFetches: 503,
-    errors.QuestionDoesNotFit: 422,
-    errors.PageNotDrawn: 422,
-    errors.Overloaded: 503,
-    errors.ServerEnding: 503,
-    errors.ImportsBusy: 503,
-    errors.PasswordsBusy: 503,
-    errors.EmbedderFailed: 503,
-    errors.StorageFailed: 507,
-    errors.FilesUnavailable: 503,
-    errors.FileDamaged: 410,
-    errors.ModelError: 502,
-    errors.ModelBusy: 503,
-    errors.ModelTimedOut: 504,
-    errors.NotFound: 404,
-    errors.Conflict: 409,
-    errors.AssistantError: 500,
+NAMES = {
+    400: "MalformedBody",
+    401: "NotSignedIn SignInFailed",
+    403: "RequestRefused NotAllowed LibraryReadOnly NotLibraryOwner",
+    404: "NotFound",
+    409: "Conflict",
+    410: "LinkOver FileMissing FileDamaged",
+    413: "BodyTooLarge",
+    415: "UnsupportedContentType UnsupportedDocument",
+    422: "InvalidRequest InvalidHistoryLimit UnknownCommand IdempotencyKeyReused AddressRefused QuestionDoesNotFit "
+    "PageNotDrawn",
+    429: "TooManyAttempts LimitReached",
+    500: "AssistantError",
+    502: "PageNotFetched ModelError",
+    503: "SharedLimitReached ProviderUnreachable OriginUnavailable TooManyFetches Overloaded ServerEnding ImportsBusy "
+    "PasswordsBusy EmbedderFailed FilesUnavailable ModelBusy",
+    504: "ModelTimedOut",
+    507: "StorageFailed",
 }
-
-
+STATUS = {getattr(errors, name): status for status, names in NAMES.items() for name in names.split()}
 # Where nobody said how long it takes.
 RETRY_AFTER_SECONDS = 5
 # Besides every 503: what may be over soon without anybody doing anything.
@@ -113,18 +89,12 @@ def answer_assistant_error(error: AssistantError) -> Response:
 def answer_with_error(data: dict[str, Any]) -> Response:
     """Answer with what there is of a turn whose error was stored by its name."""
     error = data["error"]
-    kind = kind_named(error["type"])
+    kind: type[Exception] = getattr(errors, error["type"], AssistantError)
     if request.path.startswith(OPENAI) or _wants_problem():
         response = _answer(status_of(kind), error)
     else:
         response = make_response(jsonify(data), status_of(kind))
     return _with_retry_after(response, kind, error.get("retry_after_seconds"))
-
-
-def kind_named(name: str) -> type[Exception]:
-    """Return the class of an error that was stored by its name."""
-    kind: type[Exception] = getattr(errors, name, AssistantError)
-    return kind
 
 
 def _with_retry_after(response: Response, kind: type[Exception], seconds: float | None) -> Response:

@@ -95,8 +95,8 @@ def readiness(services: Services) -> dict[str, str]:
     before an upgrade. The server is ``ending`` once it was told to end,
     and the worker ``missing`` while nobody works on documents.
     """
-    database = services.probe.state()
-    return {
+    database, index = services.probe.state(), services.vectors.index
+    states = {
         "server": "ending" if services.is_ending else "ready",
         "database": database,
         "files": services.files_probe.state(),
@@ -104,7 +104,11 @@ def readiness(services: Services) -> dict[str, str]:
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "keywords": keywords_state(services) if database == "ready" else "unknown",
         "worker": "ready" if services.membership.has_worker else "missing",
-    } | vector_indexes(services)
+        # Where PostgreSQL does not have it, pgvector is missing.
+        "chroma": "off",
+        "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off",
+    }
+    return states | ({index.name: index.state} if index else {})
 
 
 def keywords_state(services: Services) -> str:
@@ -113,13 +117,6 @@ def keywords_state(services: Services) -> str:
         return "indexing" if services.keywords.loading else "ready"
     except StorageFailed:
         return "unknown"
-
-
-def vector_indexes(services: Services) -> dict[str, str]:
-    """Return the state of each index that there could be; ``missing`` is pgvector where PostgreSQL does not have it."""
-    index = services.vectors.index
-    states = {"chroma": "off", "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off"}
-    return states | ({index.name: index.state} if index else {})
 
 
 def levels_of(services: Services) -> Levels:

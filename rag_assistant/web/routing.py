@@ -65,12 +65,7 @@ class Operation(Struct, frozen=True):
     asks: bool = False
     accounts: bool = False
 
-    @property
-    def takes_nothing(self) -> bool:
-        return self.body is None and not self.file
 
-
-UNDESCRIBED = Operation()
 DESCRIBED = frozenset(Operation.__struct_fields__)
 
 
@@ -78,10 +73,9 @@ class Route(Rule):
     """A route with its policy and its operation, which are arguments of ``@blueprint.get`` and the like."""
 
     def __init__(self, string: str, policy: Policy | None = None, **options: Any) -> None:
-        operation = {name: options.pop(name) for name in DESCRIBED & options.keys()}
+        self.operation = Operation(**{name: options.pop(name) for name in DESCRIBED & options.keys()})
         super().__init__(string, **options)
         self.policy = policy
-        self.operation = Operation(**operation) if operation else UNDESCRIBED
 
 
 def init_app(app: Flask) -> None:

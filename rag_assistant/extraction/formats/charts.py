@@ -6,19 +6,18 @@ from rag_assistant.extraction.formats.packages import Element, local
 
 def charts_of(roots: list[Element]) -> list[str]:
     """Return title and table of each chart."""
-    return [block for root in roots for block in (_title(root), _figures(root))]
-
-
-def _title(root: Element) -> str:
-    title = next((element for element in root.iter() if local(element) == "title"), None)
-    texts = [element.text for element in title.iter() if local(element) == "t"] if title is not None else []
-    return "Chart: " + "".join(text or "" for text in texts) if any(texts) else ""
+    blocks: list[str] = []
+    for root in roots:
+        title = root.find(".//{*}title")
+        text = "".join(part.text or "" for part in title.findall(".//{*}t")) if title is not None else ""
+        blocks += [f"Chart: {text}" if text else "", _figures(root)]
+    return blocks
 
 
 def _figures(root: Element) -> str:
     """Return one row for each category and one column for each series."""
     head, rows = [""], dict[int, list[str]]()
-    for number, series in enumerate((element for element in root.iter() if local(element) == "ser"), 1):
+    for number, series in enumerate(root.findall(".//{*}ser"), 1):
         parts = {local(part): _points(part) for part in series}
         head.append(" ".join(parts.get("tx", {}).values()))
         names = parts.get("cat") or parts.get("xVal") or {}
@@ -33,8 +32,7 @@ def _points(element: Element) -> dict[int, str]:
     points: dict[int, str] = {}
     for point in element.iter():
         if local(point) in ("pt", "tx"):
-            value = next((part.text for part in point if local(part) == "v"), None)
-            index = point.get("idx", "0")
+            value, index = point.findtext("{*}v"), point.get("idx", "0")
             if value and index.isdigit():
                 points[int(index)] = value
     return points

@@ -3,7 +3,7 @@
 import re
 import struct
 
-from rag_assistant.records.errors import UnsupportedDocument
+from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 PLAIN = "text/plain"
 MARKDOWN = "text/markdown"
@@ -44,7 +44,8 @@ SUFFIXES = {
 }  # fmt: skip
 PICTURE, SOUND, PROGRAM, ARCHIVE = "an image", "audio or video", "a program", "an archive"
 DATABASE, FONT = "a database", "a font"
-IMAGE_MARKS = {b"\x89PNG\r\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF}
+OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+MARKS = {OLE_MARK: OLE, b"\x89PNG\r\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF}
 # What can never hold text that is read here, by its first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
 REFUSED = {
     b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE,
@@ -56,9 +57,9 @@ REFUSED = {
     b"RIFF": SOUND,
 }  # fmt: skip
 BINARY_ONLY = (b"MZ", b"BM", b"BZh", b"ID3", b"OggS", b"fLaC", b"PAR1", b"RIFF", b"wOFF", b"wOF2", b"OTTO", b"8BPS")
-OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 MAX_CONTROL_SHARE = 0.05
+UNKNOWN_OFFICE_FILE = "This is an Office file of a kind that cannot be read. Save it as DOCX or PDF."
 MAIL_HEADER = re.compile(
     rb"^(from|to|cc|subject|date|received|return-path|delivered-to|message-id|mime-version|reply-to|x-[\w-]+):", re.I
 )
@@ -73,16 +74,20 @@ def media_type_of(head: bytes, name: str) -> str:
     if b"%PDF-" in head[:1024]:
         return PDF
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        return _named_package(head) or ZIP
-    if head.startswith(OLE_MARK):
-        return OLE
-    image = _image_kind(head)
-    if image is not None:
-        return image
+        # OpenDocument and EPUB write their kind first, uncompressed.
+        named = (kind for kind in (ODT, ODS, ODP, EPUB) if head.startswith(b"mimetype" + kind.encode(), 30))
+        return next(named, ZIP)
+    for mark, kind in MARKS.items():
+        if head.startswith(mark):
+            return kind
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return WEBP
     _refuse_what_is_known(head, name)
     encoding = wide_encoding(head)
     if encoding is None:
-        _refuse_what_is_no_text(head, name)
+        control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
+        if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
+            raise UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
     else:
         # A character that the first bytes cut in two is left out.
         head = head.decode(encoding, "ignore").encode("utf-8", "ignore")
@@ -118,14 +123,14 @@ def kind_of_package(names: set[str], mimetype: str) -> str | None:
     return EPUB if "META-INF/container.xml" in names else None
 
 
-def kind_of_ole(content: bytes) -> str | None:
-    """Return the kind of an OLE file by the first known stream in its directory; XLSX stands for encrypted OOXML."""
+def kind_of_ole(content: bytes) -> str:
+    """Return the kind of an OLE file by the first known stream in its directory. Raises ExtractionFailed."""
     streams = {
         "WordDocument": DOC, "Workbook": XLS, "Book": XLS, "PowerPoint Document": PPT, "__properties_version1.0": MSG,
-        "EncryptedPackage": XLSX,
+        "EncryptedPackage": XLSX,  # An OOXML file with a password.
     }  # fmt: skip
     if len(content) < 512:
-        return None
+        raise ExtractionFailed(UNKNOWN_OFFICE_FILE)
     (shift,), (sector,) = struct.unpack_from("<H", content, 0x1E), struct.unpack_from("<I", content, 0x30)
     start = (sector + 1) << min(shift, 12)
     if start >= len(content):
@@ -137,23 +142,12 @@ def kind_of_ole(content: bytes) -> str | None:
         at = at if at >= 0 else content.find(needle)
         if at >= 0:
             kind_at.setdefault(at, kind)
-    return kind_at[min(kind_at)] if kind_at else None
-
-
-def _image_kind(head: bytes) -> str | None:
-    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        return WEBP
-    return next((kind for mark, kind in IMAGE_MARKS.items() if head.startswith(mark)), None)
-
-
-def _named_package(head: bytes) -> str | None:
-    """Return the kind that OpenDocument and EPUB write first, uncompressed, so that the first bytes tell it."""
-    start = head[30:200]
-    if start.startswith(b"mimetype"):
-        for kind in (ODT, ODS, ODP, EPUB):
-            if start[8:].startswith(kind.encode()):
-                return kind
-    return None
+    if not kind_at:
+        raise ExtractionFailed(UNKNOWN_OFFICE_FILE)
+    kind = kind_at[min(kind_at)]
+    if kind == XLSX:
+        raise ExtractionFailed("This file has a password. Save it without one and add it again.")
+    return kind
 
 
 def _refuse_what_is_known(head: bytes, name: str) -> None:
@@ -168,12 +162,6 @@ def _refuse_what_is_known(head: bytes, name: str) -> None:
         raise UnsupportedDocument(
             f'"{name}" is an archive. Unpack it and add what is in it. Supported formats: {SUPPORTED}.'
         )
-
-
-def _refuse_what_is_no_text(head: bytes, name: str) -> None:
-    control = sum(byte < 32 and byte not in b"\t\n\r\f\x0b\x1b\x1a" for byte in head)
-    if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
-        raise UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
 
 
 def _kind_of_text(head: bytes, name: str) -> str:

@@ -90,7 +90,8 @@ def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, b
         try:
             mail = email.message_from_bytes(content, policy=policy)
             blocks, attachments = _parts(mail, read)
-            if _is_saved_page(mail):
+            # A page that a browser or a wiki saved with its pictures is sent to nobody.
+            if mail.get_content_type() == "multipart/related" and not (mail["To"] or mail["Received"]):
                 return ExtractedText(joined(blocks), HTML, markdown=True), [], True
             text = joined([*_fields(mail), *blocks])
             return ExtractedText(text, EML, markdown=True), attachments, policy is email.policy.default
@@ -101,11 +102,6 @@ def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, b
             log.info("Not all parts of a mail could be read", exc_info=True)
     head, _, body = decoded(content).replace("\r\n", "\n").partition("\n\n")
     return ExtractedText(joined([*_fields(email.message_from_string(head)), body]), EML, markdown=True), [], False
-
-
-def _is_saved_page(mail: Message) -> bool:
-    """Tell whether this is a page that a browser or a wiki saved with its pictures: it is sent to nobody."""
-    return mail.get_content_type() == "multipart/related" and not (mail["To"] or mail["Received"])
 
 
 def _fields(mail: Message) -> list[str]:

@@ -134,9 +134,8 @@ def joined(blocks: Sequence[str]) -> str:
     What an item is part of may be of any depth above its own: it begins where the text of that one begins.
     """
     parts: list[str] = []
-    around: list[
-        tuple[int, int]
-    ] = []  # Of each item that the next may be part of: its depth, and where its text begins.
+    # Of each item that the next may be part of: its depth, and where its text begins.
+    around: list[tuple[int, int]] = []
     for block in filter(str.strip, blocks):
         gap, match = "\n" if around else "\n\n", ITEM.fullmatch(block.rstrip())
         if match is None:

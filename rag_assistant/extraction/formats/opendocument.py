@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT
 from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
-from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -15,14 +15,13 @@ SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-ci
 def read_opendocument(package: Package, media_type: str) -> ExtractedText:
     """Return the text of an ODT or ODP as Markdown. Raises ExtractionFailed."""
     manifest = package.optional("META-INF/manifest.xml")
-    if manifest is not None and any(local(element) == "encryption-data" for element in manifest.iter()):
+    if manifest is not None and manifest.find(".//{*}encryption-data") is not None:
         raise ExtractionFailed("This document has a password. Save it without one and add it again.")
     root = package.xml("content.xml")
     if media_type == ODP:
-        slides = [element for element in root.iter() if local(element) == "page"]
-        return pages_of([_slide(slide) for slide in slides], ODP, markdown=True)
-    body = next((element for element in root.iter() if local(element) == "body"), root)
-    blocks = _blocks(body)
+        return pages_of([_slide(slide) for slide in root.findall(".//{*}page")], ODP, markdown=True)
+    body = root.find(".//{*}body")
+    blocks = _blocks(root if body is None else body)
     styles = package.optional("styles.xml")
     for element in styles.iter() if styles is not None else ():
         if local(element) in ("header", "footer"):
@@ -51,9 +50,8 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
         if kind in ("p", "h"):
             beside: list[Element] = []
             text = _text(element, beside, top=True).strip()
-            level = attribute(element, "outline-level") or "1"
             if kind == "h":
-                blocks.append(heading(int(level) if level.isdigit() else 1, text))
+                blocks.append(heading(number(attribute(element, "outline-level"), 1), text))
             else:
                 blocks.append(item(depth, text) if depth >= 0 else text)
             blocks += [block for frame in beside for block in _blocks(frame)]
@@ -76,8 +74,7 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
         return ""
     text = {"tab": "\t", "line-break": "\n", "note": " (", "annotation": " ("}.get(kind, "")
     if kind == "s":
-        count = attribute(element, "c") or "1"
-        text = " " * (min(int(count), MAX_REPEATS) if count.isdigit() else 1)
+        text = " " * min(number(attribute(element, "c"), 1), MAX_REPEATS)
     text += element.text or ""
     for child in element:
         text += _text(child, beside) + (child.tail or "")
@@ -97,7 +94,6 @@ def _row(row: Element) -> list[str]:
     cells: list[str] = []
     for cell in row:
         if local(cell) in ("table-cell", "covered-table-cell"):
-            repeats = attribute(cell, "number-columns-repeated") or "1"
             text = " ".join(block.strip().removeprefix("- ") for block in _blocks(cell))
-            cells += [text] * (min(int(repeats), MAX_REPEATS) if repeats.isdigit() else 1)
+            cells += [text] * min(number(attribute(cell, "number-columns-repeated"), 1), MAX_REPEATS)
     return cells

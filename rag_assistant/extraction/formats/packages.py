@@ -166,6 +166,11 @@ def attribute(element: Element, name: str) -> str | None:
     return next((value for key, value in element.attrib.items() if key.rsplit("}", 1)[-1] == name), None)
 
 
+def number(text: str | None, otherwise: int = 0) -> int:
+    """Return a whole number that a part says; ``otherwise`` where it says none, or one that cannot be meant."""
+    return int(text) if text and text.isdigit() and len(text) < 8 else otherwise
+
+
 def _too_large() -> ExtractionFailed:
     return ExtractionFailed(
         f"This file grows too large when it is unpacked: more than {MAX_INFLATED_BYTES // 1_000_000} MB."

@@ -4,6 +4,7 @@ import re
 
 from msgspec import Struct, field
 
+from rag_assistant.extraction.formats.packages import number
 from rag_assistant.extraction.formats.web_pages import TAG, attributes_of
 
 MERGED = re.compile(r"\b(?:row|col)span\b", re.I)
@@ -57,14 +58,10 @@ def with_merged_cells(page: str) -> str:
 def _open_cell(table: _Table, written: list[str], attributes: dict[str, str]) -> None:
     _write_above(table, written)
     most = MAX_SPAN if table.column < MAX_SPAN else 1
-    wide, deep = (max(1, min(_span(attributes.get(name)), most)) for name in ("colspan", "rowspan"))
+    wide, deep = (max(1, min(number(attributes.get(name), 1), most)) for name in ("colspan", "rowspan"))
     written.append("<td>")
     table.cell = len(written), wide, deep
     table.cells += 1
-
-
-def _span(text: str | None) -> int:
-    return int(text) if text and text.isdigit() and 0 < len(text) < 6 else 1
 
 
 def _close_cell(table: _Table, written: list[str]) -> None:

@@ -10,9 +10,10 @@ from statistics import median
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rag_assistant.extraction.page_layout import Box
-from rag_assistant.extraction.recognised import gutter_of, in_reading_order, text_of
+from rag_assistant.extraction.recognised import box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import RecognisedPage, Word
 
 # A gap of so many heights parts columns and cells; a tick stands no farther before what is ticked.
@@ -65,7 +66,7 @@ def ordered_text(page: Any, textpage: Any, fields: Sequence[Field]) -> str | Non
         return None
     ordered = columns or words
     for field in fields:
-        ordered.insert(_place(field, ordered), Word(field.text, *_edges(field.box)))
+        ordered.insert(_place(field, ordered), Word(field.text, *astuple(field.box)))
     return text_of(RecognisedPage(0, tuple((word,) for word in ordered)))
 
 
@@ -98,16 +99,16 @@ def _words(textpage: Any, height: float) -> list[Word]:
         gap = max(here.left - box.right, box.left - here.right)
         is_over = is_over or min(box.bottom, here.bottom) <= max(box.top, here.top)
         if text and (is_over or gap > GAP * max(box.height, here.height)):
-            words.append(Word(text.strip(), *_edges(box)))
+            words.append(Word(text.strip(), *astuple(box)))
             text = ""
         box, text, is_over = box.with_(here) if text else here, text + character, False
-    return [*words, Word(text.strip(), *_edges(box))] if text.strip() else words
+    return [*words, Word(text.strip(), *astuple(box))] if text.strip() else words
 
 
 def _columns(words: Sequence[Word]) -> list[Word] | None:
     """Return pieces column by column where they are columns of prose."""
     lines = [(word,) for word in sorted(words, key=lambda word: (word.top, word.left))]
-    boxes = [_box(word) for (word,) in lines]
+    boxes = [box_of_word(word) for (word,) in lines]
     gutter = gutter_of(boxes)
     if gutter is None:
         return None
@@ -121,7 +122,7 @@ def _columns(words: Sequence[Word]) -> list[Word] | None:
 def _place(field: Field, words: Sequence[Word]) -> int:
     """Return before which piece a field is read: behind its label, or before it where that is a tick's."""
     box = field.box
-    beside = [(n, _box(word)) for n, word in enumerate(words) if _share_row(_box(word), box)]
+    beside = [(n, box_of_word(word)) for n, word in enumerate(words) if _share_row(box_of_word(word), box)]
     after = [(one.left - box.right, n) for n, one in beside if -1 <= one.left - box.right <= TICK_GAP * one.height]
     before = [(box.left - one.right, n) for n, one in beside if one.right <= box.left + 1]
     if field.is_tick and after and (not before or min(after) < min(before)):
@@ -130,7 +131,7 @@ def _place(field: Field, words: Sequence[Word]) -> int:
         return min(before)[1] + 1
     above = [
         (box.top - one.bottom, n)
-        for n, one in enumerate(map(_box, words))
+        for n, one in enumerate(map(box_of_word, words))
         if -1 <= box.top - one.bottom <= LABEL_ABOVE * one.height and one.left < box.right and box.left < one.right
     ]
     return min(above)[1] + 1 if above else len(words)
@@ -144,11 +145,3 @@ def _is_in(word: Word, box: Box) -> bool:
     return (
         box.left <= (word.left + word.right) / 2 <= box.right and box.top <= (word.top + word.bottom) / 2 <= box.bottom
     )
-
-
-def _box(word: Word) -> Box:
-    return Box(word.left, word.top, word.right, word.bottom)
-
-
-def _edges(box: Box) -> tuple[float, float, float, float]:
-    return box.left, box.top, box.right, box.bottom

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
 from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
-from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local
+from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -18,7 +18,7 @@ def read_pptx(package: Package) -> ExtractedText:
     """Return the text of a PPTX as Markdown, slide by slide. Raises ExtractionFailed."""
     main = package.main_part()
     relations = package.relations(main)
-    entries = [element for element in package.xml(main).iter() if local(element) == "sldId"]
+    entries = package.xml(main).findall(".//{*}sldId")
     names = [relations.get(entry.get(RELATION_ID, ""), ("", ""))[1] for entry in entries]
     slides, pictured, broken = [], 0, 0
     for name in names:
@@ -58,7 +58,7 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
         bodies = (shape for shape in _shapes(part) if _placeholder(shape) == "body")
         paragraphs = [text for shape in bodies for _, text in _paragraphs(shape)]
         blocks.append("Notes: " + " ".join(paragraphs) if any(paragraphs) else "")
-    return joined([title, *blocks]), any(local(element) == "pic" for element in root.iter())
+    return joined([title, *blocks]), root.find(".//{*}pic") is not None
 
 
 def _shapes(parent: Element) -> Iterator[Element]:
@@ -87,8 +87,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
     for element in frame.iter():
         kind = local(element)
         if kind == "tbl":
-            rows = [row for row in element if local(row) == "tr"]
-            blocks.append(table([[_line(cell) for cell in row if local(cell) == "tc"] for row in rows]))
+            blocks.append(table([[_line(cell) for cell in row.findall("{*}tc")] for row in element.findall("{*}tr")]))
         elif kind == "chart":
             part = package.optional(relations.get(element.get(RELATION_ID, ""), ("", ""))[1])
             blocks += charts_of([part]) if part is not None else []
@@ -100,7 +99,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
 
 def _placeholder(shape: Element) -> str | None:
     """Return what kind of placeholder a shape is, the empty string for the body, ``None`` if it is none."""
-    placeholder = next((element for element in shape.iter() if local(element) == "ph"), None)
+    placeholder = shape.find(".//{*}ph")
     return placeholder.get("type", "") if placeholder is not None else None
 
 
@@ -117,6 +116,6 @@ def _paragraphs(shape: Element) -> Iterator[tuple[int, str]]:
                 texts.append(element.text or "")
             elif local(element) in ("br", "tab"):
                 texts.append(" ")
-        level = next((element.get("lvl", "0") for element in paragraph if local(element) == "pPr"), "0")
+        properties = paragraph.find("{*}pPr")
         if text := "".join(texts).strip():
-            yield (int(level) if level.isdigit() else 0), text
+            yield number(properties.get("lvl")) if properties is not None else 0, text

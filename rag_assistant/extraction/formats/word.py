@@ -19,7 +19,7 @@ from rag_assistant.extraction.formats.markup import (
     table,
     with_powers,
 )
-from rag_assistant.extraction.formats.packages import Element, Package, attribute, local
+from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
@@ -72,7 +72,8 @@ def read_docx(package: Package, read: Read) -> ExtractedText:
         root = package.optional(f"{folder}/{part}.xml")
         blocks += [_note(note, part, styles) for note in (root if root is not None else ())]
     blocks += charts_of(package.parts(f"{folder}/charts/chart"))
-    blocks += [" ".join(_drawn(root)) for root in package.parts(f"{folder}/diagrams/data")]
+    for root in package.parts(f"{folder}/diagrams/data"):
+        blocks.append(" ".join(part.text for part in root.findall(".//{*}t") if part.text))
     # Each section has its own headers and footers, most of them the same.
     for part in ("header", "footer"):
         blocks += dict.fromkeys(joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
@@ -115,8 +116,7 @@ def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
 def _list_place(numbering: Element) -> tuple[str, int]:
     """Return the list that a paragraph belongs to, and how deep in it."""
     values = {local(inner): attribute(inner, "val") or "0" for inner in numbering}
-    deep = values.get("ilvl", "0")
-    return values.get("numId", ""), min(int(deep), DEEPEST_LIST - 1) if deep.isdigit() else 0
+    return values.get("numId", ""), min(number(values.get("ilvl")), DEEPEST_LIST - 1)
 
 
 def _numbered(root: Element | None) -> set[tuple[str, int]]:
@@ -125,13 +125,13 @@ def _numbered(root: Element | None) -> set[tuple[str, int]]:
     numbered = set()
     for element in root if root is not None else ():
         if local(element) == "abstractNum":
-            for level in (part for part in element if local(part) == "lvl"):
-                formats = [attribute(part, "val") for part in level if local(part) == "numFmt"]
+            for level in element.findall("{*}lvl"):
+                formats = [attribute(part, "val") for part in level.findall("{*}numFmt")]
                 deep = attribute(level, "ilvl") or ""
                 if deep.isdigit() and formats and formats[0] not in NO_NUMBER:
                     kinds.setdefault(attribute(element, "abstractNumId") or "", set()).add(int(deep))
         elif local(element) == "num":
-            kind = next((attribute(part, "val") for part in element if local(part) == "abstractNumId"), None)
+            kind = next((attribute(part, "val") for part in element.findall("{*}abstractNumId")), None)
             numbered |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
     return numbered
 
@@ -165,7 +165,7 @@ def _paragraph(element: Element, styles: Styles) -> list[str]:
 def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
     """Return the level of a heading (0 if it is none), the depth of a list item (``None`` if it is none), its list."""
     level, depth, number_id = 0, None, ""
-    for part in next((part for part in paragraph if local(part) == "pPr"), ()):
+    for part in paragraph.findall("{*}pPr/*"):
         value = attribute(part, "val") or ""
         if local(part) == "pStyle":
             level = level or styles.levels.get(value, 0)
@@ -188,7 +188,7 @@ def _text(element: Element, boxes: list[Element]) -> str:
         return ""
     if kind in SKIPPED:
         return ""
-    if kind == "r" and _is_raised(element):
+    if kind == "r" and any(attribute(one, "val") == "superscript" for one in element.findall("{*}rPr/{*}vertAlign")):
         return raised("".join(_text(child, boxes) for child in element))
     if kind == "docPr":
         described = element.get("descr", "").strip()
@@ -203,38 +203,29 @@ def _text(element: Element, boxes: list[Element]) -> str:
     return before + "".join(_text(child, boxes) for child in element) + after
 
 
-def _is_raised(run: Element) -> bool:
-    properties = [part for one in run if local(one) == "rPr" for part in one]
-    return any(local(part) == "vertAlign" and attribute(part, "val") == "superscript" for part in properties)
-
-
 def _table(element: Element, styles: Styles) -> str:
     """Return a table, in which a merged cell says the same in each row that it covers."""
     rows, spans, open_spans = list[list[str]](), list[Span](), dict[int, Span]()
-    for number, row in enumerate(_inside(element, "tr")):
+    for line, row in enumerate(_inside(element, "tr")):
         cells: list[str] = []
         for cell in _inside(row, "tc"):
             properties = {local(part): part for one in cell if local(one) == "tcPr" for part in one}
             wide = attribute(properties["gridSpan"], "val") if "gridSpan" in properties else None
-            width = min(int(wide), 100) if wide and wide.isdigit() else 1
-            left, right = len(cells), len(cells) + max(1, width) - 1
+            left, right = len(cells), len(cells) + max(1, min(number(wide, 1), 100)) - 1
             above = open_spans.pop(left, None)
             if "vMerge" in properties and attribute(properties["vMerge"], "val") != "restart" and above is not None:
-                open_spans[left] = Span(above.top, left, number, right)
+                open_spans[left] = Span(above.top, left, line, right)
             elif "vMerge" in properties:
-                open_spans[left] = Span(number, left, number, right)
+                open_spans[left] = Span(line, left, line, right)
             elif right > left:
-                spans.append(Span(number, left, number, right))
+                spans.append(Span(line, left, line, right))
             spans += [above] if above is not None and open_spans.get(left, above).top != above.top else []
-            cells += [_in_a_cell(_blocks(cell, styles)), *[""] * (right - left)]
+            # Of a table within it, the cells of a row stay apart.
+            lines = [INNER_RULE.sub("", block).strip().removeprefix("- ") for block in _blocks(cell, styles)]
+            cells += [" ".join(lines), *[""] * (right - left)]
         rows.append(cells)
     width = max(map(len, rows), default=0)
     return table(spread([row + [""] * (width - len(row)) for row in rows], [*spans, *open_spans.values()]))
-
-
-def _in_a_cell(blocks: list[str]) -> str:
-    """Return what stands in a cell as one line; of a table within it, the cells of a row stay apart."""
-    return " ".join(INNER_RULE.sub("", block).strip().removeprefix("- ") for block in blocks)
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
@@ -253,7 +244,3 @@ def _note(note: Element, part: str, styles: Styles) -> str:
     if part == "comments":
         return f"Comment by {attribute(note, 'author') or 'somebody'}: {text}"
     return f"[^{attribute(note, 'id')}]: {text}"
-
-
-def _drawn(root: Element) -> list[str]:
-    return [element.text for element in root.iter() if local(element) == "t" and element.text]

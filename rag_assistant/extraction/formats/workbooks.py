@@ -13,7 +13,16 @@ from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, read_converted
 from rag_assistant.extraction.formats.kinds import XLS, XLSX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, spread, table
-from rag_assistant.extraction.formats.packages import ENTITIES, RELATION_ID, Element, Package, attribute, local, parsed
+from rag_assistant.extraction.formats.packages import (
+    ENTITIES,
+    RELATION_ID,
+    Element,
+    Package,
+    attribute,
+    local,
+    number,
+    parsed,
+)
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -67,12 +76,11 @@ class Workbook(Struct):
         if kind == "b" and value:
             return "TRUE" if value == "1" else "FALSE"
         if not value and kind != "str":
-            formula = next((part.text for part in cell if local(part) == "f" and part.text), "")
+            formula = cell.findtext("{*}f")
             return f"={formula}" if formula else ""
         try:
-            number = float(value)
             code = self.formats[int(style)] if int(style) < len(self.formats) else GENERAL
-            return shown(number, code, is_1904=self.is_1904) if kind == "n" else value
+            return shown(float(value), code, is_1904=self.is_1904) if kind == "n" else value
         except (ValueError, OverflowError):
             return value
 
@@ -86,16 +94,13 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     workbook, root = _workbook(package, relations), package.xml(main)
     workbook.is_1904 = any(attribute(part, "date1904") in ("1", "true") for part in root)
     blocks, read, broken, uncounted, has_cells = list[str](), set[str](), 0, False, False
-    sheets = [one for part in root if local(part) == "sheets" for one in part]
+    sheets = root.findall("{*}sheets/*")
     for sheet in sheets:
         kind, name = relations.get(sheet.get(RELATION_ID, ""), ("", ""))
         cells, is_whole = _cells(package, name, workbook) if kind == "worksheet" else (Sheet(), True)
         text = cells.text()
-        broken, uncounted, has_cells = (
-            broken + (not is_whole),
-            uncounted or cells.has_uncounted,
-            has_cells or bool(text),
-        )
+        broken += not is_whole
+        uncounted, has_cells = uncounted or cells.has_uncounted, has_cells or bool(text)
         blocks += [heading(2, sheet.get("name", "")), text, *_beside(package, name, read)]
     beside = [block for name in _parts_beside(package) if name not in read for block in _said_in(package, name)]
     if broken and not has_cells and broken == len(sheets):
@@ -117,28 +122,23 @@ def read_excel_2003(content: bytes) -> ExtractedText:
         for part in style
         if local(part) == "NumberFormat" and (code := attribute(part, "Format"))
     }
-    for worksheet in (element for element in root if local(element) == "Worksheet"):
-        sheet, number = Sheet(), 0
-        for row in (element for element in worksheet.iter() if local(element) == "Row"):
-            number = _number(attribute(row, "Index"), number + 1)
-            column = 0
-            for cell in (element for element in row if local(element) == "Cell"):
-                column = min(_number(attribute(cell, "Index"), column + 1), MAX_COLUMNS)
-                across, down = (_number(attribute(cell, name), 0) for name in ("MergeAcross", "MergeDown"))
-                data = next((part for part in cell if local(part) == "Data"), None)
+    for worksheet in root.findall("{*}Worksheet"):
+        sheet, place = Sheet(), 0
+        for row in worksheet.findall(".//{*}Row"):
+            place, column = number(attribute(row, "Index"), place + 1), 0
+            for cell in row.findall("{*}Cell"):
+                column = min(number(attribute(cell, "Index"), column + 1), MAX_COLUMNS)
+                across, down = (number(attribute(cell, name)) for name in ("MergeAcross", "MergeDown"))
+                data = cell.find("{*}Data")
                 if data is not None:
-                    sheet.rows.setdefault(number, {})[column] = _data(data, formats.get(attribute(cell, "StyleID")))
+                    sheet.rows.setdefault(place, {})[column] = _data(data, formats.get(attribute(cell, "StyleID")))
                 if across or down:
-                    sheet.merged.append(Span(number, column, number + down, min(column + across, MAX_COLUMNS)))
+                    sheet.merged.append(Span(place, column, place + down, min(column + across, MAX_COLUMNS)))
                 column = min(column + across, MAX_COLUMNS)
         blocks += [heading(2, attribute(worksheet, "Name") or ""), sheet.text()]
     if not any(blocks[1::2]):
         raise ExtractionFailed(NO_CELLS)
     return ExtractedText(joined(blocks), XLS, markdown=True)
-
-
-def _number(text: str | None, otherwise: int) -> int:
-    return int(text) if text and text.isdigit() and len(text) < 8 else otherwise
 
 
 def _data(data: Element, code: str | None) -> str:
@@ -156,34 +156,31 @@ def _workbook(package: Package, relations: dict[str, tuple[str, str]]) -> Workbo
     for kind, name in relations.values():
         root = package.optional(name) if kind in ("sharedStrings", "styles") else None
         if root is not None and kind == "sharedStrings":
-            workbook.strings = [_rich_text(one) for one in root if local(one) == "si"]
+            workbook.strings = [_rich_text(one) for one in root.findall("{*}si")]
         elif root is not None:
-            codes = {
-                part.get("numFmtId"): part.get("formatCode", "") for part in root.iter() if local(part) == "numFmt"
-            }
-            cells = next((part for part in root if local(part) == "cellXfs"), ())
-            ids = [one.get("numFmtId", "0") for one in cells]
-            workbook.formats = [codes.get(one) or BUILT_IN.get(_number(one, 0), GENERAL) for one in ids]
+            codes = {part.get("numFmtId"): part.get("formatCode", "") for part in root.findall(".//{*}numFmt")}
+            ids = [one.get("numFmtId", "0") for one in root.findall("{*}cellXfs/*")]
+            workbook.formats = [codes.get(one) or BUILT_IN.get(number(one), GENERAL) for one in ids]
     return workbook
 
 
 def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool]:
     """Return the cells of a sheet, and whether these are all: one that breaks off has those before."""
-    sheet, number = Sheet(), 0
+    sheet, place = Sheet(), 0
     try:
         content = package.read(name)
         if b"<!ENTITY" in content.replace(b"\0", b""):
             raise ExtractionFailed(ENTITIES)
         for _, element in ElementTree.iterparse(io.BytesIO(content)):  # noqa: S314 - bounded, without entities
             if element.tag.endswith("}row"):
-                number = _number(element.get("r"), number + 1)
+                place = number(element.get("r"), place + 1)
                 cells, column = {}, 0
                 for cell in element:
                     match = REFERENCE.fullmatch(cell.get("r", ""))
                     column = min(_column(match[1]) if match else column + 1, MAX_COLUMNS)
                     cells[column] = text = workbook.cell(cell)
                     sheet.has_uncounted = sheet.has_uncounted or (text[:1] in ("", "=") and _is_uncounted(cell))
-                sheet.rows[number] = cells
+                sheet.rows[place] = cells
                 element.clear()
             elif element.tag.endswith("}mergeCell") and len(ends := REFERENCE.findall(element.get("ref", ""))) == 2:
                 (left, top), (right, bottom) = ends
@@ -199,9 +196,7 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
 
 def _is_uncounted(cell: Element) -> bool:
     """Tell whether a cell has a formula and no result of it; an empty text is one."""
-    if cell.get("t") == "str":
-        return False
-    return any(local(part) == "f" for part in cell) and not any(part.text for part in cell if local(part) == "v")
+    return cell.get("t") != "str" and cell.find("{*}f") is not None and not cell.findtext("{*}v")
 
 
 @cache

@@ -1,12 +1,9 @@
 """The JSON API of one's own account: who asks, and how much of their share they have taken."""
 
-from typing import Any
-
 from flask import Blueprint, Response, jsonify
 
-from rag_assistant.accounts.limits import MEGABYTE, PersonalLimits
+from rag_assistant.accounts.limits import MEGABYTE
 from rag_assistant.records.errors import NotAllowed
-from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
 from rag_assistant.web.routing import READ_AS_PERSON
 from rag_assistant.web.schemas import AccountAnswer
@@ -21,19 +18,13 @@ def account() -> Response:
     caller, usage = identity(), services().limits
     if caller.person is None or usage is None:
         raise NotAllowed(NO_ACCOUNTS)
-    limits = limits_data(usage, services().settings.current)
-    return jsonify(name=caller.person.name, role=caller.person.role, scopes=sorted(caller.abilities), limits=limits)
-
-
-def limits_data(taken: PersonalLimits, settings: Settings) -> dict[str, Any]:
-    stored = settings.max_stored_mb_per_person
-    return {
-        "questions_per_minute": _of(taken.recent_questions, settings.max_questions_per_minute),
-        "running_answers": _of(taken.running, settings.max_running_answers_per_person),
-        "stored_bytes": _of(taken.stored_bytes, None if stored is None else stored * MEGABYTE),
-        "tokens_per_day": _of(taken.tokens, settings.max_tokens_per_day_per_person),
+    settings, person = services().settings.current, caller.person
+    stored_mb = settings.max_stored_mb_per_person
+    limits = {
+        "questions_per_minute": (usage.recent_questions, settings.max_questions_per_minute),
+        "running_answers": (usage.running, settings.max_running_answers_per_person),
+        "stored_bytes": (usage.stored_bytes, None if stored_mb is None else stored_mb * MEGABYTE),
+        "tokens_per_day": (usage.tokens, settings.max_tokens_per_day_per_person),
     }
-
-
-def _of(used: int, limit: int | None) -> dict[str, int | None]:
-    return {"used": used, "limit": limit}
+    shares = {name: {"used": used, "limit": limit} for name, (used, limit) in limits.items()}
+    return jsonify(name=person.name, role=person.role, scopes=sorted(caller.abilities), limits=shares)

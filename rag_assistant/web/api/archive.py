@@ -1,19 +1,17 @@
 """The JSON API of archives: one's own conversations out in one file, and conversations in."""
 
-from collections.abc import Sequence
 from shutil import copyfileobj
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO
 
 from flask import Blueprint, Response, jsonify, request, send_file
-from msgspec import Struct
 
-from rag_assistant.conversations.exchange.importing import Outcome
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import shown as shown_value
+from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.request_parsing import content_type_said, flag_asked
 from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.schemas import ImportAnswer
+from rag_assistant.web.schemas import ImportAnswer, ImportedConversation
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
@@ -53,27 +51,10 @@ def import_conversations() -> Response:
     It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added. The file
     may be the body itself, too.
     """
-    imported = import_sent_file()
-    return jsonify(
-        imported=[_outcome_data(one) for one in imported.new],
-        skipped=[_outcome_data(one) for one in imported.known],
-        unreadable=imported.unreadable,
-    )
+    return jsonify(data_of(import_sent_file()))
 
 
-def _outcome_data(one: Outcome) -> dict[str, Any]:
-    return {"conversation_id": one.conversation_id, "title": one.title, "turns": one.turns}
-
-
-class Imported(Struct, frozen=True):
-    """What an import came to: the conversations that are new, those that were here, and what was none."""
-
-    new: Sequence[Outcome]
-    known: Sequence[Outcome]
-    unreadable: int
-
-
-def import_sent_file() -> Imported:
+def import_sent_file() -> ImportAnswer:
     """Import the conversations in the file of a request. Raises InvalidRequest, MalformedBody, BodyTooLarge."""
     from rag_assistant.conversations.exchange.confined import read_confined
 
@@ -86,8 +67,10 @@ def import_sent_file() -> Imported:
         file.seek(0)
         with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
             outcomes = own.conversation_import.run(export)
-    new, existing = ([one for one in outcomes if one.new is wanted] for wanted in (True, False))
-    return Imported(new, existing, export.unreadable)
+    new, known = (
+        [view_of(ImportedConversation, one) for one in outcomes if one.new is wanted] for wanted in (True, False)
+    )
+    return ImportAnswer(imported=new, skipped=known, unreadable=export.unreadable)
 
 
 def send_archive(*, with_files: bool) -> Response:

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from msgspec.structs import asdict
 from werkzeug.datastructures import MultiDict
 
-from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState, SourceState
+from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import spells_number, storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
@@ -93,7 +93,10 @@ def documents() -> Response:
 @blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
 def sources() -> Response:
     """Return the state of everything in ``document_sources``."""
-    return jsonify(sources=[source_data(one) for one in services().sources.states()])
+    states = services().sources.states()
+    return jsonify(
+        sources=[asdict(one) | {"checked_at": one.checked_at and one.checked_at.isoformat()} for one in states]
+    )
 
 
 @blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
@@ -219,10 +222,6 @@ def _said_beside(form: MultiDict[str, str]) -> UploadFields:
         if numbers := [int(number) if spells_number(number) else number for number in given]:
             fields[name] = numbers if len(numbers) > 1 else numbers[0]
     return checked(UploadFields, fields)
-
-
-def source_data(source: SourceState) -> dict[str, Any]:
-    return asdict(source) | {"checked_at": source.checked_at.isoformat() if source.checked_at else None}
 
 
 def visible_data(document: Document) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from flask import Response
 
 from rag_assistant.records import Event
 from rag_assistant.records.errors import Overloaded, ServerEnding
-from rag_assistant.records.validation import spells_number
 from rag_assistant.web.markdown.blocks import Blocks
 
 HEADERS = {
@@ -95,11 +94,6 @@ def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
         keep, html = blocks.add(event.data["text"])
         yield frame(Event("token", {"keep": keep, "html": html}, event.position))
         time.sleep(max(MIN_PAUSE_SECONDS, 5 * (time.monotonic() - began)))
-
-
-def last_event_id(raw: str | None) -> int:
-    """Return the position that a reader who comes back names; 0 if it names none or nonsense."""
-    return int(raw) if raw is not None and spells_number(raw) else 0
 
 
 def collect(events: Iterator[Event | None]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
+from rag_assistant.records.validation import spells_number
 from rag_assistant.records.views import (
     PassageAnswer,
     ReceiptAnswer,
@@ -26,7 +26,7 @@ from rag_assistant.records.views import (
     turn_view,
     view_of,
 )
-from rag_assistant.web.api.events import Readers, collect, event_stream, last_event_id
+from rag_assistant.web.api.events import Readers, collect, event_stream
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
@@ -67,7 +67,9 @@ def query() -> Response:
     readers().enter()
     try:
         turn = services().assistant.ask(question)
-        return answer(collect(while_let_in(services().assistant.follow(turn.id))))
+        data = collect(while_let_in(services().assistant.follow(turn.id)))
+        # With the status of its error nobody takes half an answer for a whole one.
+        return answer_with_error(data) if "error" in data else jsonify(data)
     finally:
         readers().leave()
 
@@ -84,7 +86,7 @@ def query() -> Response:
 )
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
-    drawn = _is_drawn()
+    drawn = flag_asked("html") is True
     take_pictures()
     question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
     with readers().place_for_stream():
@@ -116,7 +118,8 @@ def turn(turn_id: int) -> Response:
 def turn_stream(turn_id: int) -> Response:
     """Follow a turn from where the reader left off."""
     turn = services().turns.get(turn_id)
-    after, drawn = last_event_id(request.headers.get("Last-Event-ID")), _is_drawn()
+    last_event_id, drawn = request.headers.get("Last-Event-ID", ""), flag_asked("html") is True
+    after = int(last_event_id) if spells_number(last_event_id) else 0
     if turn.status != "running" and after == end_position(turn):
         return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
     with readers().place_for_stream():
@@ -214,20 +217,17 @@ def search() -> Response:
     limit, scope = page_limit(default=10, highest=100), scope_asked()
     services().documents.check_scope(scope)
     conversation_id = whole_number("conversation_id", None, 1, MAX_INT32)
-    exchanges = _exchanges_seen(conversation_id) if conversation_id is not None else []
+    exchanges: Sequence[Exchange] = []
+    if conversation_id is not None:
+        conversation, settings = services().conversations.get(conversation_id), services().settings.current
+        rules = rules_for(conversation, settings)
+        window = load_window(services().history, conversation, conversation.turns + 1, rules, settings)
+        exchanges = exchanges_seen(window, settings)
     search_query = services().retriever.follow_up(text, exchanges, scope)
     hits = services().retriever.search(search_query, limit, scope)
     passages = [data_of(view_of(PassageAnswer, passage)) for passage in hits]
     context = search_query.context or None
     return jsonify(query=text, follow_up_context=context, passages=passages)
-
-
-def _exchanges_seen(conversation_id: int) -> Sequence[Exchange]:
-    """Return what a follow-up in a conversation would lean on."""
-    conversation, settings = services().conversations.get(conversation_id), services().settings.current
-    rules = rules_for(conversation, settings)
-    window = load_window(services().history, conversation, conversation.turns + 1, rules, settings)
-    return exchanges_seen(window, settings)
 
 
 def readers() -> Readers:
@@ -241,18 +241,13 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    events = services().assistant.follow(turn.id, 0 if drawn else after)
-    response = event_stream(in_language(while_let_in(events)), readers(), Blocks() if drawn else None)
+    events = while_let_in(services().assistant.follow(turn.id, 0 if drawn else after))
+    spoken = language()
+    if spoken is not ENGLISH:
+        events = (event and replace(event, data=in_words_of(spoken, event.data)) for event in events)
+    response = event_stream(events, readers(), Blocks() if drawn else None)
     response.headers["X-Turn-Id"] = str(turn.id)
     return response
-
-
-def in_language(events: Iterator[Event | None]) -> Iterator[Event | None]:
-    """Return the events, with what they say in the language of the page that asks."""
-    spoken = language()
-    if spoken is ENGLISH:
-        return events
-    return (event and replace(event, data=in_words_of(spoken, event.data)) for event in events)
 
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:
@@ -270,19 +265,6 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
                 return
             looked_at = time.monotonic()
         yield event
-
-
-def _is_drawn() -> bool:
-    """Tell whether the stream is for the page, which alone asks for HTML. Raises InvalidRequest."""
-    return flag_asked("html") is True
-
-
-def answer(data: dict[str, Any]) -> Response:
-    """Return the JSON answer of a turn that has ended.
-
-    One that failed or broke off has the status of its error, so that nobody takes half an answer for a whole one.
-    """
-    return answer_with_error(data) if "error" in data else jsonify(data)
 
 
 @blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer=RatingsAnswer)

@@ -29,9 +29,9 @@ TICKS = re.compile(r"`+")
 
 def completed(text: str) -> str:
     """Return the end of an answer so that nothing that it shows will go away when more comes."""
-    if _in_fence(text):
-        return _without_half_a_fence(text)
     head, line = _last_line(text)
+    if _in_fence(text):
+        return head if re.fullmatch(r"[ \t>]*[`~]+[ \t]*", line) else text
     table = _table_head(head, line)
     if table is not None:
         return table
@@ -63,17 +63,10 @@ def _in_fence(text: str) -> bool:
     return opening is not None
 
 
-def _without_half_a_fence(text: str) -> str:
-    head, line = _last_line(text)
-    return head if re.fullmatch(r"[ \t>]*[`~]+[ \t]*", line) else text
-
-
 def _table_head(head: str, line: str) -> str | None:
     """Return the text with the second line of a table that has only its head; ``None`` if it ends otherwise."""
     lines = head.split("\n")[:-1]
-    if RULE_OF_TABLE.fullmatch(line) and lines and ROW.fullmatch(lines[-1]) and not _is_row(lines[:-1]):
-        return head + _rule_for(lines[-1])
-    if not line and lines and ROW.fullmatch(lines[-1]) and not _is_row(lines[:-1]):
+    if (not line or RULE_OF_TABLE.fullmatch(line)) and _is_row(lines) and not _is_row(lines[:-1]):
         return head + _rule_for(lines[-1])
     if ROW.fullmatch(line) and not _is_row(lines):
         filled = line if line.rstrip().endswith("|") and len(line.strip()) > 1 else line + "|"

@@ -113,25 +113,17 @@ def parse(
 def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:
     """Return blocks as safe HTML: one element for each that stands by itself; ``copy`` is what the button says."""
     clean = _sanitiser.clean(_parser.renderer.render(tokens, _parser.options, {}))
-    return Markup(_with_frames(clean, copy or gettext("Copy")))  # noqa: S704 - the sanitiser's output, and the only such place
+    # In sanitised HTML a tag stands where we put one: a "<" that somebody wrote is "&lt;".
+    bar = escape(copy or gettext("Copy"))
+    framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or "", copy=bar), clean)
+    framed = _in_boxes(framed.replace("</pre>", "</pre></div>"))
+    return Markup(framed)  # noqa: S704 - the sanitiser's output, and the only such place
 
 
 def clean_handbook(drawn_pages: str) -> Markup:
     """Return a page of our own documentation as HTML, with pictures and with headings that can be linked."""
     clean = _handbook_sanitiser.clean(drawn_pages).replace("<pre>", '<pre tabindex="0">')
     return Markup(_in_boxes(clean))  # noqa: S704 - the sanitiser's output
-
-
-def _with_frames(clean: str, copy: str) -> str:
-    """Put a bar with a button above each piece of code, and what may be wide into a box that scrolls.
-
-    In sanitised HTML a tag stands where we put one: a ``<`` that somebody wrote is ``&lt;``.
-    """
-    bar = escape(copy)
-    framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or "", copy=bar), clean).replace(
-        "</pre>", "</pre></div>"
-    )
-    return _in_boxes(framed)
 
 
 def _in_boxes(clean: str) -> str:

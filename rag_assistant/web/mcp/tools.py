@@ -123,16 +123,13 @@ class AssistantTools:
 
     def _ask(self, arguments: Ask) -> dict[str, Any]:
         assistant = self._services.assistant
-        self._refuse_confirmation(arguments)
-        turn = assistant.wait(assistant.ask(arguments.as_question()).id)
-        return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
-
-    def _refuse_confirmation(self, arguments: Ask) -> None:
-        """Refuse a yes to what a person was asked: the other program may have no person. Raises ToolFailed."""
+        # A yes to what a person was asked is refused: the other program may have no person.
         if arguments.conversation_id is not None and is_confirmation(arguments.question) is not None:
             last = self._services.turns.page(arguments.conversation_id, 1)
             if last and last[0].waiting is not None:
                 raise ToolFailed(f"Turn {last[0].number} asks a person, who can answer on the page or over the API.")
+        turn = assistant.wait(assistant.ask(arguments.as_question()).id)
+        return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
 
     def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:
         """Call what the model may call, too."""

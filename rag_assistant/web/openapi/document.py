@@ -129,9 +129,15 @@ def path_of(rule: Route) -> str:
 def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Schema:
     view = app.view_functions[rule.endpoint]
     summary, _, more = (view.__doc__ or rule.endpoint).strip().partition("\n")
-    parameters = [path_parameter(name) for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)]
+    # A part of a path is an id, unless it is said to be a text.
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}
+        for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
+    ]
     parameters += [query_parameter(name, operation.own.get(name)) for name in operation.params]
-    parameters += [header_parameter(name) for name in operation.headers]
+    for name in operation.headers:
+        schema, description = HEADERS[name]
+        parameters.append({"name": name, "in": "header", "description": description, "schema": schema})
     described: Schema = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary.rstrip("."),
@@ -202,7 +208,11 @@ def _schemas(app: Flask) -> Schema:
     for answer in answers:
         _add_structs(answer, structs)
     for kind in structs:
-        _require_what_is_always_there(kind, schemas[kind.__name__])
+        # A field with a default is there, too, where a default is told like any other value.
+        for name, described in schemas[kind.__name__]["properties"].items():
+            if "default" in described and not kind.__struct_config__.omit_defaults:
+                schemas[kind.__name__].setdefault("required", []).append(name)
+            described.pop("default", None)
     return {name: _in_words(schema) for name, schema in {**cast("Schema", definitions["$defs"]), **schemas}.items()}
 
 
@@ -213,14 +223,6 @@ def _add_structs(kind: Any, structs: set[type[Struct]]) -> None:
             _add_structs(hint, structs)
     for part in get_args(kind):
         _add_structs(part, structs)
-
-
-def _require_what_is_always_there(kind: type[Struct], schema: Schema) -> None:
-    """Require the fields of an answer that have a default, where a default is told like any other value."""
-    for name, described in schema["properties"].items():
-        if "default" in described and not kind.__struct_config__.omit_defaults:
-            schema.setdefault("required", []).append(name)
-        described.pop("default", None)
 
 
 def _in_words(schema: Any) -> Any:
@@ -244,13 +246,3 @@ def query_parameter(name: str, own: Schema | None = None) -> Schema:
     schema, description = QUERY[name]
     required = {"required": True} if own and own.get("minLength", own.get("const")) else {}
     return {"name": name, "in": "query", "description": description, "schema": own or schema} | required
-
-
-def header_parameter(name: str) -> Schema:
-    schema, description = HEADERS[name]
-    return {"name": name, "in": "header", "description": description, "schema": schema}
-
-
-def path_parameter(name: str) -> Schema:
-    """Return a part of a path: an id, unless it is said to be a text."""
-    return {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}

@@ -19,13 +19,14 @@ from rag_assistant.settings.live import LiveSettings
 from rag_assistant.settings.people import PeopleSettings
 from rag_assistant.settings.schema import SECRET, Settings, is_advanced, is_live
 from rag_assistant.settings.server import ServerSettings
-from rag_assistant.web.api.archive import Imported, import_sent_file
+from rag_assistant.web.api.archive import import_sent_file
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import LANGUAGES, N_
 from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ADMIN, ASK, READ
+from rag_assistant.web.schemas import ImportAnswer
 from rag_assistant.web.security import is_from_this_machine
 from rag_assistant.web.services import services
 
@@ -135,7 +136,7 @@ def import_file() -> Response:
 
 def _settings_page(
     check: ConnectionCheck | None = None,
-    imported: Imported | None = None,
+    imported: ImportAnswer | None = None,
     import_error: AssistantError | None = None,
     change_error: AssistantError | None = None,
     *,

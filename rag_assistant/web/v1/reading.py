@@ -27,6 +27,7 @@ MODES: dict[str, AnswerMode] = {
 NEW = "new"
 SYSTEM = ("system", "developer")
 PICTURES = ("image_url", "input_image")
+TRUNCATIONS = {None: None, "auto": "trim", "disabled": "ask"}
 STORED_TOOLS = (
     "Calls of your own tools and their results are not stored. Send the earlier messages along, and no id of a stored "
     "conversation or response."
@@ -76,7 +77,7 @@ def question_of(
         sent.history.question,
         conversation_id=conversation_id,
         idempotency_key=key,
-        on_overflow=body.on_overflow or ("compact" if compaction else _on_overflow(body)),
+        on_overflow=body.on_overflow or ("compact" if compaction else TRUNCATIONS[getattr(body, "truncation", None)]),
         options=AnswerOptions(
             mode,
             sent.instructions,
@@ -111,11 +112,6 @@ def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
             raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
     without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature")
     return ignored + [name for name in without_effect if getattr(body, name, None) is not None]
-
-
-def _on_overflow(body: OpenAIBody) -> str | None:
-    truncation = body.truncation if isinstance(body, ResponseBody) else None
-    return {None: None, "auto": "trim", "disabled": "ask"}[truncation]
 
 
 def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None:

@@ -30,7 +30,7 @@ from rag_assistant.web.v1.reading import (
     stored_turn,
     summary_text,
 )
-from rag_assistant.web.v1.responses import Wanted, compaction, frames, input_item, items_of, resource
+from rag_assistant.web.v1.responses import Wanted, compaction, frames, items_of, resource
 from rag_assistant.web.v1.schemas import (
     CompactedHistory,
     DeletedResponse,
@@ -148,7 +148,8 @@ def response(response_id: str) -> Response:
 def input_items(response_id: str) -> Response:
     """Return what was asked: the one question that a stored response answers."""
     turn = _turn_of(response_id)
-    item = input_item(f"msg_in_{turn.id}", turn.question)
+    content = [{"type": "input_text", "text": turn.question}]
+    item = {"type": "message", "id": f"msg_in_{turn.id}", "status": "completed", "role": "user", "content": content}
     return jsonify(object="list", data=[item], first_id=item["id"], last_id=item["id"], has_more=False)
 
 

@@ -181,11 +181,6 @@ def _usage(prompt: int, answer: int, cached: int) -> dict[str, Any]:
     }
 
 
-def input_item(own_id: str, text: str) -> dict[str, Any]:
-    content = [{"type": "input_text", "text": text}]
-    return {"type": "message", "id": own_id, "status": "completed", "role": "user", "content": content}
-
-
 def items_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     for message in messages:
