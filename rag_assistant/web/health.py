@@ -74,7 +74,7 @@ def init_app(app: Flask, services: Services) -> None:
         problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
         return jsonify(settings=settings_data(services), **problems)
 
-    @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer, asks=True)
+    @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
     def model_test() -> Response:
         """Test the endpoints of the settings, step by step; no other address can be asked."""
         check = services.check_connection()

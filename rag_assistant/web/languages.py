@@ -7,6 +7,7 @@ So does what a page of ours asks the API for; to everybody else the API speaks E
 from typing import Any
 from urllib.parse import urlsplit
 
+from babel.numbers import format_decimal
 from flask import Flask, Response, g, has_request_context, json, request
 from markupsafe import Markup, escape
 
@@ -72,8 +73,9 @@ def translated(sentence: Any) -> str:
 
 
 def number(value: float, digits: int | None = None) -> str:
-    """Return a number as the language of the request writes it."""
-    return catalogs.number(language().code, value, digits)
+    """Return a number as the language of the request writes it: "12,345"; ``digits`` are those behind the point."""
+    pattern = None if digits is None else f"#,##0.{'0' * digits}".rstrip(".")
+    return format_decimal(value, pattern, language().locale)
 
 
 def _as_markup(source: str, text: str) -> Markup:

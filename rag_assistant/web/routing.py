@@ -46,8 +46,7 @@ class Operation(Struct, frozen=True):
     alone, or, where there is an ``answer``, if the body asks for one. ``params`` may stand behind ``?``, and no
     others; ``own`` are schemas of those that are special here. ``example`` is a body that it takes, ``query`` what
     stands behind ``?`` in an example; of a form, the body has its fields. ``file``: the body is a file, also in a
-    form. A ``POST`` of the API without a body takes an empty one. ``asks``: a model is asked, which may fail.
-    ``accounts``: refused where there are none.
+    form. A ``POST`` of the API without a body takes an empty one.
     """
 
     answer: type | str | None = None
@@ -62,8 +61,6 @@ class Operation(Struct, frozen=True):
     headers: tuple[str, ...] = ()
     events: Mapping[str, type] = field(default_factory=dict)
     own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    asks: bool = False
-    accounts: bool = False
 
 
 DESCRIBED = frozenset(Operation.__struct_fields__)

@@ -12,7 +12,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 
-@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer, accounts=True)
+@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer)
 def account() -> Response:
     """Return who asks, what they may do here, and what they have taken of what they may take."""
     caller, usage = identity(), services().limits

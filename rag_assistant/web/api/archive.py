@@ -67,10 +67,10 @@ def import_sent_file() -> ImportAnswer:
         file.seek(0)
         with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
             outcomes = own.conversation_import.run(export)
-    new, known = (
-        [view_of(ImportedConversation, one) for one in outcomes if one.new is wanted] for wanted in (True, False)
+    imported, skipped = (
+        [view_of(ImportedConversation, one) for one in outcomes if one.new is new] for new in (True, False)
     )
-    return ImportAnswer(imported=new, skipped=known, unreadable=export.unreadable)
+    return ImportAnswer(imported=imported, skipped=skipped, unreadable=export.unreadable)
 
 
 def send_archive(*, with_files: bool) -> Response:

@@ -200,7 +200,7 @@ def reset(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation, asks=True)
+@blueprint.post("/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation)
 def compact(conversation_id: int) -> Response:
     """Let the model summarise the older turns; answers when it has."""
     services().history_actions.compact(conversation_id)

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from msgspec.structs import asdict
 from werkzeug.datastructures import MultiDict
 
-from rag_assistant.records import DOCUMENT_STATES, Document, DocumentState
+from rag_assistant.records import DOCUMENT_STATES, Document
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import spells_number, storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
@@ -84,7 +84,10 @@ def documents() -> Response:
     """
     limit = page_limit()
     tag = request.args.get("tag")
-    states = (state,) if (state := state_asked()) else ()
+    state = request.args.get("state")
+    if state is not None and state not in DOCUMENT_STATES:
+        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(DOCUMENT_STATES)}.')
+    states = () if state is None else (state,)
     page = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
     following = page[limit - 1].id if len(page) > limit else None
     return page_response("documents", [visible_data(document) for document in page[:limit]], following)
@@ -93,10 +96,8 @@ def documents() -> Response:
 @blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
 def sources() -> Response:
     """Return the state of everything in ``document_sources``."""
-    states = services().sources.states()
-    return jsonify(
-        sources=[asdict(one) | {"checked_at": one.checked_at and one.checked_at.isoformat()} for one in states]
-    )
+    states = [(asdict(one), one.checked_at) for one in services().sources.states()]
+    return jsonify(sources=[state | {"checked_at": at.isoformat() if at else None} for state, at in states])
 
 
 @blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
@@ -169,14 +170,6 @@ def file(document_id: int) -> Response:
     response.make_conditional(request.environ, accept_ranges=True, complete_length=document.size_bytes)
     response.headers["Content-Security-Policy"] = "sandbox; default-src 'none'"
     return response
-
-
-def state_asked() -> DocumentState | None:
-    """Return the state that documents are wanted in. Raises InvalidRequest."""
-    state = request.args.get("state")
-    if state is not None and state not in DOCUMENT_STATES:
-        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(DOCUMENT_STATES)}.')
-    return state
 
 
 def sought_documents() -> str:

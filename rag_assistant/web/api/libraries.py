@@ -54,7 +54,6 @@ def libraries() -> Response:
     status=201,
     body=NewLibraryBody,
     example={"name": "Harbour"},
-    accounts=True,
 )
 def add() -> Response:
     """Make a library."""
@@ -69,7 +68,6 @@ def add() -> Response:
     answer=LibraryAnswer,
     body=ChangeLibraryBody,
     example={"everyone": "read"},
-    accounts=True,
 )
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
@@ -85,7 +83,6 @@ def change(library_id: int) -> Response:
     answer=LibraryAnswer,
     body=ShareBody,
     example={"person": "ben", "access": "read"},
-    accounts=True,
 )
 def share(library_id: int) -> Response:
     """Share a library with somebody, or take that back."""
@@ -95,7 +92,7 @@ def share(library_id: int) -> Response:
     return jsonify(library_data(library))
 
 
-@blueprint.delete("/<int:library_id>", policy=SHARING, status=204, accounts=True)
+@blueprint.delete("/<int:library_id>", policy=SHARING, status=204)
 def delete(library_id: int) -> Response:
     """Delete an empty library."""
     name = services().libraries.get(library_id).name

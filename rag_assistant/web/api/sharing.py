@@ -64,7 +64,7 @@ class SharedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     turns: list[SharedTurn]
 
 
-@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer=LinksAnswer, accounts=True)
+@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer=LinksAnswer)
 def links(conversation_id: int) -> Response:
     """Return the links to a conversation, the oldest first; no secret is among it."""
     return jsonify(links=[link_data(one) for one in services().links.of(conversation_id)])
@@ -78,7 +78,6 @@ def links(conversation_id: int) -> Response:
     body=NewLinkBody,
     optional=True,
     example={"with_sources": True},
-    accounts=True,
 )
 def make(conversation_id: int) -> Response:
     """Make a link to a conversation; its address is told this once."""
@@ -86,18 +85,14 @@ def make(conversation_id: int) -> Response:
     return make_response(jsonify(link_data(link) | {"url": address}), 201)
 
 
-@blueprint.delete(
-    "/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204, accounts=True
-)
+@blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204)
 def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
     revoke_link(conversation_id, link_id)
     return make_response("", 204)
 
 
-@blueprint.get(
-    "/shared", policy=READ_AS_PERSON, params=("link",), answer=SharedAnswer, query="link=secret", accounts=True
-)
+@blueprint.get("/shared", policy=READ_AS_PERSON, params=("link",), answer=SharedAnswer, query="link=secret")
 def shared() -> Response:
     """Return the conversation behind a link, as it is now, with the sources that whoever asks may read."""
     if "link" not in request.args:

@@ -58,7 +58,6 @@ blueprint = Blueprint("api", __name__, url_prefix="/api")
     body=QueryBody,
     example={"question": "How large may a document be?"},
     headers=("Idempotency-Key",),
-    asks=True,
 )
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
@@ -82,7 +81,6 @@ def query() -> Response:
     example={"question": "How large may a document be?", "max_history_turns": 3},
     headers=("Idempotency-Key",),
     events=EVENTS,
-    asks=True,
 )
 def query_stream() -> Response:
     """Answer a question as a stream of events."""

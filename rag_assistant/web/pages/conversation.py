@@ -293,15 +293,11 @@ def markdown(turn: Turn) -> str:
     doubts = {
         (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
     }
-    return render_markdown(
-        _in_the_readers_language(turn), [source.n for source in turn.sources], f"source-{turn.number}", doubts
-    )
-
-
-def _in_the_readers_language(turn: Turn) -> str:
-    """Return an answer as the page shows it: of quotes, the line that leads them is ours, and no document's."""
-    lead, line_break, rest = turn.answer.partition("\n")
-    return f"{translated(lead)}{line_break}{rest}" if turn.model == QUOTES else turn.answer
+    answer = turn.answer
+    if turn.model == QUOTES:  # The line that leads them is ours, and no document's.
+        lead, line_break, rest = answer.partition("\n")
+        answer = f"{translated(lead)}{line_break}{rest}"
+    return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
 
 
 @blueprint.app_template_filter()

@@ -237,13 +237,9 @@ def _library() -> dict[str, Any]:
         "sources": services().sources.states() if identity().may_manage else [],
         "libraries": services().libraries.all() if identity().person else [],
     } | frame(None)
-    return library | {"etag": _etag_of(library)}
-
-
-def _etag_of(library: dict[str, Any]) -> str:
-    """Return a short text for what is drawn for whoever asks: another one as soon as anything of it is new."""
+    # The tag is another one as soon as anything is new that is drawn for whoever asks.
     who = identity().person, identity().may_manage, language().code, sorted(request.cookies.items())
-    return hashlib.sha256(encode((library, who), enc_hook=repr)).hexdigest()[:20]
+    return library | {"etag": hashlib.sha256(encode((library, who), enc_hook=repr)).hexdigest()[:20]}
 
 
 def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int = 0) -> str:

@@ -25,11 +25,8 @@ CONVERSATIONS_FOUND = 50
 MAX_IN_A_PART = 200
 MAX_PINNED_DRAWN = 1000
 
-# How the reader wants the page. A script writes them, or a plain form.
-THEMES = ("system", "light", "dark")
-THEME_COOKIE = "theme"
+# A script writes it.
 ZONE_COOKIE = "zone"
-SIDEBAR_COOKIE = "sidebar"
 
 
 class Shortcut(Struct, frozen=True):
@@ -114,16 +111,6 @@ def _position(one: Conversation | ListedConversation) -> Cursor:
 
 def _is_between(one: Conversation, before: Cursor | None, until: Cursor | None) -> bool:
     return (before is None or _position(one) < before) and (until is None or _position(one) >= until)
-
-
-def appearance() -> dict[str, Any]:
-    """Return how the reader wants every page, also one that tells of an error."""
-    theme = request.cookies.get(THEME_COOKIE)
-    return {
-        "theme": theme if theme in THEMES else "system",
-        "sidebar_closed": request.cookies.get(SIDEBAR_COOKIE) == "closed",
-        "shortcuts": SHORTCUTS,
-    }
 
 
 def drawer(template: str) -> str:

@@ -95,7 +95,8 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     before = messages[first:running]
     summarised = 2 if turn.history and turn.history.get("summary_sent") else 0
     parts = [
-        *(_system_part(message, n) for n, message in enumerate(messages[:first])),
+        *[_part("system", "Instructions", [message]) for message in messages[: min(first, 1)]],
+        *[_part("notice", "Notice about left-out turns", [message]) for message in messages[1:first]],
         *([_part("summary", "Summary of older turns", before[:summarised])] if before[:summarised] else []),
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
         *_running_turn(messages[running:]),
@@ -129,12 +130,6 @@ def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
             if part.kind in kinds:
                 corrected[n] = replace(part, tokens=round(part.tokens * ratio))
     return corrected
-
-
-def _system_part(message: Message, index: int) -> Part:
-    if index == 0:
-        return _part("system", "Instructions", [message])
-    return _part("notice", "Notice about left-out turns", [message])
 
 
 def _past_turns(messages: Sequence[Message], kept_turns: Sequence[int]) -> list[Part]:

@@ -1,19 +1,19 @@
 """The list of conversations beside every page, the trash, and the theme."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from babel.dates import format_date, format_skeleton, format_time, format_timedelta
 from flask import Blueprint, Response, render_template, request, url_for
 
 from rag_assistant.records import MAX_INT32, Conversation
 from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
-from rag_assistant.web.i18n import catalogs as figures
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
 from rag_assistant.web.pages.conversation_list import zone_named
-from rag_assistant.web.pages.frame import THEME_COOKIE, THEMES, ZONE_COOKIE, appearance, frame, listed
+from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed
 from rag_assistant.web.redirects import to_address, to_conversation, to_page
 from rag_assistant.web.request_bodies import ChangeConversationBody
 from rag_assistant.web.request_parsing import checked, whole_number
@@ -24,6 +24,10 @@ blueprint = Blueprint("sidebar", __name__)
 
 DELETED_SHOWN = 50
 SECONDS_PER_YEAR = 365 * 24 * 3600
+# How the reader wants the page. A script writes them, or a plain form.
+THEMES = ("system", "light", "dark")
+THEME_COOKIE = "theme"
+SIDEBAR_COOKIE = "sidebar"
 
 
 @blueprint.get("/conversations", policy=READ)
@@ -104,25 +108,26 @@ def _back_with(cookie: str, value: str) -> Response:
 @blueprint.app_template_filter()
 def day(moment: datetime, *, short: bool = False) -> str:
     """Return a moment's day, where the reader lives, as it is read: 3 September 2026, or in short 3 Sept 2026."""
-    return figures.day(language().code, _where_the_reader_lives(moment).date(), short=short)
+    return format_date(_where_the_reader_lives(moment), "medium" if short else "long", language().locale)
 
 
 @blueprint.app_template_filter()
 def day_and_time(moment: datetime) -> str:
     """Return a moment, where the reader lives, as it is read: 3 May 2026, 14:05."""
-    return figures.day_and_time(language().code, _where_the_reader_lives(moment))
+    time = format_time(_where_the_reader_lives(moment), "short", locale=language().locale)
+    return f"{day(moment, short=True)}, {time}"
 
 
 @blueprint.app_template_filter()
 def duration(seconds: float) -> str:
     """Return how long something takes, as it is read: 5 minutes."""
-    return figures.duration(language().code, seconds)
+    return format_timedelta(timedelta(seconds=seconds), locale=language().locale)
 
 
 @blueprint.app_template_filter()
 def group_title(title: str | date) -> str:
     """Return the heading of a part of the list: "Today", "March 2026"."""
-    return gettext(title) if isinstance(title, str) else figures.month(language().code, title)
+    return gettext(title) if isinstance(title, str) else format_skeleton("yMMMM", title, locale=language().locale)
 
 
 def _where_the_reader_lives(moment: datetime) -> datetime:
@@ -131,5 +136,10 @@ def _where_the_reader_lives(moment: datetime) -> datetime:
 
 @blueprint.app_context_processor
 def add_appearance() -> dict[str, Any]:
-    """Give the templates the appearance that the reader chose."""
-    return appearance()
+    """Give the templates how the reader wants every page, also one that tells of an error."""
+    theme = request.cookies.get(THEME_COOKIE)
+    return {
+        "theme": theme if theme in THEMES else "system",
+        "sidebar_closed": request.cookies.get(SIDEBAR_COOKIE) == "closed",
+        "shortcuts": SHORTCUTS,
+    }

@@ -52,7 +52,6 @@ STORED_ALONE = "store is false, but {} continues a stored conversation, which ke
     example={"model": "rag-assistant", "input": "How large may a document be?"},
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"response.*": ResponseEvent},
-    asks=True,
 )
 def create_response() -> Response:
     """Answer the last message of the input; the window applies to those before it, or to a stored conversation."""
@@ -173,7 +172,6 @@ def delete_response(response_id: str) -> Response:
     answer=CompactedHistory,
     body=CompactBody,
     example={"model": "rag-assistant", "previous_response_id": "resp_1"},
-    asks=True,
 )
 def compact() -> Response:
     """Summarise the older half of a history, whether it is stored or came along."""

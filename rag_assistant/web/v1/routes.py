@@ -54,7 +54,6 @@ def model(name: str) -> Response:
     example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"": ChatChunk},
-    asks=True,
 )
 def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
