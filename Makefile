@@ -17,8 +17,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# A test waits for its server and its browser, too: with four processes more than cores, two cores are never idle.
-PARALLEL := -n $$(($$(nproc) + 4)) --maxprocesses 8 --dist worksteal
+# A test waits for its server and its browser, too: with two processes more than cores, two cores are hardly ever idle.
+# Each further one costs 10 s of CPU time, to load everything and to collect the tests.
+PARALLEL := -n $$(($$(nproc) + 2)) --maxprocesses 8 --dist worksteal
 # The tests start many Python processes, none of which should compile what another one has compiled.
 test test-long: export PYTHONDONTWRITEBYTECODE =
 # What is never imported need not be compiled, which takes a third of pip's time.
@@ -44,7 +45,7 @@ test: .venv/dev .venv-tools/ready .venv-oidc/ready
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 test-long: .venv/dev .venv-tools/ready .venv-oidc/ready
-	@EXAMPLES=$${EXAMPLES:-100} HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
+	@EXAMPLES=$${EXAMPLES:-100} PAIRS=$${PAIRS:-200} HISTORY_EXAMPLES=$${HISTORY_EXAMPLES:-1000} HISTORY_TRACES=all $(BIN)/python -m pytest $(PARALLEL) -m "" $(TESTS)
 
 lint: .venv/dev
 	@$(BIN)/ruff check .
