@@ -39,7 +39,7 @@ SOURCES = [
     for folder in ("rag_assistant", "static", "templates", "tests", "bench", "migrations")
     for path in (PROJECT / folder).rglob("*.*")
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
-MAX_README_WORDS = 1200
+MAX_README_WORDS = 900
 # CONTRIBUTING.md leads to it.
 MADE_BY_THE_READER = "rag_assistant/extraction/formats/subtitles.py"
 FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
