@@ -8,7 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rag_assistant.runtime.telemetry.metrics import Levels, Metrics
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+PROJECT = Path(__file__).resolve().parents[3]
+DASHBOARD = PROJECT / "deploy" / "grafana-dashboard.json"
 
 
 def samples(metrics: Metrics, levels: Levels | None = None) -> dict[str, dict[tuple[str, ...], float]]:
@@ -50,17 +51,17 @@ def test_the_dashboard_and_the_docs_name_every_figure_and_no_other() -> None:
     metrics = Metrics()
     used(metrics)
     shown = {name for name in samples(metrics, LEVELS) if not name.endswith("_created")}
-    dashboard = json.loads((DOCS / "grafana-dashboard.json").read_text())
+    dashboard = json.loads(DASHBOARD.read_text())
     queries = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
     asked = set(re.findall(r"\b(?:rag_assistant|process)_\w+", queries))
     assert asked <= shown
     families = {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown if name.startswith("rag_assistant_")}
     assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked} >= families
-    told = set(re.findall(r"^\| `(rag_assistant_\w+)", (DOCS / "operating.md").read_text(), re.MULTILINE))
+    told = set(re.findall(r"^\| `(rag_assistant_\w+)", (PROJECT / "docs" / "operating.md").read_text(), re.MULTILINE))
     assert told == families
 
 
 def test_every_panel_has_a_place_and_a_source() -> None:
-    dashboard = json.loads((DOCS / "grafana-dashboard.json").read_text())
+    dashboard = json.loads(DASHBOARD.read_text())
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
     assert all(panel["datasource"]["uid"] == "${source}" and panel["gridPos"] for panel in dashboard["panels"])

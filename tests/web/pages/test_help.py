@@ -66,6 +66,11 @@ def test_the_same_pages_are_a_site_of_plain_files(tmp_path: Path) -> None:
     assert {f"/{name}" for name in names} <= seen
 
 
+def test_the_folder_that_a_wheel_carries_holds_only_what_is_shown() -> None:
+    files = {path.relative_to(PROJECT).as_posix() for path in PROJECT.glob("docs/**/*") if path.is_file()}
+    assert files <= Handbook(PROJECT).names
+
+
 def test_nothing_but_the_documentation_is_there(empty: FlaskClient) -> None:
     for name in ("app", "docs/api.md", "docs/../app.py", "..%2f..%2fetc/passwd", "requirements.txt", "docs/nothing"):
         assert empty.get(f"/help/{name}").status_code == 404, name
