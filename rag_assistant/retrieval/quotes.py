@@ -46,7 +46,7 @@ AROUND_CHARS = 3_000
 
 _Place = tuple[int, int]
 # Returns how near each of some texts is to a question, 0 to 1.
-Compare = Callable[[str, Sequence[str]], Sequence[float]]
+Compare = Callable[[SearchQuery, Sequence[str]], Sequence[float]]
 
 
 class Quote(Struct, frozen=True):
@@ -215,7 +215,8 @@ def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare:
     similarities = {one.place: share for one, share in zip(candidates, by_words, strict=True)}
     if compare is not None:
         best_first = sorted(candidates, key=lambda one: -similarities[one.place] - one.passage_score)[:MAX_EMBEDDED]
-        for one, similarity in zip(best_first, compare(own_text, [one.text for one in best_first]), strict=True):
+        cosines = compare(SearchQuery(own_text), [one.text for one in best_first])
+        for one, similarity in zip(best_first, cosines, strict=True):
             similarities[one.place] += max(0.0, similarity)
     return similarities
 

@@ -14,20 +14,20 @@ from typing import Literal
 from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import Compare
-from rag_assistant.retrieval.sentences import sentences_of
+from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
 
 Support = Literal["found", "near", "nothing_found"]
 
 # The least for a library of one chunk, and how much more for ten times as many.
-MIN_SUM, MORE_FOR_TEN_TIMES = 0.95, 0.09
+MIN_SUM, MORE_FOR_TEN_TIMES = 0.91, 0.09
 # So far above the least it is only near; farther where a word of the question stands in no passage.
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
 USUAL_SENTENCE = 0.2
 # Of so many passages, so many sentences are embedded, those with the most of the question's words, and so much of
-# each: some 10 ms of CPU.
-MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 300
+# each, by which a third of the questions pays some 8 ms of CPU.
+MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
 # Where no vector says anything, so many of the words.
@@ -41,8 +41,7 @@ def support_of(
 
     ``best_cosine`` and ``compare`` are ``None`` where vectors say nothing.
     """
-    whole = f"{query.context} {query.text}".strip()
-    words = _words(whole)
+    words = _words(f"{query.context} {query.text}")
     vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
     # What leans on the conversation need not say again what that is about.
     word_sets = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
@@ -50,13 +49,13 @@ def support_of(
     if best_cosine is None or compare is None:
         return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
+    enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
     total = best_cosine + share + USUAL_SENTENCE
-    if total < least + NEAR_WITHOUT_A_WORD:
-        total = best_cosine + share + _nearest_sentence(whole, words, passages, compare)
+    if total < enough:
+        total = best_cosine + share + _nearest_sentence(query, words, passages, compare)
     if total < least:
         return "nothing_found"
-    is_near = total < least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
-    return "near" if is_near else "found"
+    return "near" if total < enough else "found"
 
 
 def _words(question: str) -> set[str]:
@@ -64,10 +63,9 @@ def _words(question: str) -> set[str]:
     return {stem(word) for word in words if word not in QUANTITIES} or set(map(stem, words))
 
 
-def _nearest_sentence(question: str, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
+def _nearest_sentence(query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
     """Return how near the nearest sentence is, of those that have the most words of the question."""
-    sentences = {
-        one.text[:MAX_SENTENCE_CHARS]: None for passage in passages[:MAX_PASSAGES] for one in sentences_of(passage.text)
-    }
+    lines = (line for passage in passages[:MAX_PASSAGES] for line in passage.text.splitlines())
+    sentences = dict.fromkeys(one[:MAX_SENTENCE_CHARS] for line in lines for one in split_text(line))
     best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))
-    return max(compare(question, best_first[:MAX_SENTENCES]), default=0.0) if best_first else 0.0
+    return max(compare(query, best_first[:MAX_SENTENCES]), default=0.0) if best_first else 0.0

@@ -14,8 +14,8 @@ from tests.testkit.embedders import WordHashEmbedder
 def comparing(embedder: WordHashEmbedder) -> Compare:
     """Return what compares texts by their vectors."""
 
-    def compare(question: str, texts: Sequence[str]) -> list[float]:
-        vector, *rows = embedder.embed([question, *texts])
+    def compare(query: SearchQuery, texts: Sequence[str]) -> list[float]:
+        vector, *rows = embedder.embed([query.text, *texts])
         return [float(row @ vector) for row in rows]
 
     return compare

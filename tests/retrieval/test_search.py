@@ -107,7 +107,7 @@ def test_the_exact_index_agrees_with_every_cosine(house: Shelf) -> None:
     vectors = house.vectors.now()
     assert vectors is not None
     (query,) = vectors.of_questions(["word1 word2 word0"])
-    cosines = sorted(vectors.compare("word1 word2 word0", texts), reverse=True)
+    cosines = sorted(vectors.compare(SearchQuery("word1 word2 word0"), texts), reverse=True)
     found = [cosine for _, cosine in vectors.search([query], 10)[0]]
     assert np.allclose(found, cosines[:10], atol=1e-6)
 
@@ -225,6 +225,26 @@ def test_the_context_is_embedded_only_if_the_question_may_lean_on_it(
     assert context_of(before) in embedded
     house.retriever.follow_up("What is the capital of Mongolia?", before)
     assert "What is the capital of Mongolia?" not in embedded
+
+
+def test_sentences_are_compared_with_a_follow_up_by_vectors_that_are_there(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.shelve("the price of a goose is four crowns")
+    query = SearchQuery("And the lamp?", "Does the lamp burn oil?", 0.5)
+    house.retriever.find(query, 1)
+
+    def refused(_texts: Sequence[str]) -> Vectors:
+        raise AssertionError
+
+    monkeypatch.setattr(house.embedders.configured(), "embed_questions", refused)
+    vectors = house.vectors.now()
+    assert vectors is not None
+    own, context = vectors.of_questions([query.text, query.context])
+    both = own + np.float32(0.5) * context
+    texts = ["the lamp burns oil", "geese hiss"]
+    expected = [float(both @ row / np.linalg.norm(both)) for row in vectors.embedder.embed(texts)]
+    assert vectors.compare(query, texts) == pytest.approx(expected, abs=1e-6)
 
 
 def test_while_the_model_is_broken_words_tell_whether_a_question_leans(

@@ -17,7 +17,7 @@ def support(question: str, best_cosine: float | None, sentence: float, chunks: i
 
 
 def test_what_is_near_by_words_and_meaning_is_found_without_looking_at_sentences() -> None:
-    def refuse(_question: str, _texts: Sequence[str]) -> Sequence[float]:
+    def refuse(_query: SearchQuery, _texts: Sequence[str]) -> Sequence[float]:
         raise AssertionError
 
     assert support_of(SearchQuery("How many geese does the keeper feed?"), ISLAND, 0.6, 10, refuse) == "found"

@@ -15,6 +15,7 @@ from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import EmbedderFailed, IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.embeddings.registry import Embedder, Embedders
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 
@@ -63,9 +64,12 @@ class ServingVectors:
         """Whether the model failed a moment ago. It is left alone for a while: each question would wait for it."""
         return time.monotonic() < self._rests_until
 
-    def compare(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how near each of some texts is to a question, 0 to 1. Raises EmbedderFailed."""
-        (vector,) = self.of_questions([question])
+    def compare(self, query: SearchQuery, texts: Sequence[str]) -> list[float]:
+        """Return how near each of some texts is to a question and to what it leans on, 0 to 1. Raises EmbedderFailed."""
+        vector, *context = self.of_questions([query.text, query.context] if query.is_follow_up else [query.text])
+        if context:
+            vector = vector + np.float32(query.share) * context[0]
+            vector /= float(np.linalg.norm(vector)) or 1.0
         return [self.similarity(vector, row) for row in self.embedder.embed(texts)]
 
     def similarity(self, one: Vectors, other: Vectors) -> float:
