@@ -80,7 +80,7 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
         rest = forked.follow(stream.turn_id, stream.position).read()
         assert stream.text + rest.text == turn["answer"]
         assert rest.last is not None
-        assert rest.last[0] == "failed"
+        assert rest.last[0] == "error"
         conversation = turn["conversation_id"]
     status, page = forked.call("GET", f"/api/conversations/{conversation}/turns")
     assert [turn["question"] for turn in page["turns"]] == [f"Question {n}" for n in range(cuts)]
@@ -124,7 +124,7 @@ def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerPr
     for stream in streams:
         stream.read()
         assert stream.last is not None
-        assert stream.last[0] == "failed"
+        assert stream.last[0] == "error"
         assert stream.last[1]["error"]["message"].startswith("The server stopped before the answer was complete.")
     with contextlib.closing(sqlite3.connect(forked.data / "assistant.db")) as alone:
         assert alone.execute("SELECT DISTINCT status FROM turns").fetchall() == [("interrupted",)]

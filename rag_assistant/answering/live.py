@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
-LAST_EVENTS = ("end", "failed")
+LAST_EVENTS = ("end", "error")
 
 
 def step_events(turn: Turn, steps: Sequence[Step]) -> list[Event]:
@@ -40,7 +40,7 @@ def start_event(turn: Turn) -> Event:
 
 def last_event(turn: Turn) -> Event:
     """Return the event that ends a turn's stream: ``error`` if something went wrong, else ``end``."""
-    return Event("failed" if turn.error_type else "end", turn_data(turn), end_position(turn))
+    return Event("error" if turn.error_type else "end", turn_data(turn), end_position(turn))
 
 
 def end_position(turn: Turn) -> int:

@@ -174,7 +174,7 @@ class AnswerWriter:
             except Exception as error:
                 log.exception("Turn %s could not be kept at all", live.turn.id)
                 reason = error if isinstance(error, StorageDamaged) else lost
-                live.finish(Event("failed", {"status": "failed", "error": reason.as_dict()}))
+                live.finish(Event("error", {"status": "failed", "error": reason.as_dict()}))
                 if reason is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
                     return False
 
@@ -212,7 +212,7 @@ class StatelessWriter(AnswerWriter):
 
     def last_resort(self, live: LiveTurn) -> bool:
         """Tell who follows that it is over: nothing of it was to be kept."""
-        live.finish(Event("failed", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
+        live.finish(Event("error", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
         return True
 
 

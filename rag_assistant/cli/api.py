@@ -104,7 +104,7 @@ class Api:
                     if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
                         turn_ids[:] = [event.data["turn_id"]] if "turn_id" in event.data else turn_ids
                         position = event.position or position
-                        ended = event.name in ("end", "failed")
+                        ended = event.name in ("end", "error")
                         yield event
             if ended:
                 return

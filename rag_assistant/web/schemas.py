@@ -333,5 +333,5 @@ EVENTS: dict[str, type] = {
     "state": StateEvent,
     "step": StepEvent,
     "end": TurnAnswer,
-    "failed": TurnAnswer,
+    "error": TurnAnswer,
 }

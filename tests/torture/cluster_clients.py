@@ -82,7 +82,7 @@ class Client:
     @property
     def has_ended(self) -> bool:
         """Whether the end of the answer was shown."""
-        return self.last is not None and self.last[0] in ("end", "failed")
+        return self.last is not None and self.last[0] in ("end", "error")
 
     def check(self, outcome: Outcome) -> None:
         """Compare what was shown with what is kept."""

@@ -97,7 +97,7 @@ def test_a_stream_ends_soon_after_its_token(
         body += piece if isinstance(piece, bytes) else piece.encode()
     response.close()
     name, _, data = events_of(body)[-1]
-    assert (name, data["error"]["type"]) == ("failed", "NotSignedIn")
+    assert (name, data["error"]["type"]) == ("error", "NotSignedIn")
     assert program.get("/api/conversations").status_code == 401
 
 

@@ -79,7 +79,6 @@ def frame(event: Event | None) -> bytes:
     """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
     if event is None:
         return HEARTBEAT
-    # Not "error": a browser's EventSource takes that for a lost connection.
     position = "" if event.position is None else f"id: {event.position}\n"
     return f"event: {event.name}\n{position}data: ".encode() + msgspec.json.encode(event.data) + b"\n\n"
 

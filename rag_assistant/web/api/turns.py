@@ -259,7 +259,7 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
     for event in events:
         if time.monotonic() - looked_at >= WATCH_INTERVAL_SECONDS:
             if not is_open():
-                yield Event("failed", {"error": NotSignedIn().as_dict()})
+                yield Event("error", {"error": NotSignedIn().as_dict()})
                 return
             looked_at = time.monotonic()
         yield event

@@ -66,7 +66,7 @@ def streamed(
     try:
         begun = _until_start(answering.events)
         first = begun[-1]
-        if first is not None and first.name == "failed":
+        if first is not None and first.name == "error":
             answering.leave()
             return answer_with_error(first.data)
         shown = frames(chain(begun, answering.events), answering.about)

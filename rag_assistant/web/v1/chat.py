@@ -41,7 +41,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             yield _chunk(about, delta, None, more | extra)
         elif event.name == "token":
             yield _chunk(about, {"content": event.data["text"]}, None, more)
-        elif event.name == "failed":
+        elif event.name == "error":
             yield _data({"error": openai_error(500, event.data["error"])})
         elif event.name == "end":
             cited = _annotations(event.data, about)

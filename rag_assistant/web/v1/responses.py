@@ -106,7 +106,7 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
             yield from _opening(about) if not speaks else ()
             speaks = True
             yield _part_of(about, "response.output_text.delta", delta=event.data["text"], logprobs=[])
-        elif event is not None and event.name in ("end", "failed"):
+        elif event is not None and event.name in ("end", "error"):
             whole = resource(event.data, about, wanted)
             yield from _closing(event.data, about) if speaks and "answer" in event.data else ()
             for n, item in enumerate(_output(event.data, about)):

@@ -106,7 +106,7 @@ export class TurnView {
     else if (name === "start") this.begin();
     else if (name === "step") this.step(data);
     else if (name === "token") this.write(data);
-    else if (name === "end" || name === "failed") this.end(data);
+    else if (name === "end" || name === "error") this.end(data);
   }
 
   /** Show the state; that the answer is being stopped comes before everything else. */

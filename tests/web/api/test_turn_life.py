@@ -218,7 +218,7 @@ def test_a_failed_turn_is_kept_told_in_both_ways_and_never_seen_by_the_model(  #
     assert (response.json["status"], response.json["turn"]) == ("failed", 2)
     assert response.headers.get("Retry-After") == reply.headers.get("Retry-After")
     name, _, data = events_of(client.post("/api/query/stream", json=body).data)[-1]
-    assert (name, data["error"]["type"], data["turn"]) == ("failed", kind, 3)
+    assert (name, data["error"]["type"], data["turn"]) == ("error", kind, 3)
     stub.default = Reply("Fine.")
     fine = ask(client, "Third", conversation_id=conversation)
     assert [m["content"] for m in stub.requests[-1].messages[1:]] == ["First", "An answer.", "Third"]

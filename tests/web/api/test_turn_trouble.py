@@ -192,7 +192,7 @@ def test_who_follows_a_turn_whose_thread_does_not_start_is_told(
     with pytest.raises(Overloaded):
         services.assistant.ask(Question("Why?"))
     monkeypatch.setattr("rag_assistant.answering.live.HEARTBEAT_INTERVAL_SECONDS", 0.01)
-    assert [event.name for event in followed[0] if event is not None][-1] == "failed"
+    assert [event.name for event in followed[0] if event is not None][-1] == "error"
 
 
 def test_a_stop_right_after_a_retry_was_committed_is_not_lost(
@@ -249,7 +249,7 @@ def test_an_end_that_a_damaged_database_cannot_take_ends_at_once(
     for name in ("finish", "interrupt"):
         monkeypatch.setattr(services.turns, name, refuse)
     events = client.post("/api/query/stream", json={"question": "Why?"}).text
-    assert events.count("event: failed") == 1
+    assert events.count("event: error") == 1
     assert '"StorageDamaged"' in events
     assert len(asked) <= 3, "waiting mends nothing"
     until(lambda: services.assistant.running[0] == 0)
