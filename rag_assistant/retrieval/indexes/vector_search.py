@@ -65,7 +65,7 @@ class ServingVectors:
         return time.monotonic() < self._rests_until
 
     def compare(self, query: SearchQuery, texts: Sequence[str]) -> list[float]:
-        """Return how near each of some texts is to a question and to what it leans on, 0 to 1. Raises EmbedderFailed."""
+        """Return how near each of some texts is to a question with what it leans on, 0 to 1. Raises EmbedderFailed."""
         vector, *context = self.of_questions([query.text, query.context] if query.is_follow_up else [query.text])
         if context:
             vector = vector + np.float32(query.share) * context[0]
