@@ -127,7 +127,7 @@ class Event(Struct, frozen=True):
     ``token`` carry one, and a reader who comes back names the last one it saw.
     """
 
-    name: Literal["state", "start", "update", "step", "token", "end", "failed"]
+    name: Literal["state", "start", "update", "step", "token", "end", "error"]
     data: dict[str, Any] = field(default_factory=dict)
     position: int | None = None
 
