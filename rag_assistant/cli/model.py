@@ -40,21 +40,19 @@ def test(services: Services) -> None:
     try:
         check = services.check_connection()
     except NoEndpoint as error:
-        raise click.ClickException("\n".join([str(error), *_offers(services)])) from error
+        sentences = [str(error)]
+        for server in services.local_servers.find():
+            if server.models:
+                line = json.dumps(server.settings)
+                sentences.append(
+                    f"Found on this machine: {server.name} (port {server.port}). For settings.json: {line}"
+                )
+        raise click.ClickException("\n".join(sentences)) from error
     for step in check.steps:
         mark, color = ("ok", "green") if step.ok else ("failed", "red")
         click.echo(f"{click.style(mark, fg=color)}: {step.message} ({step.seconds:.1f} s)", err=not step.ok)
     if not check.ok:
         raise click.exceptions.Exit(1)
-
-
-def _offers(services: Services) -> list[str]:
-    """Return a line for each model server on this machine, with what connects it."""
-    return [
-        f"Found on this machine: {server.name} (port {server.port}). For settings.json: {json.dumps(server.settings)}"
-        for server in services.local_servers.find()
-        if server.models
-    ]
 
 
 def _show(have: int, total: int | None) -> None:

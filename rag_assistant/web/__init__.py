@@ -12,17 +12,7 @@ from werkzeug.routing import IntegerConverter, Map
 from rag_assistant.records import MAX_INT32
 from rag_assistant.services import open_services
 from rag_assistant.settings.package_files import FILES
-from rag_assistant.web import (
-    assets,
-    entry,
-    errors,
-    health,
-    identity,
-    languages,
-    occupancy,
-    routing,
-    security,
-)
+from rag_assistant.web import assets, entry, errors, health, identity, languages, occupancy, routing, security
 from rag_assistant.web.api.events import Readers
 from rag_assistant.web.request_parsing import refuse_unknown
 

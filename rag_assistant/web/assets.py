@@ -77,11 +77,7 @@ ALL_SCRIPTS = "all.js"
 ENTRY = "main.js"
 # The module whose content is another one in each language.
 TEXTS = "lib/texts.js"
-MEDIA_TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
 def init_app(app: Flask) -> None:

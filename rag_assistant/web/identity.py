@@ -14,8 +14,7 @@ from rag_assistant.web.redirects import to_page
 from rag_assistant.web.routing import API, PUBLIC, SESSION_ONLY, Policy, policy_asked
 from rag_assistant.web.services import IDENTITY, services
 
-SECURE_COOKIE = "__Host-session"
-PLAIN_COOKIE = "session"
+SESSION = "session"
 BEARER = "bearer "
 NO_ACCOUNTS = "This needs an account, and there are none here."
 
@@ -79,7 +78,7 @@ def identify(whole: Services) -> Identity:
         return NOBODY if whole.setup.is_open else ALONE
     if proxied(whole):
         return by_proxy(whole)
-    token, cookie = bearer_token(), request.cookies.get(cookie_name())
+    token, cookie = bearer_token(), request.cookies.get(cookie_name(SESSION))
     if token is not None:
         if cookie is not None:
             raise MalformedBody("The request has a cookie and a token. Send one of them.")
@@ -155,9 +154,9 @@ def is_navigation() -> bool:
     return request.method == "GET" and wanted and not is_api and "text/html" in request.headers.get("Accept", "")
 
 
-def cookie_name() -> str:
-    """Return the session's cookie. With __Host-, no other host and no plain connection can set it (RFC 6265bis)."""
-    return SECURE_COOKIE if request.is_secure else PLAIN_COOKIE
+def cookie_name(name: str) -> str:
+    """Return how a cookie is called. With __Host-, no other host and no plain connection can set it (RFC 6265bis)."""
+    return f"__Host-{name}" if request.is_secure else name
 
 
 def cookie_path() -> str:
@@ -167,23 +166,18 @@ def cookie_path() -> str:
 
 def with_session(response: Response, secret: str) -> Response:
     """Return a response that gives the browser a session."""
-    return with_cookie(response, cookie_name(), secret, SESSION_LIFETIME)
-
-
-def without_session(response: Response) -> Response:
-    """Return a response that takes the session from the browser."""
-    return without_cookie(response, cookie_name())
+    return with_cookie(response, SESSION, secret, SESSION_LIFETIME)
 
 
 def with_cookie(response: Response, name: str, value: str, max_age: timedelta | int) -> Response:
     """Return a response that sets a cookie which no script reads; a link from another site brings it along."""
-    response.set_cookie(
-        name, value, max_age=max_age, secure=request.is_secure, httponly=True, samesite="Lax", path=cookie_path()
-    )
+    secure, path = request.is_secure, cookie_path()
+    response.set_cookie(cookie_name(name), value, max_age, path=path, secure=secure, httponly=True, samesite="Lax")
     return response
 
 
 def without_cookie(response: Response, name: str) -> Response:
     """Return a response that takes such a cookie back."""
-    response.delete_cookie(name, path=cookie_path(), secure=request.is_secure, httponly=True, samesite="Lax")
+    secure, path = request.is_secure, cookie_path()
+    response.delete_cookie(cookie_name(name), path=path, secure=secure, httponly=True, samesite="Lax")
     return response

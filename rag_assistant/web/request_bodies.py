@@ -198,10 +198,6 @@ class UploadFields(Strict):
     replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
     library_id: int | None = field(None, f"{ID}: the library that it is added to", ge=1, le=MAX_INT32)
 
-    def as_arguments(self) -> dict[str, Any]:
-        """Return what the library is told of the file."""
-        return {"tags": self.tags, "replaces": self.replaces, "library_id": self.library_id}
-
 
 class WebPageBody(Strict):
     """The body of POST /api/documents/web-page."""

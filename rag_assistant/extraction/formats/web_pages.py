@@ -68,7 +68,8 @@ def content_of(page: str) -> str:
     """Return the HTML of a page's content, pictures as their descriptions; all of it if little would be left."""
     page = PICTURE.sub(lambda match: f" {attributes_of(match[1]).get('alt', '')} ", page)
     whole, elements = _read(page)
-    main = max((one for one in elements if _is_main(one)), key=lambda one: one.beside, default=whole)
+    mains = [one for one in elements if one.tag in ("main", "article") or one.attributes.get("role") == "main"]
+    main = max(mains, key=lambda one: one.beside, default=whole)
     if main.beside < MIN_SHARE_OF_MAIN * whole.beside:
         main = whole
     parts, position, left_out = [], main.start, Element("", {}, 0)
@@ -84,14 +85,11 @@ def content_of(page: str) -> str:
 
 def _is_left_out(element: Element, whole: Element, page: str) -> bool:
     if element.tag == "a":
-        return bool(element.inner_links and MARK.fullmatch(_shown(page[element.start : element.end])))
+        shown = html.unescape(TAG.sub("", page[element.start : element.end]))
+        return bool(element.inner_links and MARK.fullmatch(shown))
     if element.beside > MAX_SHARE_OF_CHROME * whole.beside:
         return False
     return _is_chrome(element) or _is_menu(element)
-
-
-def _is_main(element: Element) -> bool:
-    return element.tag in ("main", "article") or element.attributes.get("role") == "main"
 
 
 def _is_chrome(element: Element) -> bool:
@@ -157,10 +155,6 @@ def _close(open_elements: list[Element], tag: str, end: int) -> Element:
         if element.tag == tag:
             element.end = end
             return element
-
-
-def _shown(piece: str) -> str:
-    return html.unescape(TAG.sub("", piece))
 
 
 def attributes_of(text: str) -> dict[str, str]:

@@ -18,19 +18,8 @@ from rag_assistant.records.views import (
     view_of,
 )
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.web.api.paging import (
-    PAGE_PARAMS,
-    cursor_of,
-    number_before,
-    page_response,
-    parse_cursor,
-)
-from rag_assistant.web.request_bodies import (
-    ChangeConversationBody,
-    CommandBody,
-    NewConversationBody,
-    SummaryBody,
-)
+from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
+from rag_assistant.web.request_bodies import ChangeConversationBody, CommandBody, NewConversationBody, SummaryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
     history_limit_asked,

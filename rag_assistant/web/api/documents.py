@@ -13,12 +13,7 @@ from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
-from rag_assistant.web.request_parsing import (
-    checked,
-    content_type_said,
-    page_limit,
-    read_json,
-)
+from rag_assistant.web.request_parsing import checked, content_type_said, page_limit, read_json
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
 from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
 from rag_assistant.web.security import MAX_FORM_PARTS
@@ -43,7 +38,7 @@ def add() -> Response:
     """Take a file and answer at once; its state says how far it has come."""
     ((file, name),), fields = uploaded_files(1)
     with file:
-        document, new = services().library.accept(file, name, **fields.as_arguments())
+        document, new = services().library.accept(file, name, **fields.model_dump())
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
@@ -158,11 +153,7 @@ def file(document_id: int) -> Response:
     """Return the original, always as a download and never as something that a browser opens."""
     document, opened = services().library.open_file(document_id)
     response = send_file(
-        opened,
-        mimetype="application/octet-stream",
-        as_attachment=True,
-        download_name=document.name,
-        conditional=False,
+        opened, mimetype="application/octet-stream", as_attachment=True, download_name=document.name, conditional=False
     )
     # A file in S3 has no path to tell them from.
     response.content_length = document.size_bytes

@@ -47,14 +47,7 @@ def libraries() -> Response:
     return jsonify(libraries=[library_data(one) for one in services().libraries.all()])
 
 
-@blueprint.post(
-    "",
-    policy=SHARING,
-    answer=LibraryAnswer,
-    status=201,
-    body=NewLibraryBody,
-    example={"name": "Harbour"},
-)
+@blueprint.post("", policy=SHARING, answer=LibraryAnswer, status=201, body=NewLibraryBody, example={"name": "Harbour"})
 def add() -> Response:
     """Make a library."""
     library = services().libraries.add(read_json(NewLibraryBody).name)
@@ -63,11 +56,7 @@ def add() -> Response:
 
 
 @blueprint.patch(
-    "/<int:library_id>",
-    policy=SHARING,
-    answer=LibraryAnswer,
-    body=ChangeLibraryBody,
-    example={"everyone": "read"},
+    "/<int:library_id>", policy=SHARING, answer=LibraryAnswer, body=ChangeLibraryBody, example={"everyone": "read"}
 )
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""

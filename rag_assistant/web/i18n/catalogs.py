@@ -56,16 +56,13 @@ def script_texts(code: str) -> dict[str, str | dict[str, str]]:
     if code == "en":
         return {}
     texts: dict[str, str | dict[str, str]] = {}
+    # The forms of a text have the names that Intl.PluralRules gives: other, one, two, ...
+    form_of = Locale.parse(LANGUAGES[code].locale).plural_form
     for message in catalog(code):
         if any(path.startswith(SCRIPTS) for path, _ in message.locations):
             if isinstance(message.id, str):
                 texts[message.id] = str(message.string)
             else:
-                texts[message.id[0]] = _forms(code, *message.id)
+                one, many = message.id
+                texts[one] = {form_of(n): ngettext(code, one, many, n) for n in SAMPLES}
     return texts
-
-
-def _forms(code: str, one: str, many: str) -> dict[str, str]:
-    """Return the forms of a text by the names that Intl.PluralRules gives: other, one, two, ..."""
-    named = Locale.parse(LANGUAGES[code].locale).plural_form
-    return {named(n): ngettext(code, one, many, n) for n in SAMPLES}

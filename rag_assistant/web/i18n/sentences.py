@@ -7,8 +7,6 @@ is compared with the sentences of the code, in which a name in braces stands for
 import re
 from functools import cache
 
-from msgspec import Struct
-
 from rag_assistant.web.i18n.catalogs import catalog, translations
 from rag_assistant.web.i18n.languages import ENGLISH
 
@@ -26,13 +24,6 @@ BETWEEN = re.compile(" (and|to) ")
 BULLET = "- "
 # Longer than anything that we say; what a model or a person wrote is not looked through.
 MAX_CHARS = 2_000
-
-
-class Shape(Struct, frozen=True):
-    """A sentence with places for what differs, and what it is in a language."""
-
-    pattern: re.Pattern[str]
-    translation: str
 
 
 def translate(code: str, text: str) -> str:
@@ -59,9 +50,9 @@ def _translated(code: str, text: str) -> str | None:
     translated = translations(code).gettext(text) if text else text
     if translated != text:
         return translated
-    for shape in _shapes(code):
-        if match := shape.pattern.fullmatch(text):
-            return shape.translation.format(
+    for pattern, translation in _shapes(code):
+        if match := pattern.fullmatch(text):
+            return translation.format(
                 **{name: _filling(code, name, value) for name, value in match.groupdict().items()}
             )
     return None
@@ -76,8 +67,8 @@ def _filling(code: str, name: str, value: str) -> str:
 
 
 @cache
-def _shapes(code: str) -> tuple[Shape, ...]:
-    """Return the sentences with places that a language has, those first that leave least to their places."""
+def _shapes(code: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return what recognises each sentence with places, and what it is in a language; the longest first."""
     shapes = [
         (str(message.id), str(message.string))
         for message in catalog(code)
@@ -87,15 +78,14 @@ def _shapes(code: str) -> tuple[Shape, ...]:
         and any(path.startswith(CODE) for path, _ in message.locations)
     ]
     shapes.sort(key=lambda pair: len(PLACEHOLDER.sub("", pair[0])), reverse=True)
-    return tuple(Shape(pattern_of(source), translation) for source, translation in shapes)
+    return tuple((pattern_of(source), translation) for source, translation in shapes)
 
 
 def pattern_of(source: str) -> re.Pattern[str]:
     """Return what recognises a sentence whatever stands in its places."""
     pieces = PLACEHOLDER.split(source)
-    named = [_placeholder(piece) if number % 2 else re.escape(piece) for number, piece in enumerate(pieces)]
+    named = [
+        f"(?P<{piece}>{PLACEHOLDER_PATTERNS.get(piece, '.*?')})" if number % 2 else re.escape(piece)
+        for number, piece in enumerate(pieces)
+    ]
     return re.compile("".join(named), re.DOTALL)
-
-
-def _placeholder(name: str) -> str:
-    return f"(?P<{name}>{PLACEHOLDER_PATTERNS.get(name, '.*?')})"

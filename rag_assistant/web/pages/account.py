@@ -8,7 +8,16 @@ from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllo
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import N_
-from rag_assistant.web.identity import NO_ACCOUNTS, actor, asked_from, identity, proxied, with_session, without_session
+from rag_assistant.web.identity import (
+    NO_ACCOUNTS,
+    SESSION,
+    actor,
+    asked_from,
+    identity,
+    proxied,
+    with_session,
+    without_cookie,
+)
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
@@ -51,8 +60,8 @@ def sign_out() -> Response:
         url = provider.logout_url(login_address)
         if url is not None:
             page = render_template("signed_out.html", url=url, label=provider.label)
-            return without_session(make_response(page))
-    return without_session(to_page("account_pages.login"))
+            return without_cookie(make_response(page), SESSION)
+    return without_cookie(to_page("account_pages.login"), SESSION)
 
 
 @blueprint.get("/setup", policy=PUBLIC)
@@ -105,12 +114,7 @@ def _password_form(link: str, refused: AssistantError | None = None) -> Response
     except AssistantError as error:
         return page_with_error(error, login_page(error))
     page = render_template(
-        "choose_password.html",
-        error=refused,
-        link=link,
-        person=person,
-        min_chars=MIN_CHARS,
-        provider=_provider_label(),
+        "choose_password.html", error=refused, link=link, person=person, min_chars=MIN_CHARS, provider=_provider_label()
     )
     return make_response(page) if refused is None else page_with_error(refused, page)
 

@@ -71,7 +71,7 @@ def add_documents() -> Response:
     refused: list[Refused] = []
     for file, name in files:
         try:
-            services().library.accept(file, name, **fields.as_arguments())
+            services().library.accept(file, name, **fields.model_dump())
         except (UnsupportedDocument, BodyTooLarge, InvalidRequest) as error:
             if len(files) == 1:
                 raise

@@ -38,10 +38,7 @@ EXAMPLES = (
     "Which kinds of documents can I add?",
     "How large may a document be?",
 )
-STRATEGY_WORDS = {
-    "window": N_("Newest"),
-    "smart": N_("Smart (1-2 turns, tool use first)"),
-}
+STRATEGY_WORDS = {"window": N_("Newest"), "smart": N_("Smart (1-2 turns, tool use first)")}
 SEARCH_WORDS = {
     "question": N_("your question, unchanged"),
     "words": N_("your question plus words from the conversation"),

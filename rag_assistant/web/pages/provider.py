@@ -13,7 +13,15 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.identity import actor, asked_from, identity, with_cookie, with_session, without_cookie
+from rag_assistant.web.identity import (
+    actor,
+    asked_from,
+    cookie_name,
+    identity,
+    with_cookie,
+    with_session,
+    without_cookie,
+)
 from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
@@ -24,8 +32,7 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("provider_pages", __name__)
 
-SECURE_COOKIE = "__Host-sign-in"
-PLAIN_COOKIE = "sign-in"
+COOKIE = "sign-in"
 ATTEMPT_SECONDS = 600
 MAX_COOKIE_CHARS = 3000
 
@@ -77,7 +84,7 @@ def come_back() -> Response:
         page = login_page(error) if identity().person is None else account_page(error)
         response = page_with_error(error, page)
     # Whatever came of it, this answer counts once.
-    return without_cookie(response, _cookie_name())
+    return without_cookie(response, COOKIE)
 
 
 @blueprint.post("/account/identities/<int:identity_id>/unlink", policy=OWN_ACCOUNT)
@@ -130,12 +137,12 @@ def _redirect_uri() -> str:
 
 def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) -> Response:
     """Return a response with which the browser knows what it has begun, and nobody else does."""
-    return with_cookie(response, _cookie_name(), json.dumps({"secret": attempt.secret} | purpose), ATTEMPT_SECONDS)
+    return with_cookie(response, COOKIE, json.dumps({"secret": attempt.secret} | purpose), ATTEMPT_SECONDS)
 
 
 def _remembered() -> tuple[Attempt, dict[str, Any]]:
     """Return what this browser has begun. Raises SignInFailed."""
-    cookie = request.cookies.get(_cookie_name(), "")
+    cookie = request.cookies.get(cookie_name(COOKIE), "")
     try:
         purpose = json.loads(cookie) if len(cookie) <= MAX_COOKIE_CHARS else None
     except (ValueError, RecursionError):
@@ -143,7 +150,3 @@ def _remembered() -> tuple[Attempt, dict[str, Any]]:
     if not isinstance(purpose, dict) or not isinstance(purpose.get("secret"), str) or not purpose["secret"]:
         raise SignInFailed(OVER)
     return Attempt(purpose["secret"]), purpose
-
-
-def _cookie_name() -> str:
-    return SECURE_COOKIE if request.is_secure else PLAIN_COOKIE

@@ -53,10 +53,7 @@ def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[s
     return response
 
 
-def streamed(
-    incoming: Asked,
-    frames: Callable[[Iterable[Event | None], About], Iterator[bytes]],
-) -> Response:
+def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], Iterator[bytes]]) -> Response:
     """Answer with a stream of ``frames``.
 
     It begins with the figures, which stand in its headers, or after a while without them; what fails before is an

@@ -91,17 +91,14 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
     question = question_of(body, sent, body.max_output_tokens, idempotency_key(), conversation_id)
     refuse_stored_calls(question, sent, stored=continues is not None)
     if behind is not None:
-        return _behind(question, _turn_of(f"resp_{behind}")), True
+        turn = _turn_of(f"resp_{behind}")
+        question = replace(question, conversation_id=turn.conversation_id)
+        last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
+        # Behind another one than the last, it is asked in a branch.
+        return question if last.number == turn.number else replace(question, edits_turn=last.id), True
     uses_tools = sent.history.iterations or "tools" in (question.options.fields or {})
     alone = sent.history.conversation.turns == 0 and not uses_tools
     return question, named is not None or (alone and body.store is not False)
-
-
-def _behind(question: Question, turn: Turn) -> Question:
-    """Return the question as one behind a stored turn: where that is not the last, in a branch."""
-    question = replace(question, conversation_id=turn.conversation_id)
-    last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
-    return question if last.number == turn.number else replace(question, edits_turn=last.id)
 
 
 @blueprint.post(

@@ -103,7 +103,10 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
             yield {"type": "response.created", "response": resource(start, about, wanted)}
             yield {"type": "response.in_progress", "response": resource(start, about, wanted)}
         if event is not None and event.name == "token":
-            yield from _opening(about) if not speaks else ()
+            if not speaks:
+                item = {"id": f"msg_{about.id}", "status": "in_progress", "role": "assistant", "content": []}
+                yield {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"} | item}
+                yield _part_of(about, "response.content_part.added", part=_text("", []))
             speaks = True
             yield _part_of(about, "response.output_text.delta", delta=event.data["text"], logprobs=[])
         elif event is not None and event.name in ("end", "error"):
@@ -116,12 +119,6 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
 
 # What is cancelled has an event of no name of its own.
 LAST = {"failed": "failed", "incomplete": "incomplete", "cancelled": "incomplete"}
-
-
-def _opening(about: About) -> Iterator[dict[str, Any]]:
-    item = {"type": "message", "id": f"msg_{about.id}", "status": "in_progress", "role": "assistant", "content": []}
-    yield {"type": "response.output_item.added", "output_index": 0, "item": item}
-    yield _part_of(about, "response.content_part.added", part=_text("", []))
 
 
 def _closing(data: Mapping[str, Any], about: About) -> Iterator[dict[str, Any]]:
