@@ -77,6 +77,10 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """Return the status as a person reads it."""
+    model, answers = facts["model"], "none connected; answers are quotes"
+    if model is not None:
+        name = model["model"] or "first one listed"
+        answers = f"{name} at {model['base_url']}" if model["base_url"] else f"{name}, on this machine"
     lines = {
         "Version": facts["version"],
         "Schema": f"{facts['schema'] or 'none yet'}{', upgraded at the next start' * facts['upgrade_pending']}",
@@ -84,7 +88,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         "Data": facts["data_dir"],
         "Files": facts["files"],
         "Server": "running (or a command is processing documents)" if facts["in_use"] else "not running",
-        "Model": _model_line(facts["model"]),
+        "Model": answers,
         "Embedder": facts["embedder"],
     }
     if "documents" in facts:
@@ -100,11 +104,3 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         label = "of which " * (name in PARTS_OF_THE_DATABASE) + name.replace("_", " ")
         lines[f"  {label}"] = f"{size / MEGABYTE:,.1f} MB"
     return [f"{name:26}{value}".rstrip() for name, value in lines.items()]
-
-
-def _model_line(model: dict[str, str | None] | None) -> str:
-    """Return who answers: an endpoint, a file on this machine, or nobody."""
-    if model is None:
-        return "none connected; answers are quotes"
-    name = model["model"] or "first one listed"
-    return f"{name} at {model['base_url']}" if model["base_url"] else f"{name}, on this machine"

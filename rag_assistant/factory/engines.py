@@ -39,7 +39,6 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.vector_table import VectorIndexes, VectorTable
 
 if TYPE_CHECKING:
-    from rag_assistant.accounts.oidc import OpenIdProvider
     from rag_assistant.files.s3 import S3Files
 
 log = logging.getLogger(__name__)
@@ -61,23 +60,15 @@ def open_database(values: Settings, data_dir: Path) -> Database:
 
 
 def build_single_sign_on(values: Settings, database: Database, accounts: Accounts) -> SingleSignOn:
-    """Return what lets people in on the word of somebody else. Raises SettingsError."""
+    """Return what lets people in on the word of somebody else; a provider is not asked yet. Raises SettingsError."""
     if values.proxy_user_header is not None:
         if not values.proxy_user_from:
             raise SettingsError("proxy_user_header is set; set proxy_user_from, too: the addresses of the proxy.")
         if values.oidc_issuer is not None:
             raise SettingsError("proxy_user_header and oidc_issuer are both set. Remove one: either signs people in.")
-    return SingleSignOn(accounts, LinkedIdentityStore(database), values, open_provider(values))
-
-
-def open_provider(values: Settings) -> OpenIdProvider | None:
-    """Return the provider of the settings, not asked yet, ``None`` if there is none. Raises SettingsError.
-
-    Authlib is loaded only if there is one.
-    """
     issuer = values.oidc_issuer
     if issuer is None:
-        return None
+        return SingleSignOn(accounts, LinkedIdentityStore(database), values, None)
     with extra_for("oidc_issuer", "oidc"):
         from rag_assistant.accounts.oidc import OpenIdProvider, is_safe_url
     if not is_safe_url(issuer):
@@ -90,7 +81,8 @@ def open_provider(values: Settings) -> OpenIdProvider | None:
             '["*"] as oidc_allowed_domains is everybody whom the provider lets in.'
         )
     label = values.oidc_label or urlsplit(issuer).hostname or issuer
-    return OpenIdProvider(issuer, values.oidc_client_id, values.oidc_client_secret, values.oidc_scopes, label)
+    provider = OpenIdProvider(issuer, values.oidc_client_id, values.oidc_client_secret, values.oidc_scopes, label)
+    return SingleSignOn(accounts, LinkedIdentityStore(database), values, provider)
 
 
 def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:

@@ -24,10 +24,12 @@ def init_app(app: Flask, whole: Services) -> None:
 
     @app.before_request
     def let_in() -> Response | None:
-        policy = policy_asked()
+        policy, endpoint = policy_asked(), request.endpoint
+        # The server is watched while the database, which knows who asks, may hang.
+        must_not_wait = endpoint == "healthz" or (endpoint == "readyz" and whole.probe.state() != "ready")
         try:
             # A command in this process says who asks; no header can (see cli/api.py).
-            caller = request.environ.get(IDENTITY) or (NOBODY if must_not_wait(whole) else identify(whole))
+            caller = request.environ.get(IDENTITY) or (NOBODY if must_not_wait else identify(whole))
         except (StorageFailed, NotAllowed):
             if policy != PUBLIC:
                 raise
@@ -43,11 +45,6 @@ def init_app(app: Flask, whole: Services) -> None:
         return None
 
     app.context_processor(lambda: {"identity": identity()})
-
-
-def must_not_wait(whole: Services) -> bool:
-    """Tell whether the server is watched while the database, which knows who asks, may hang."""
-    return request.endpoint == "healthz" or (request.endpoint == "readyz" and whole.probe.state() != "ready")
 
 
 def identity() -> Identity:

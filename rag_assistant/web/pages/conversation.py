@@ -3,7 +3,7 @@
 Each action of a page is a plain form, so that everything works without scripts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -16,14 +16,13 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE
 from rag_assistant.web.identity import identity
-from rag_assistant.web.languages import translated
+from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.pages.scope import in_words, scope_in_address, scope_in_form
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody
-from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.request_parsing import checked, ids_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
@@ -38,6 +37,8 @@ DOCUMENTS_LOOKED_AT = 50
 DOCUMENTS_READ = 6
 CHARS_READ = 8_000
 MAX_EXAMPLES = 4
+# Of a scope so many documents are named.
+MAX_NAMED = 3
 # Words find a document before it is embedded.
 FINDABLE = ("recognising", "embedding", "ready")
 
@@ -325,4 +326,34 @@ def on_one_line(text: str) -> str:
     return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
 
 
-blueprint.add_app_template_filter(in_words, "scope_in_words")
+def scope_in_address() -> Scope:
+    """Return the documents that the address of a page names with documents and tag. Raises InvalidRequest."""
+    tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
+    return Scope(ids_of("documents", request.args.getlist("documents")), tags)
+
+
+def scope_in_form() -> dict[str, Any]:
+    """Return the fields of a question that say which documents a form asks about. Raises InvalidRequest."""
+    named, tags = request.form.getlist("document_ids"), request.form.getlist("tags")
+    fields: dict[str, Any] = {"document_ids": list(ids_of("document_ids", named)), "tags": tags}
+    return {name: values for name, values in fields.items() if values}
+
+
+@blueprint.app_template_filter()
+def scope_in_words(scope: Scope) -> str:
+    """Return which documents a scope leaves, such as "geese.pdf" or "documents tagged birds or boats"."""
+    tags = _listed(scope.tags, gettext("or"))
+    if not scope.document_ids:
+        return gettext("documents tagged {tags}", tags=tags)
+    named = scope.document_ids[:MAX_NAMED]
+    names = services().documents.names(named)
+    words = [names.get(one, gettext("document {n} (deleted)", n=one)) for one in named]
+    if len(scope.document_ids) > MAX_NAMED:
+        words.append(ngettext("{n} more", "{n} more", len(scope.document_ids) - MAX_NAMED))
+    joined = _listed(words, gettext("and"))
+    return gettext("{documents}, where tagged {tags}", documents=joined, tags=tags) if tags else joined
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    """Return words as a list in a sentence: "a, b and c"."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

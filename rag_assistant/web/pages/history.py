@@ -8,12 +8,11 @@ from flask import Blueprint, Response, request
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
-from rag_assistant.conversations.summary_lines import SummaryLine
 from rag_assistant.conversations.window import Rules
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.token_usage import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
-from rag_assistant.records import QUOTES, Conversation, Correction, Turn, Unset
+from rag_assistant.records import QUOTES, Turn, Unset
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
@@ -91,24 +90,6 @@ def unseen_in(turn: Turn, view: HistoryView) -> bool:
     return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
 
 
-@blueprint.app_template_test()
-def quoted(turn: Turn) -> bool:
-    """Tell whether sentences of documents answer a turn, and no model."""
-    return turn.model == QUOTES
-
-
-@blueprint.app_template_test()
-def with_horizon(view: HistoryView | None) -> bool:
-    """Tell whether the view begins somewhere below the conversation's first turn."""
-    return view is not None and view.has_horizon
-
-
-@blueprint.app_template_test()
-def unset(value: object) -> bool:
-    """Tell whether the settings decide."""
-    return isinstance(value, Unset)
-
-
 @blueprint.app_template_filter()
 def window_words(rules: Rules) -> str:
     """Return in a few words which earlier turns the model sees by the rules of a conversation."""
@@ -130,23 +111,11 @@ def gauge_tokens(view: HistoryView) -> dict[str, Any]:
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
 
 
-@blueprint.app_template_filter()
-def summary_lines(conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
-    """Return the lines of a conversation's summary, each with what it rests on and was changed since."""
-    return services().corrections.of_summary(conversation)
-
-
 @blueprint.app_template_global()
 def tokens_ratio() -> float:
     """Return how the model counts tokens, against our estimate."""
     models = services().models
     return models.calibration.ratio(models.known_endpoint())
-
-
-@blueprint.app_template_filter()
-def reason_words(reason: str | None) -> str:
-    """Return in words why turns were left out."""
-    return REASONS.get(reason or "", reason or "left out")
 
 
 @blueprint.app_template_filter()
@@ -195,6 +164,12 @@ def words() -> dict[str, Any]:
     }
 
 
+# Sentences of documents answer, and no model; the view begins below the first turn; the settings decide.
+blueprint.add_app_template_test(lambda turn: turn.model == QUOTES, "quoted")
+blueprint.add_app_template_test(lambda view: view is not None and view.has_horizon, "with_horizon")
+blueprint.add_app_template_test(lambda value: isinstance(value, Unset), "unset")
+blueprint.add_app_template_filter(lambda reason: REASONS.get(reason or "", reason or "left out"), "reason_words")
+blueprint.add_app_template_filter(lambda conversation: services().corrections.of_summary(conversation), "summary_lines")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(view_in_words)

@@ -1,33 +1,18 @@
 """What lets a browser install the page as an app, and show a page of ours where the server cannot be reached."""
 
-from flask import Blueprint, Response, current_app, json, render_template, url_for
+from flask import Blueprint, Response, current_app, render_template
 
 from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("installable", __name__)
 # W3C, Web Application Manifest.
 MANIFEST_TYPE = "application/manifest+json"
-COLOUR = "#0f6b66"
 
 
 @blueprint.get("/manifest.webmanifest", policy=PUBLIC)
 def manifest() -> Response:
     """Say under which name and with which icon the page is installed."""
-    start = url_for("pages.start")
-    icon = {"src": url_for("static", filename="icon.svg"), "sizes": "any", "type": "image/svg+xml"}
-    content = {
-        "name": "Assistant",
-        "short_name": "Assistant",
-        "description": "Ask your own documents.",
-        "id": start,
-        "start_url": start,
-        "scope": start,
-        "display": "standalone",
-        "theme_color": COLOUR,
-        "background_color": COLOUR,
-        "icons": [icon],
-    }
-    return Response(json.dumps(content), content_type=MANIFEST_TYPE)
+    return Response(render_template("manifest.webmanifest"), content_type=MANIFEST_TYPE)
 
 
 @blueprint.get("/sw.js", policy=PUBLIC)

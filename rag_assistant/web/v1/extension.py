@@ -36,19 +36,16 @@ def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     fields = {name: data[name] for name in TOLD if name in data}
     if "model" in data:
         fields["answered_by"] = data["model"]
-    if about.manages_context and data.get("history"):
-        fields["context_management"] = {"applied_edits": _edits(data["history"])}
+    if about.manages_context and (history := data.get("history")):
+        summarised, cleared = history["left_out"].get("summarised"), history["iterations_dropped"]
+        edits = [{"type": SUMMARISED, "summarised_turns": summarised}] if summarised else []
+        edits += [{"type": CLEARED, "cleared_iterations": cleared}] if cleared else []
+        fields["context_management"] = {"applied_edits": edits}
     ids = {name: data.get(name) if about.stored else None for name in ("conversation_id", "turn_id")}
     return {
         "history_trimmed": data.get("history_trimmed", False),
         "rag_assistant": fields | ids | {"ignored": list(about.ignored)},
     }
-
-
-def _edits(history: Mapping[str, Any]) -> list[dict[str, Any]]:
-    summarised, cleared = history["left_out"].get("summarised"), history["iterations_dropped"]
-    edits = [{"type": SUMMARISED, "summarised_turns": summarised}] if summarised else []
-    return edits + ([{"type": CLEARED, "cleared_iterations": cleared}] if cleared else [])
 
 
 def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:
