@@ -208,7 +208,7 @@ class Services:
         """Connect those who work with what the stores show; return what an answer needs."""
         settings = self.settings
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
-        self.tools = tools = Tools(self.documents, self.retriever, self.library.remove, self.remote_tools)
+        self.tools = tools = Tools(self.documents, self.retriever, self.library.trash, self.remote_tools)
         self.conversation_import = ConversationImport(self.exchange, self.documents)
         self.history_actions = HistoryActions(
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current
@@ -331,6 +331,8 @@ class Services:
             for document_id in document_ids:
                 with suppress(DocumentNotFound):  # It went with the one whose newer version it was.
                     self.library.remove(document_id)
+                with suppress(DocumentNotFound):
+                    self.library.remove(document_id, in_trash=True)
 
         self.accounts.delete(person, actor, give_to, erase)
 

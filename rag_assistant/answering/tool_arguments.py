@@ -54,7 +54,7 @@ class ListDocuments(Arguments):
 
 
 class DeleteDocuments(Arguments):
-    """Delete documents for good. The user is asked first, and nothing is deleted before the answer is yes."""
+    """Delete documents. The user is asked first, and nothing is deleted before the answer is yes."""
 
     document_ids: list[int] = argument(
         ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",

@@ -11,8 +11,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy as shallow_copy
+from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
@@ -23,6 +24,7 @@ from rag_assistant.documents.uploads import Uploads
 from rag_assistant.records import Document, NewDocument
 from rag_assistant.records.errors import (
     AssistantError,
+    DocumentNotFound,
     ExtractionCancelled,
     FileMissing,
     FilesUnavailable,
@@ -137,12 +139,21 @@ class Library:
             self._queue(document.id)
         return document, new
 
-    def remove(self, document_id: int) -> None:
-        """Delete a document: from now on no search finds it. Raises DocumentNotFound.
+    def trash(self, document_id: int) -> None:
+        """Move a document to the trash, from where it is deleted after ``trash_days``. Raises DocumentNotFound."""
+        if not self._settings().trash_days:
+            return self.remove(document_id)
+        self.documents.trash(document_id)
+        log.info("Document %s was moved to the trash.", document_id)
+        self._delete_files_now()
+        return None
+
+    def remove(self, document_id: int, *, in_trash: bool = False) -> None:
+        """Delete a document permanently: from now on no search finds it. Raises DocumentNotFound.
 
         Its file goes at once, or as soon as it can be reached.
         """
-        self.documents.delete(document_id)
+        self.documents.delete(document_id, in_trash=in_trash)
         log.info("Document %s was deleted.", document_id)
         self._delete_files_now()
 
@@ -221,8 +232,16 @@ class Library:
         self._look.start()
 
     def _take_up_forgotten(self) -> None:
-        """Queue the documents that wait and that no queue knows of, such as those that a command accepted."""
+        """Queue the documents that wait and that no queue knows of, such as those that a command accepted.
+
+        What was in the trash for long enough is deleted.
+        """
         try:
+            for document_id in self.documents.trashed_before(
+                datetime.now(UTC) - timedelta(days=self._settings().trash_days)
+            ):
+                with suppress(DocumentNotFound):  # Another process was quicker.
+                    self.remove(document_id, in_trash=True)
             if not self.busy and self.documents.any_unfinished():
                 self._take_up(of_ours=True, held=True, recognises=False)
         except Exception:

@@ -68,7 +68,7 @@ class Document(Struct, frozen=True):
     ``reason`` is a sentence about why it failed or what of it could not be read. Of its ``pages``, ``scanned_pages``
     hold no text, and text recognition is through with ``recognised_pages`` of these. ``origin`` is the file on this
     machine that it was read from, or the address of a web page. While it is the newer version of another document,
-    ``replaces`` is that one's id.
+    ``replaces`` is that one's id. ``deleted_at``: it is in the trash.
     """
 
     id: int
@@ -88,6 +88,7 @@ class Document(Struct, frozen=True):
     scanned_pages: int = 0
     recognised_pages: int = 0
     library_id: int | None = None
+    deleted_at: datetime | None = None
 
     @property
     def is_web_page(self) -> bool:

@@ -88,11 +88,6 @@ class Database:
         own._person, own._changes_documents = person_id, changes_documents
         return own
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether its stores see everybody's rows."""
-        return self._person is None
-
     def _works_for(self, connection: Connection) -> Connection:
         connection.info.update({PERSON: self._person, CHANGES_DOCUMENTS: self._changes_documents})
         return connection

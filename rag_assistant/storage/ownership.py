@@ -33,15 +33,19 @@ def key_of(connection: Connection, key: str) -> str:
 
 
 def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return the condition that the person of a connection may read a document."""
+    """Return the condition that the person of a connection may read a document, which is not in the trash."""
     person = person_of(connection)
-    return true() if person is None else document_id.in_(_documents_in(libraries_of(person)))
+    if person is None:
+        return document_id.not_in(select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
+    return document_id.in_(select(documents.c.id).where(in_readable_library(connection)))
 
 
-def in_readable_library(connection: Connection) -> ColumnElement[bool]:
-    """Return the same condition where the rows of documents themselves are read."""
+def in_readable_library(connection: Connection, *, in_trash: bool = False) -> ColumnElement[bool]:
+    """Return the same condition where the rows of documents themselves are read; ``in_trash``: of those that are."""
     person = person_of(connection)
-    return true() if person is None else documents.c.library_id.in_(libraries_of(person))
+    deleted_at = documents.c.deleted_at
+    where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
+    return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
 
 
 def writable(connection: Connection) -> ColumnElement[bool]:
@@ -53,11 +57,11 @@ def writable(connection: Connection) -> ColumnElement[bool]:
 
 
 def reads_everything(connection: Connection) -> bool:
-    """Tell whether there is no document that the person of a connection may not read."""
+    """Tell whether there is no document that the person of a connection may not read, and none in the trash."""
     person = person_of(connection)
-    if person is None:
-        return True
-    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
+    hidden: ColumnElement[bool] = documents.c.deleted_at.is_not(None)
+    if person is not None:
+        hidden |= documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
     return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
 
 
@@ -86,7 +90,3 @@ def libraries_of(person: int | ColumnElement[int], access: str | None = None) ->
     if access is not None:
         shared, everyone = shared.where(library_shares.c.access == access), libraries.c.everyone == access
     return select(libraries.c.id).where(or_(libraries.c.person_id == person, everyone, libraries.c.id.in_(shared)))
-
-
-def _documents_in(chosen: Select[tuple[int]]) -> Select[tuple[int]]:
-    return select(documents.c.id).where(documents.c.library_id.in_(chosen))

@@ -57,7 +57,8 @@ def documents_by_state(database: Database) -> dict[str, int]:
 
 
 def _by_state(connection: Connection) -> dict[str, int]:
-    states = connection.execute(select(documents.c.state, func.count()).group_by(documents.c.state))
+    current = documents.c.deleted_at.is_(None)
+    states = connection.execute(select(documents.c.state, func.count()).where(current).group_by(documents.c.state))
     return {state: count for state, count in states}  # noqa: C416 - rows are no pairs to mypy
 
 

@@ -88,9 +88,11 @@ def test_a_document_is_processed_anew_and_deleted_in_place(page: Page, server: S
     geese.get_by_role("button", name="Reprocess").click()
     expect(geese.get_by_role("button", name="Reprocess")).to_be_hidden()
     ready(page, "geese.txt")
-    more(geese).get_by_text("Delete", exact=True).click()
-    page.get_by_role("button", name="Delete permanently").click()
+    more(geese).get_by_role("button", name="Delete", exact=True).click()
     expect(geese).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(geese).to_have_count(1)
+    expect(page.get_by_role("button", name="Undo")).to_have_count(0)
     assert page.url.endswith("/documents")
 
 
@@ -226,6 +228,5 @@ def test_the_library_works_without_scripts(
     expect(page.locator("#library .name > a")).to_have_text(["geese.txt"])
     page.get_by_label("Select geese.txt").check()
     page.locator("#selected").get_by_text("Delete", exact=True).click()
-    page.get_by_role("button", name="Delete permanently").click()
     expect(page.locator("#library")).to_contain_text("No documents match “gees”.")
     page.context.close()

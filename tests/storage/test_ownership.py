@@ -207,6 +207,7 @@ def test_the_same_content_is_a_document_in_each_library(ann: Desk, ben: Desk) ->
         lambda desk, n: desk.documents.cancel(n),
         lambda desk, n: desk.documents.queue_again(n),
         lambda desk, n: desk.documents.delete(n),
+        lambda desk, n: desk.documents.trash(n),
         lambda desk, n: desk.documents.add(new("newer", replaces=n)),
     ],
 )
@@ -220,6 +221,15 @@ def test_another_persons_document_does_not_exist(ann: Desk, ben: Desk, use: Call
     assert ben.documents.totals() == {}
     assert ben.documents.find("", EVERYTHING, 9) == ([], 0)
     assert not ben.documents.has("secret.txt")
+
+
+def test_another_persons_trash_is_empty_and_what_is_in_it_does_not_exist(ann: Desk, ben: Desk) -> None:
+    document, _ = ann.documents.add(new("secret"))
+    ann.documents.trash(document.id)
+    assert ben.documents.trashed(9) == []
+    for use in (ben.documents.restore, lambda n: ben.documents.delete(n, in_trash=True)):
+        same_error(lambda use=use: use(document.id), lambda use=use: use(999999), DocumentNotFound, document.id)  # type: ignore[misc]
+    assert [one.id for one in ann.documents.trashed(9)] == [document.id]
 
 
 @pytest.fixture

@@ -81,10 +81,12 @@ class NotLibraryOwner(AssistantError):
 
 
 class LibraryInUse(Conflict):
-    """A library cannot be deleted: it has documents, or it is a person's last one."""
+    """A library cannot be deleted: it has documents, perhaps in the trash, or it is a person's last one."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f'The library "{name}" has documents, or it is your last one, so it cannot be deleted.')
+        super().__init__(
+            f'The library "{name}" has documents, perhaps in the trash, or is your last one, so it cannot be deleted.'
+        )
 
 
 class EmbedderFailed(AssistantError):

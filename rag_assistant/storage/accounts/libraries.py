@@ -97,7 +97,8 @@ def _own(connection: Connection, library_id: int) -> RowMapping:
 
 def _records(connection: Connection, rows: Any, person: int | None) -> list[LibraryRecord]:
     ids = [row["id"] for row in rows]
-    counts = select(documents.c.library_id, func.count()).where(documents.c.library_id.in_(ids))
+    current = documents.c.library_id.in_(ids), documents.c.deleted_at.is_(None)
+    counts = select(documents.c.library_id, func.count()).where(*current)
     counted = {row[0]: row[1] for row in connection.execute(counts.group_by(documents.c.library_id))}
     named = select(library_shares.c.library_id, library_shares.c.access, people.c.name, people.c.id.label("person_id"))
     joined = named.join(people, people.c.id == library_shares.c.person_id).where(library_shares.c.library_id.in_(ids))

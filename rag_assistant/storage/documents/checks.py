@@ -35,14 +35,14 @@ class LibraryChecks(Store):
     def badly_cut(self) -> Ids:
         """Return the documents whose chunks are not the pieces of their text that they say, or leave some of it out."""
         with self._database.read() as connection:
-            done = select(documents.c.id).where(documents.c.state == "ready")
+            done = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
             return [one for one in connection.execute(done).scalars().all() if not _is_covered(connection, one)]
 
     def without_words(self) -> Ids:
         """Return the documents with chunks that keyword search does not know."""
         with self._database.read() as connection:
             words, key = CHUNK_WORDS.columns(connection)
-            ready = select(documents.c.id).where(documents.c.state == "ready")
+            ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
             indexed = select(key).select_from(words)
             unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
             return _sorted(connection, unknown)

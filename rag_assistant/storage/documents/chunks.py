@@ -135,8 +135,6 @@ class ChunkStore(Store):
     def within(self, scope: Scope) -> ChunksInScope | None:
         """Return those chunks of a scope that may be read; ``None`` where these are all that there are."""
         if not scope:
-            if self._database.is_whole:
-                return None
             with self._database.read() as connection:
                 if reads_everything(connection):
                     return None

@@ -5,6 +5,7 @@ vectors of the chunks in embeddings.py.
 """
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -20,7 +21,7 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.storage.accounts.usage import bytes_of
 from rag_assistant.storage.database import lock
-from rag_assistant.storage.documents.progress import DocumentProgress
+from rag_assistant.storage.documents.progress import DocumentProgress, give_up
 from rag_assistant.storage.documents.rows import (
     add_tags,
     as_documents,
@@ -34,10 +35,11 @@ from rag_assistant.storage.documents.rows import (
     row_to_change,
     set_values,
 )
-from rag_assistant.storage.ownership import library_for_new, readable, writable
+from rag_assistant.storage.ownership import in_readable_library, library_for_new, readable, writable
 from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, libraries, now
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
+_CURRENT = documents.c.replaces.is_(None), documents.c.deleted_at.is_(None)
 
 
 class DocumentStore(DocumentProgress):
@@ -202,13 +204,13 @@ class DocumentStore(DocumentProgress):
 
     def by_origin(self) -> dict[str, Document]:
         """Return the documents that were read from files of this machine, by the file's path."""
-        query = select(documents).where(documents.c.origin.is_not(None), documents.c.replaces.is_(None))
+        query = select(documents).where(documents.c.origin.is_not(None), *_CURRENT)
         with self._database.read() as connection:
             return {document.origin or "": document for document in as_documents(connection, query)}
 
     def of_origin(self, origin: str) -> Document | None:
         """Return the document that came from there and may be changed, ``None`` if there is none."""
-        query = select(documents).where(documents.c.origin == origin, documents.c.replaces.is_(None))
+        query = select(documents).where(documents.c.origin == origin, *_CURRENT)
         with self._database.read() as connection:
             matches = as_documents(connection, query.where(writable(connection)).order_by(documents.c.id).limit(1))
             return matches[0] if matches else None
@@ -225,13 +227,52 @@ class DocumentStore(DocumentProgress):
             pages = tuple(row["page_starts"] or ())
             return ExtractedText(body.text if body else "", row["media_type"], pages, bool(body and body.markdown))
 
-    def delete(self, document_id: int) -> None:
+    def trash(self, document_id: int) -> None:
+        """Move a document to the trash: nothing finds it until ``restore``, which embeds nothing anew.
+
+        What is being done with it ends. Newer versions on their way are deleted. Raises DocumentNotFound,
+        LibraryReadOnly.
+        """
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id)
+            if row["replaces"] is not None:
+                drop_document(connection, row)
+                return
+            drop_pending_versions(connection, document_id, but=None)
+            give_up(connection, row)
+            # The same content may come again meanwhile.
+            set_values(connection, document_id, deleted_at=now(), content_key=f"deleted {document_id}")
+
+    def restore(self, document_id: int) -> Document:
+        """Bring a document back from the trash. Raises DocumentNotFound, LibraryReadOnly, SameContent."""
+        with self._database.write() as connection:
+            row = row_to_change(connection, document_id, in_trash=True)
+            key = content_key(row["library_id"], row["sha256"])
+            same = connection.execute(select(documents.c.id).where(documents.c.content_key == key)).scalar()
+            if same is not None:
+                raise SameContent(same, document_id)
+            set_values(connection, document_id, deleted_at=None, content_key=key)
+            return load_document(connection, document_id)
+
+    def trashed(self, limit: int) -> list[Document]:
+        """Return up to ``limit`` documents in the trash that may be restored, the last deleted first."""
+        query = select(documents).order_by(documents.c.deleted_at.desc(), documents.c.id.desc()).limit(limit)
+        with self._database.read() as connection:
+            own = in_readable_library(connection, in_trash=True), writable(connection)
+            return as_documents(connection, query.where(*own))
+
+    def trashed_before(self, moment: datetime) -> list[int]:
+        """Return the ids of the documents that were moved to the trash before a moment."""
+        with self._database.read() as connection:
+            return list(connection.execute(select(documents.c.id).where(documents.c.deleted_at < moment)).scalars())
+
+    def delete(self, document_id: int, *, in_trash: bool = False) -> None:
         """Delete a document with all that was made of it, newer versions on their way included.
 
         Their files are to be deleted from then on. Raises DocumentNotFound.
         """
         with self._database.write() as connection:
-            row_to_change(connection, document_id)
+            row_to_change(connection, document_id, in_trash=in_trash)
             both = documents.c.id == document_id, documents.c.replaces == document_id
             for row in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
                 drop_document(connection, row)

@@ -1,6 +1,6 @@
 """How far documents have come: queued, being read or embedded, ready, given up; and who works on them."""
 
-from sqlalchemy import ColumnElement, Connection, case, false, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, case, false, func, select, update
 
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.storage.database import Database
@@ -75,7 +75,7 @@ class DocumentProgress(DocumentLists):
         with self._database.write() as connection:
             if of_ours and recognises:
                 lacking = documents.c.scanned_pages > documents.c.recognised_pages
-                finished = documents.c.state.in_(("ready", "failed"))
+                finished = documents.c.state.in_(("ready", "failed")) & documents.c.deleted_at.is_(None)
                 unread = update(documents).where(ours, finished, lacking)
                 connection.execute(unread.values(state="recognising", worker=None))
             free = is_nobodys(documents.c.worker)
@@ -170,18 +170,7 @@ class DocumentProgress(DocumentLists):
         whose scanned pages are being recognised is ready with the rest.
         """
         with self._database.write() as connection:
-            row = row_to_change(connection, document_id)
-            was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
-            if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
-                give_up_scans(connection, document_id, RECOGNITION_CANCELLED)
-                set_values(connection, document_id, state="ready", reason=RECOGNITION_CANCELLED)
-            elif was_ready:
-                set_values(connection, document_id, state="ready", reason=None)
-            elif row["state"] in UNFINISHED:
-                drop_chunks(connection, document_id)
-                drop_scans(connection, document_id)
-                forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
-                set_values(connection, document_id, state="cancelled", reason=None, **forgotten)
+            give_up(connection, row_to_change(connection, document_id))
             return load_document(connection, document_id)
 
     def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> bool:
@@ -223,3 +212,18 @@ class DocumentProgress(DocumentLists):
                 .where(documents.c.id == document_id, documents.c.state.in_(states))
                 .values(state="failed", reason=reason)
             )
+
+
+def give_up(connection: Connection, row: RowMapping) -> None:
+    """Stop working on a document, as ``cancel`` does."""
+    was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
+    if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
+        give_up_scans(connection, row["id"], RECOGNITION_CANCELLED)
+        set_values(connection, row["id"], state="ready", reason=RECOGNITION_CANCELLED)
+    elif was_ready:
+        set_values(connection, row["id"], state="ready", reason=None)
+    elif row["state"] in UNFINISHED:
+        drop_chunks(connection, row["id"])
+        drop_scans(connection, row["id"])
+        forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
+        set_values(connection, row["id"], state="cancelled", reason=None, **forgotten)

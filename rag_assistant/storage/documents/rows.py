@@ -14,7 +14,7 @@ from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
-from rag_assistant.storage.ownership import readable, writable
+from rag_assistant.storage.ownership import in_readable_library, readable, writable
 from rag_assistant.storage.tables import (
     chunks,
     deleted_files,
@@ -42,21 +42,22 @@ def name_key(name: str) -> str:
     return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(SORTED_DIGITS), folded)
 
 
-def row_of(connection: Connection, document_id: int) -> RowMapping:
+def row_of(connection: Connection, document_id: int, *, in_trash: bool = False) -> RowMapping:
     """Return a document's row, and keep others from changing it until this transaction ends.
 
     Raises DocumentNotFound.
     """
-    query = select(documents).where(documents.c.id == document_id, readable(connection, documents.c.id))
+    this = documents.c.id == document_id, in_readable_library(connection, in_trash=in_trash)
+    query = select(documents).where(*this)
     row = connection.execute(query.with_for_update()).mappings().first()
     if row is None:
         raise DocumentNotFound(document_id)
     return row
 
 
-def row_to_change(connection: Connection, document_id: int) -> RowMapping:
+def row_to_change(connection: Connection, document_id: int, *, in_trash: bool = False) -> RowMapping:
     """Return the row of a document that is about to be changed. Raises DocumentNotFound, LibraryReadOnly."""
-    row = row_of(connection, document_id)
+    row = row_of(connection, document_id, in_trash=in_trash)
     own = select(documents.c.id).where(documents.c.id == document_id, writable(connection))
     if connection.execute(own).first() is None:
         raise LibraryReadOnly(row["name"])

@@ -35,6 +35,8 @@ documents = table_of_ids(
     # How many of its pages hold no text, and with how many of these text recognition is through.
     Column("scanned_pages", Integer, nullable=False, server_default="0"),
     Column("recognised_pages", Integer, nullable=False, server_default="0"),
+    # When it was moved to the trash; until it is restored, nothing finds it.
+    Column("deleted_at", UtcTime),
     # With the size, so that the figures of a library are read from the index alone.
     Index("ix_documents_state", "state", "id", "size_bytes"),
     Index("ix_documents_name", "name_key", "id"),
@@ -42,6 +44,7 @@ documents = table_of_ids(
     Index("ix_documents_origin", "origin"),
     Index("ix_documents_library", "library_id", "id"),
     partial_index("ix_documents_replaces", "replaces", where="replaces IS NOT NULL"),
+    partial_index("ix_documents_deleted", "deleted_at", "id", where="deleted_at IS NOT NULL"),
 )
 
 # Files of documents that are gone, until they are deleted where they lie; owner is as in documents.

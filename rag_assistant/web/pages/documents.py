@@ -122,9 +122,24 @@ def change(document_id: int) -> Response:
 
 @blueprint.post("/documents/<int:document_id>/delete", policy=DOCUMENTS)
 def delete_document(document_id: int) -> Response:
-    """Delete a document permanently."""
-    services().library.remove(document_id)
+    """Move a document to the trash, and offer to restore it."""
+    services().library.trash(document_id)
+    return _to_library(deleted=document_id)
+
+
+@blueprint.post("/documents/restore", policy=DOCUMENTS)
+def restore_documents() -> Response:
+    """Restore documents from the trash."""
+    for document_id in ids_of("document_ids", request.form.getlist("document_ids")):
+        services().documents.restore(document_id)
     return _to_library()
+
+
+@blueprint.post("/deleted/documents/<int:document_id>/erase", policy=DOCUMENTS)
+def erase_document(document_id: int) -> Response:
+    """Delete a document of the trash permanently."""
+    services().library.remove(document_id, in_trash=True)
+    return to_page("sidebar.deleted", erased=1)
 
 
 @blueprint.post("/documents/selected", policy=DOCUMENTS)
@@ -145,8 +160,8 @@ def act_on_selected() -> Response:
         gone = services().documents.missing(selected)
         for document_id in selected:
             if document_id not in gone:
-                services().library.remove(document_id)
-        return _to_library()
+                services().library.trash(document_id)
+        return _to_library(deleted=selected)
     added = _tags_typed(request.form.get("tags", "")) or []
     for document_id in selected:
         current = services().documents.get(document_id).tags
@@ -231,6 +246,7 @@ def _library() -> dict[str, Any]:
         "list_params": _list_params(),
         "tag": tag,
         "sought_documents": sought,
+        "deleted": _just_deleted(),
         "in_drawer": request.args.get("drawer") == "1",
         "tags": services().documents.tags(),
         "unfamiliar": unfamiliar_documents(services().chunks, services().embedders),
@@ -288,8 +304,14 @@ def _list_params() -> dict[str, Any]:
     return {name: request.args[name] for name in ("tag", "q", "state", "sort", "page") if request.args.get(name)}
 
 
-def _to_library() -> Response:
-    return to_page("document_pages.documents", **_list_params())
+def _to_library(**more: Any) -> Response:
+    return to_page("document_pages.documents", **_list_params(), **more)
+
+
+def _just_deleted() -> list[Document]:
+    """Return those of the documents that the address names as deleted which can be restored."""
+    named = set(ids_of("deleted", request.args.getlist("deleted")))
+    return [one for one in services().documents.trashed(MAX_DOCUMENT_IDS) if one.id in named] if named else []
 
 
 blueprint.add_app_template_test(is_askable, "askable")

@@ -57,13 +57,14 @@ def pin(conversation_id: int) -> Response:
 
 @blueprint.get("/deleted", policy=READ)
 def deleted() -> str:
-    """Show the deleted conversations, the last deleted first."""
+    """Show the deleted conversations and documents, the last deleted first."""
     page = services().conversations.deleted(DELETED_SHOWN + 1, parse_cursor("from", request.args.get("from")))
     shown = page[:DELETED_SHOWN]
     last = shown[-1] if len(page) > DELETED_SHOWN else None
     return render_template(
         "deleted.html",
         trashed=shown,
+        trashed_documents=services().documents.trashed(DELETED_SHOWN),
         deleted_before=cursor_of(last.deleted_at, last.id) if last and last.deleted_at else None,
         erased=request.args.get("erased") == "1",
         **frame(None),

@@ -90,7 +90,10 @@ async function submit(form, button) {
   const row = form.closest("tr") ?? form;
   for (const open of row.querySelectorAll("details[open]")) open.open = false;
   document.activeElement?.blur();
-  updateList(documentOf(await response.text()).getElementById("documents"));
+  const drawn = documentOf(await response.text()).getElementById("documents");
+  // Undo is offered until the next action, whatever is redrawn meanwhile.
+  list().querySelector("#deleted").replaceWith(document.adoptNode(drawn.querySelector("#deleted")));
+  updateList(drawn);
   ((row.isConnected && row.querySelector("a")) || list().querySelector("h1")).focus();
 }
 

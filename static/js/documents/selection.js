@@ -42,5 +42,4 @@ function drawSelection() {
   const ask = form.querySelector("[value=ask]");
   ask.hidden = askable === 0;
   ask.textContent = askable === 1 ? t("Ask about this") : tn("Ask about these {n}", "Ask about these {n}", askable);
-  form.querySelector("[value=delete]").textContent = tn("Delete {n} permanently", "Delete {n} permanently", count);
 }

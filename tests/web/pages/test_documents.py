@@ -107,7 +107,7 @@ def test_an_action_leads_back_to_the_part_of_the_list_where_it_was_done(client: 
     page = client.get(place).text
     action = html.unescape(re.findall(r'action="([^"]*/delete[^"]*)"', page)[0])
     assert action == place.replace("?", f"/{document_id}/delete?")
-    assert post(client, action) == (303, place)
+    assert post(client, action) == (303, f"{place}&deleted={document_id}")
     assert "No documents tagged" in client.get("/documents?tag=sea+birds").text
 
 
@@ -119,8 +119,9 @@ def test_what_is_done_with_chosen_documents_is_done_with_each(client: FlaskClien
     assert client.get("/api/documents/tags").json["tags"] == {"new": 2, "old": 3}
     assert post(client, "/documents/selected?q=txt", do="delete", document_ids=[*ids[:2], "99"]) == (
         303,
-        "/documents?q=txt",
+        f"/documents?q=txt&deleted={ids[0]}&deleted={ids[1]}&deleted=99",
     )
+    assert "2 documents deleted." in client.get(f"/documents?deleted={ids[0]}&deleted={ids[1]}&deleted=99").text
     assert [one["name"] for one in client.get("/api/documents").json["documents"]] == ["2.txt"]
 
 

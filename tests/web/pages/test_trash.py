@@ -1,11 +1,13 @@
-"""Deleted conversations: listed, restored and erased."""
+"""Deleted conversations and documents: listed, restored and erased."""
 
 import re
 
+import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
-from tests.web.conftest import PAGE, post
+from rag_assistant.settings.schema import Settings
+from tests.web.conftest import PAGE, post, upload
 from tests.web.pages.conversation_rows import fill
 
 
@@ -58,3 +60,40 @@ def test_what_was_brought_back_meanwhile_is_not_erased(client: FlaskClient, serv
     post(client, "/conversations/1/restore")
     assert client.post("/deleted/1/erase", data={}).status_code == 409
     assert client.get("/api/conversations/1").status_code == 200
+
+
+def test_a_deleted_document_is_restored_by_undo_or_from_the_trash_and_erased_from_there(
+    client: FlaskClient, services: Services
+) -> None:
+    number = upload(client, "The keeper feeds geese.", "geese.txt")["document_id"]
+    for _ in range(2):
+        assert post(client, f"/documents/{number}/delete") == (303, f"/documents?deleted={number}")
+        assert client.get("/api/search?q=geese").json["passages"] == []
+        assert "“<bdi>geese.txt</bdi>” deleted." in client.get(f"/documents?deleted={number}").text
+        assert "Restore geese.txt" in client.get("/deleted").text
+        assert post(client, "/documents/restore", document_ids=str(number)) == (303, "/documents")
+        assert "“<bdi>geese.txt</bdi>” deleted." not in client.get(f"/documents?deleted={number}").text
+        assert client.get("/api/search?q=geese").json["passages"] != []
+    assert post(client, f"/deleted/documents/{number}/erase")[0] == 404
+    services.library.trash(number)
+    assert post(client, f"/deleted/documents/{number}/erase") == (303, "/deleted?erased=1")
+    assert "No deleted documents." in client.get("/deleted").text
+    assert services.documents.known_files() == set()
+
+
+def test_the_trash_is_emptied_by_itself(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (upload(client, f"Geese {n}.")["document_id"] for n in range(2))
+    services.library.trash(first)
+    monkeypatch.setattr(services.library, "_settings", lambda: Settings(trash_days=0))
+    services.library.trash(second)
+    assert [one.id for one in services.documents.trashed(9)] == [first]
+    services.library._take_up_forgotten()
+    assert services.documents.trashed(9) == []
+
+
+def test_the_api_deletes_documents_permanently(client: FlaskClient, services: Services) -> None:
+    number = upload(client, "Geese.")["document_id"]
+    assert client.delete(f"/api/documents/{number}").status_code == 204
+    assert services.documents.trashed(9) == []
