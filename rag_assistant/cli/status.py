@@ -27,11 +27,12 @@ def status(services: Services, as_json: bool) -> None:
 
 
 def status_of(services: Services) -> dict[str, Any]:
-    """Return what is so now. What needs the present schema is left out while an upgrade is pending."""
-    from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision
+    """Return what is so now. What needs the present schema is left out while there is another one."""
+    from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, why_refused
 
     endpoint, folder = services.models.known_endpoint(), services.data_dir
     schema = current_revision(services.database)
+    problem, is_current = why_refused(schema), schema == SCHEMA_REVISION
     sizes = {}
     if services.database.is_sqlite:
         file = services.database.file
@@ -45,7 +46,8 @@ def status_of(services: Services) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "version": __version__,
         "schema": schema,
-        "upgrade_pending": schema != SCHEMA_REVISION,
+        "upgrade_pending": not is_current and problem is None,
+        "schema_problem": problem,
         "settings_file": str(services.settings.path),
         "data_dir": str(folder),
         "in_use": is_locked(folder),
@@ -54,7 +56,7 @@ def status_of(services: Services) -> dict[str, Any]:
         "files": services.uploads.store.address,
         "bytes": sizes,
     }
-    return facts if facts["upgrade_pending"] else facts | _stored(services, sizes)
+    return facts | _stored(services, sizes) if is_current else facts
 
 
 def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
@@ -81,9 +83,10 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
     if model is not None:
         name = model["model"] or "first one listed"
         answers = f"{name} at {model['base_url']}" if model["base_url"] else f"{name}, on this machine"
+    upgrade = ", upgraded at the next start" if facts["upgrade_pending"] else ""
     lines = {
         "Version": facts["version"],
-        "Schema": f"{facts['schema'] or 'none yet'}{', upgraded at the next start' * facts['upgrade_pending']}",
+        "Schema": facts["schema_problem"] or (facts["schema"] or "none yet") + upgrade,
         "Settings": facts["settings_file"],
         "Data": facts["data_dir"],
         "Files": facts["files"],

@@ -38,29 +38,34 @@ def _migrate(database: Database) -> bool:
     before = current_revision(database)
     if before == SCHEMA_REVISION:
         return False
-    if before is not None and before < FIRST_REVISION:
-        raise StorageFailed(
-            f"The database has the schema {before}, from before version 1.0, which starts at {FIRST_REVISION}. Start "
-            f"the program once as it was at commit {UPGRADED_BY}: that upgrades the database. Nothing was changed."
-        )
-    if before is not None and before < SCHEMA_REVISION and database.is_sqlite:
+    if (reason := why_refused(before)) is not None:
+        raise StorageFailed(reason)
+    if before is not None and database.is_sqlite:
         keep_copy(database, before)
     from alembic import command
     from alembic.config import Config
-    from alembic.util import CommandError
 
     config = Config(str(MIGRATIONS / "alembic.ini"))
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["engine"] = database.engine
-    try:
-        command.upgrade(config, SCHEMA_REVISION)
-    except CommandError as error:
-        raise StorageFailed(
-            f"The database has the schema {before}, which this version ({SCHEMA_REVISION}) does not know: it was "
-            "written by a newer one. Start the newer version, or restore a backup or the copy from before the upgrade."
-        ) from error
+    command.upgrade(config, SCHEMA_REVISION)
     log.info("Database schema: %s -> %s", before or "empty", SCHEMA_REVISION)
     return before is None
+
+
+def why_refused(revision: str | None) -> str | None:
+    """Return in sentences why a database of a revision cannot be upgraded, ``None`` if it can."""
+    if revision is not None and revision < FIRST_REVISION:
+        return (
+            f"The database has the schema {revision}, from before version 1.0, which starts at {FIRST_REVISION}. Start "
+            f"the program once as it was at commit {UPGRADED_BY}: that upgrades the database. Nothing was changed."
+        )
+    if revision is not None and revision > SCHEMA_REVISION:
+        return (
+            f"The database has the schema {revision}, which this version ({SCHEMA_REVISION}) does not know: it was "
+            "written by a newer one. Start the newer version, or restore a backup or the copy from before the upgrade."
+        )
+    return None
 
 
 def keep_copy(database: Database, revision: str) -> None:

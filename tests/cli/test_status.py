@@ -4,12 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from rag_assistant import __version__
 from rag_assistant.runtime.data_dir import lock_data_dir
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.migrate import SCHEMA_REVISION
+from rag_assistant.storage.migrate import FIRST_REVISION, SCHEMA_REVISION
 from rag_assistant.storage.usage import usage_of
 from tests.cli.shell import Shell
 from tests.conftest import both_engines
@@ -34,6 +35,7 @@ def test_it_tells_what_there_is_where_it_lies_and_how_large_it_is(shell: Shell, 
         "version": __version__,
         "schema": SCHEMA_REVISION,
         "upgrade_pending": False,
+        "schema_problem": None,
         "settings_file": str(tmp_path / "settings.json"),
         "data_dir": str(tmp_path / "data"),
         "in_use": False,
@@ -66,16 +68,26 @@ def test_a_person_reads_one_line_for_each(shell: Shell, tmp_path: Path) -> None:
     assert "  original files          0.0 MB\n" in said
 
 
-def test_before_an_upgrade_it_says_so_and_changes_nothing(shell: Shell, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("schema", "pending", "line"),
+    [
+        (FIRST_REVISION, True, f"{FIRST_REVISION}, upgraded at the next start"),
+        ("0003", False, "The database has the schema 0003, from before version 1.0"),
+        ("9999", False, "The database has the schema 9999, which this version"),
+    ],
+)
+def test_another_schema_is_told_and_left_alone(
+    shell: Shell, tmp_path: Path, schema: str, pending: bool, line: str
+) -> None:
     database = Database(sqlite_url(tmp_path / "data"))
     with database.write() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '0003'"))
+        connection.execute(text("UPDATE alembic_version SET version_num = :schema"), {"schema": schema})
     database.close()
     found = status(shell)
-    assert (found["schema"], found["upgrade_pending"]) == ("0003", True)
+    assert (found["schema"], found["upgrade_pending"]) == (schema, pending)
     assert "documents" not in found
-    assert "Schema                    0003, upgraded at the next start" in shell("status").stdout
-    assert status(shell)["schema"] == "0003"
+    assert f"Schema                    {line}" in shell("status").stdout
+    assert status(shell)["schema"] == schema
 
 
 @both_engines
