@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from filecmp import cmp
 from pathlib import Path
 from typing import IO, Protocol
@@ -47,13 +47,13 @@ class FolderFiles:
 
     def drop(self, name: str) -> None:
         """Delete a file, if it is there."""
-        with suppress(FileNotFoundError):
-            self._path(name).unlink()
+        if STORED_NAME.fullmatch(name):
+            (self.incoming / name).unlink(missing_ok=True)
 
     def stored(self) -> Iterator[StoredFile]:
-        """Yield all files, those included that are being written."""
+        """Yield all files that have names of ours, those included that are being written."""
         if self.incoming.exists():
-            for path in self.incoming.iterdir():
+            for path in filter(lambda one: STORED_NAME.fullmatch(one.name), self.incoming.iterdir()):
                 try:
                     about = path.stat()
                 except FileNotFoundError:
@@ -75,6 +75,7 @@ class FolderFiles:
 
 # No name that somebody gave is ever used in a store.
 FILE_NAME = re.compile(r"[0-9a-f]{32}")
+STORED_NAME = re.compile(rf"{FILE_NAME.pattern}(?:\.part)?")
 BYTES_AT_ONCE = 1 << 20
 
 

@@ -119,21 +119,23 @@ def test_reindex_ends_where_something_cannot_be_embedded(
     assert "search uses it" in result.output
 
 
-def test_a_lost_file_is_said_and_a_stray_one_dropped(
+def test_a_lost_file_is_said_and_stray_ones_of_ours_dropped(
     shell: Shell,
     damage: object,
     tmp_path: Path,
 ) -> None:
     uploads = tmp_path / "data" / "uploads"
     next(uploads.iterdir()).unlink()
-    stray = uploads / ("0" * 32)
-    stray.write_text("x")
-    os.utime(stray, (0, 0))
+    strays = [uploads / ("0" * 32), uploads / f"{'1' * 32}.part"]
+    foreign = uploads / "readme.txt"
+    for one in (*strays, foreign):
+        one.write_text("x")
+        os.utime(one, (0, 0))
     result = shell("doctor", "--fix")
     assert result.exit_code == 1
     assert "the uploaded file is gone" in result.output
-    assert f"repaired: 1 files in {uploads} belong to no document of this database" in result.output
-    assert not stray.exists()
+    assert f"repaired: 2 files in {uploads} belong to no document of this database" in result.output
+    assert [one.exists() for one in (*strays, foreign)] == [False, False, True]
 
 
 def test_everything_is_read_and_embedded_anew_on_request(shell: Shell, damage: object) -> None:
