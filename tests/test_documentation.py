@@ -1,7 +1,7 @@
 """What is written for people agrees with the code.
 
-``python -m tests.test_documentation`` writes .env.example, settings.schema.json, the table of docs/settings.md and
-that of the errors in docs/api.md anew.
+``python -m tests.test_documentation`` writes .env.example, settings.schema.json, the tables of docs/settings.md and
+the list of errors in docs/api.md anew.
 """
 
 import json
@@ -57,7 +57,7 @@ TABLES = {
     is_rare: re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
     for is_rare, name in ((False, "settings"), (True, "advanced settings"))
 }
-ERROR_TABLE = re.compile(r"(?<=<!-- errors -->\n).*?(?=<!-- /errors -->)", re.DOTALL)
+ERROR_LIST = re.compile(r"(?<=<!-- errors -->\n).*?(?=<!-- /errors -->)", re.DOTALL)
 
 
 def settings_table(is_rare: bool) -> str:
@@ -74,10 +74,9 @@ def settings_table(is_rare: bool) -> str:
     return "\n".join(rows) + "\n"
 
 
-def error_table() -> str:
-    """Return the table of all errors that the API answers with, in Markdown."""
-    rows = ["| type | status | meaning |", "|---|---|---|"]
-    rows += [f"| `{name}` | {status} | {meaning} |" for status, name, meaning in error_kinds() if status != 500]
+def error_list() -> str:
+    """Return the list of all errors that the API answers with, in Markdown."""
+    rows = [f"- `{name}` ({status}): {meaning}" for status, name, meaning in error_kinds() if status != 500]
     return "\n".join(rows) + "\n"
 
 
@@ -129,9 +128,9 @@ def test_the_settings_page_has_every_setting() -> None:
 
 
 def test_the_api_page_has_every_error() -> None:
-    found = ERROR_TABLE.search(API.read_text())
+    found = ERROR_LIST.search(API.read_text())
     assert found is not None
-    assert found.group() == error_table()
+    assert found.group() == error_list()
 
 
 def test_every_error_of_ours_is_among_them() -> None:
@@ -264,6 +263,6 @@ def test_the_guide_names_only_commands_that_exist() -> None:
 if __name__ == "__main__":
     ENV_EXAMPLE.write_text(env_example())
     SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")
-    API.write_text(ERROR_TABLE.sub(error_table().replace("\\", "\\\\"), API.read_text()))
+    API.write_text(ERROR_LIST.sub(error_list().replace("\\", "\\\\"), API.read_text()))
     for is_rare, table in TABLES.items():
         SETTINGS.write_text(table.sub(settings_table(is_rare).replace("\\", "\\\\"), SETTINGS.read_text()))
