@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR
+from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR, extract
 from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
@@ -61,6 +61,16 @@ DOCUMENT_LIST = re.compile(
     r"|what are(?: the| my| our) (?:documents|files) about|welche dokumente (?:habe ich|gibt es|hast du))\W*",
     re.IGNORECASE,
 )
+CONVERSATION = re.compile(
+    r"\W*(?:please |can you |could you |bitte )*"
+    r"(?:(?:summari[sz]e|recap) (?:what (?:we|i|you)(?:'ve| have)? (?:discussed|said|covered|talked about)"
+    r"|(?:this|our|the) (?:conversation|chat|discussion))|what (?:did|have) we (?:discuss|talk|cover)(?:ed)?(?: about)?"
+    r"|fasse? (?:unser|das|dieses) gespräch zusammen|worüber haben wir gesprochen)(?: so far| bisher)?\W*",
+    re.IGNORECASE,
+)
+MAX_CONVERSATION_TOKENS = 400
+SAID_SO_FAR = "Without a language model, I can only repeat the sentences of this conversation that say most:"
+NOTHING_SAID = "Nothing was said in this conversation before."
 YOUR_DOCUMENTS = "You have {} documents:"
 YOUR_DOCUMENT = "You have one document:"
 MORE_DOCUMENTS = "and {} more"
@@ -85,8 +95,16 @@ def asks_for_documents(question: str) -> bool:
     return bool(DOCUMENT_LIST.fullmatch(question))
 
 
+def asks_for_conversation(question: str) -> bool:
+    """Tell whether a question asks what was said in its conversation."""
+    return bool(CONVERSATION.fullmatch(question))
+
+
 def instead_of_quotes(draft: Draft) -> str | None:
     """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
+    if asks_for_conversation(draft.question):
+        record = extract(draft.window.turns, MAX_CONVERSATION_TOKENS) if draft.window.turns else ""
+        return f"{SAID_SO_FAR}\n{_listed(record.splitlines())}" if record else NOTHING_SAID
     if needs_model(draft.question):
         return NEEDS_MODEL
     if is_small_talk(draft.question):

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rag_assistant.answering.quoting import asks_for_documents, is_small_talk, needs_model, quoted_answer
+from rag_assistant.answering.quoting import (
+    asks_for_conversation,
+    asks_for_documents,
+    is_small_talk,
+    needs_model,
+    quoted_answer,
+)
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.prompts import number_sources, rewrite_request
@@ -64,7 +70,11 @@ def search_for(
     """
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
     quotes = profile.endpoint.quotes
-    if not profile.passages or (quotes and (needs_model(turn.question) or is_small_talk(turn.question))):
+    if (
+        not profile.passages
+        or asks_for_conversation(turn.question)
+        or (quotes and (needs_model(turn.question) or is_small_talk(turn.question)))
+    ):
         return SearchResult()
     if quotes and asks_for_documents(turn.question):
         documents, count = deps.documents.find("", turn.scope, MAX_LISTED)

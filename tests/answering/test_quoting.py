@@ -3,14 +3,18 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from rag_assistant.answering.quoting import (
     HELLO,
     NEEDS_MODEL,
     NOTHING_FOUND,
+    NOTHING_SAID,
     NOTHING_TO_QUOTE,
+    SAID_SO_FAR,
     WELCOME,
     WORD_JOINER,
+    asks_for_conversation,
     asks_for_documents,
     instead_of_quotes,
     is_small_talk,
@@ -19,7 +23,8 @@ from rag_assistant.answering.quoting import (
 )
 from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.conversations.extract import LEAD, without_lead
-from rag_assistant.records import Source
+from rag_assistant.conversations.window import Window
+from rag_assistant.records import PastTurn, Source
 from rag_assistant.retrieval.claims import CITATION
 from rag_assistant.retrieval.quotes import Quote
 from rag_assistant.retrieval.sentences import Sentence
@@ -84,6 +89,7 @@ def test_a_number_in_the_documents_cites_nothing_here() -> None:
     [
         "Summarise the contract.", "Please summarize this", "can you compare both offers?", "Translate it into German",
         "tl;dr", "Write me a letter", "Fasse das Dokument zusammen", "Übersetze das", "总结这份文件",
+        "Summarise what we discussed with the supplier.",
     ],
 )  # fmt: skip
 def test_what_only_a_model_can_do_is_said(question: str) -> None:
@@ -102,6 +108,27 @@ def test_a_question_about_such_things_is_a_question(question: str) -> None:
     assert not needs_model(question)
     assert not is_small_talk(question)
     assert not asks_for_documents(question)
+    assert not asks_for_conversation(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Summarise what we discussed.", "recap our conversation so far", "What have we talked about?",
+        "Please summarize this chat", "What did we discuss so far?", "Fasse unser Gespräch zusammen",
+    ],
+)  # fmt: skip
+def test_what_a_conversation_was_about_is_told_by_its_own_sentences(question: str) -> None:
+    turns = tuple(
+        PastTurn(n, ({"role": "user", "content": asked}, {"role": "assistant", "content": f"{LEAD}\n\n> {said} [1]"}))
+        for n, asked, said in ((1, "How many geese?", "Seventeen geese."), (2, "Is the boat green?", "Blue since May."))
+    )
+    window = Window(ANYTHING, ANYTHING, (), ANYTHING, turns)
+    assert instead_of_quotes(Draft(question, window, ANYTHING)) == (
+        f"{SAID_SO_FAR}\n\n- Turn 1, User: How many geese?\n- Turn 1, Assistant: Seventeen geese."
+        "\n- Turn 2, User: Is the boat green?\n- Turn 2, Assistant: Blue since May."
+    )
+    assert instead_of_quotes(Draft(question, structs.replace(window, turns=()), ANYTHING)) == NOTHING_SAID
 
 
 @pytest.mark.parametrize("question", ["Hello!", "hi there", "How are you?", "Who are you?", "Guten Morgen", "你好"])

@@ -173,6 +173,13 @@ def test_documents_are_listed_to_who_asks_for_them(client: FlaskClient, question
     )
 
 
+def test_what_was_discussed_is_told_without_a_search(client: FlaskClient) -> None:
+    conversation = ask(client, "How many geese does the keeper feed?")["conversation_id"]
+    answer = ask(client, "Summarise what we discussed", conversation_id=conversation)
+    assert "- Turn 1, User: How many geese does the keeper feed?" in answer["answer"]
+    assert answer["support"] == "not_searched"
+
+
 def test_what_needs_a_model_is_said_without_a_search(client: FlaskClient) -> None:
     answer = ask(client, "Summarise the lighthouse.")
     assert (answer["answer"], answer["support"]) == (NEEDS_MODEL, "not_searched")
