@@ -40,6 +40,8 @@ SOURCES = [
     for path in (PROJECT / folder).rglob("*.*")
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
 MAX_README_WORDS = 900
+# Without what draws the tables.
+MAX_DOCS_WORDS = 33_000
 # CONTRIBUTING.md leads to it.
 MADE_BY_THE_READER = "rag_assistant/extraction/formats/subtitles.py"
 FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
@@ -151,6 +153,11 @@ def test_the_settings_in_the_readme_have_their_defaults() -> None:
 
 def test_the_readme_is_read_in_minutes() -> None:
     assert len(README.read_text().split()) <= MAX_README_WORDS
+
+
+def test_the_docs_stay_short() -> None:
+    words = [word for page in DOCS.rglob("*.md") for word in page.read_text().split() if re.search(r"\w", word)]
+    assert len(words) <= MAX_DOCS_WORDS
 
 
 @pytest.fixture
