@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest, Draft
-    from rag_assistant.records import Conversation
     from rag_assistant.settings.schema import Settings
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
@@ -68,7 +67,9 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
     draft = replace(built.draft, recalled=())
     window = draft.window
     if decision == "continue":
-        live.note(_continued(window.conversation))
+        # Turns without an answer are not missed.
+        stays_out = any(run["reason"] not in UNANSWERED for run in window.conversation.standing_runs)
+        live.note(CONTINUED_IN_PART if stays_out else CONTINUED)
         return _with_everything(draft, number, deps, settings)
     if decision == "reset":
         live.note(RESET)
@@ -125,9 +126,3 @@ def _with_everything(draft: Draft, turn_number: int, deps: Dependencies, setting
     rules = replace(draft.window.rules, max_history_turns=None, strategy="window")
     window = load_window(deps.history, draft.window.conversation, turn_number, rules, settings)
     return replace(draft, window=window, ignores_budget=True)
-
-
-def _continued(conversation: Conversation) -> str:
-    """Return what was sent where everything was to be; turns without an answer are not missed."""
-    stays_out = any(run["reason"] not in UNANSWERED for run in conversation.standing_runs)
-    return CONTINUED_IN_PART if stays_out else CONTINUED

@@ -109,8 +109,10 @@ def instead_of_quotes(draft: Draft) -> str | None:
         return NEEDS_MODEL
     if is_small_talk(draft.question):
         return WELCOME if THANKS.fullmatch(draft.question) else HELLO
-    if draft.found.documents:
-        return _list_of_documents(draft.found.documents, draft.found.document_count)
+    if names := draft.found.documents:
+        count = draft.found.document_count
+        more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []
+        return f"{YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS.format(count)}\n{_listed([*names, *more])}"
     nearest = draft.found.nearest
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
@@ -119,12 +121,6 @@ def instead_of_quotes(draft: Draft) -> str | None:
     if draft.found.nothing:
         return f"{NOTHING_FOUND} {NEAREST}\n{_listed(nearest)}" if nearest else NOTHING_FOUND
     return None if draft.found.sources else NOTHING_TO_QUOTE
-
-
-def _list_of_documents(names: Sequence[str], count: int) -> str:
-    more = [MORE_DOCUMENTS.format(count - len(names))] if count > len(names) else []
-    lead = YOUR_DOCUMENT if count == 1 else YOUR_DOCUMENTS.format(count)
-    return f"{lead}\n{_listed([*names, *more])}"
 
 
 def _listed(lines: Sequence[str]) -> str:

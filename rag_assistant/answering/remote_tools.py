@@ -103,7 +103,10 @@ class RemoteTools:
         while not self._closing.is_set():
             try:
                 tools = server.tools()
-                self._listed.update({_name_here(server.name, tool.name): (server, tool) for tool in tools})
+                for tool in tools:
+                    # Every endpoint takes such a name.
+                    name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server.name}__{tool.name}")[:MAX_NAME_CHARS]
+                    self._listed[name] = server, tool
                 log.info("The tool server %s has %s tools.", server.name, len(tools))
                 return
             except ToolFailed as error:
@@ -112,11 +115,6 @@ class RemoteTools:
                 tried.set()
             self._closing.wait(RETRY_BACKOFF_SECONDS[min(tries, len(RETRY_BACKOFF_SECONDS) - 1)])
             tries += 1
-
-
-def _name_here(server: str, tool: str) -> str:
-    """Return a name that every endpoint takes."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", f"{server}__{tool}")[:MAX_NAME_CHARS]
 
 
 def _schema(name: str, server: ToolServer, tool: RemoteTool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
-from rag_assistant.history import FittedHistory, HistoryReceipt, count_message, estimate_tokens
+from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
 from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, Source
 from rag_assistant.records.errors import QuestionDoesNotFit
@@ -162,7 +162,8 @@ def _with_most(built: BuiltRequest, drafts: Sequence[Draft]) -> BuiltRequest:
             more = _fitted(draft)
         except QuestionDoesNotFit:
             continue
-        if _same_beside_the_question(more.fitted.receipt, built.fitted.receipt):
+        # They are to differ in nothing but their question.
+        if replace(more.fitted.receipt, tokens={}) == replace(built.fitted.receipt, tokens={}):
             return more
     return built
 
@@ -179,11 +180,6 @@ def _with_passages(draft: Draft) -> BuiltRequest:
 
 def _fitted(draft: Draft) -> BuiltRequest:
     return BuiltRequest(draft, fit_window(draft.window, draft.limited_profile, question_of(draft), draft.iterations))
-
-
-def _same_beside_the_question(one: HistoryReceipt, other: HistoryReceipt) -> bool:
-    """Tell whether two requests differ in nothing but their question."""
-    return replace(one, tokens={}) == replace(other, tokens={})
 
 
 def question_of(draft: Draft) -> Message:

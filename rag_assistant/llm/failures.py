@@ -153,7 +153,8 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
         return ModelRefused(f"Nothing at {endpoint.base_url} takes questions (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
-        when = f" Try again in {_in_seconds(seconds)}." if seconds is not None else ""
+        unit = "second" if seconds == 1 else "seconds"
+        when = f" Try again in {seconds:g} {unit}." if seconds is not None else ""
         return ModelBusy(f"{where} is too busy (429): {reason}{when}", seconds)
     if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
         return ModelFailed(f"{where} failed ({status}): {reason}", seconds)
@@ -167,10 +168,6 @@ def reason_given(body: object, api_key: str | None = None) -> str:
         text = text.replace(api_key, "[the key]")
     text = text[:MAX_REASON_CHARS]
     return text if text.endswith(".") else text + "."
-
-
-def _in_seconds(seconds: float) -> str:
-    return "1 second" if seconds == 1 else f"{seconds:g} seconds"
 
 
 def _seconds(header: str | None) -> float | None:

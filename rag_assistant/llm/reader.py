@@ -76,7 +76,9 @@ class AnswerReader:
         self._length += len(content)
         if self._length > MAX_ANSWER_CHARS:
             raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
-        content, self._half = _without_half(self._half + content)
+        content, self._half = self._half + content, ""
+        if "\ud800" <= content[-1:] <= "\udbff":  # The second half of this pair of characters comes with the next.
+            content, self._half = content[:-1], content[-1]
         text = self.thoughts.feed(storable(content))
         self.shown = self.shown or bool(text)
         return text
@@ -98,11 +100,6 @@ class AnswerReader:
             self.refused = self.refused or bool(refusal)
             return _text_in(delta.get("content")) + refusal
         return _text_in(delta.get("content"))
-
-
-def _without_half(text: str) -> tuple[str, str]:
-    """Return a text, and apart from it the first half of a pair of characters, whose second comes with the next."""
-    return (text[:-1], text[-1]) if "\ud800" <= text[-1:] <= "\udbff" else (text, "")
 
 
 def _no_answer(chunk: object) -> ModelFailed:

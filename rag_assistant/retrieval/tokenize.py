@@ -44,7 +44,9 @@ def search_words(text: str) -> list[str]:
     """Return the words of a text in their order, in lower case."""
     if text.isascii():
         return ASCII_RUNS.findall(text.lower())
-    text = _normalized(text)
+    # Each letter is written in one way only, and what may be left out is left out.
+    text = unicodedata.normalize("NFKC", text).lower()
+    text = INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", text))
     if not NOT_LATIN.search(text):
         return LATIN_RUNS.findall(text)
     words: list[str] = []
@@ -59,11 +61,6 @@ def search_words(text: str) -> list[str]:
 def words_of(text: str) -> str:
     """Return the words of a text as one text: that is what keyword indexes keep of it."""
     return " ".join(search_words(text))
-
-
-def _normalized(text: str) -> str:
-    """Return a text in lower case, each letter written in one way only, and without what may be left out."""
-    return INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", unicodedata.normalize("NFKC", text).lower()))
 
 
 def query_words(question: str) -> list[str]:

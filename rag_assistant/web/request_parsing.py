@@ -1,7 +1,7 @@
 """Read the bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from flask import request
@@ -18,6 +18,7 @@ from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.services import whole_services
 
 Body = TypeVar("Body", bound=BaseModel)
+Choice = TypeVar("Choice", bound=str)
 MAX_KEY_CHARS = 200
 NESTED = "The body is nested too deeply; one object with plain values is enough."
 
@@ -111,6 +112,14 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
     if not (spells_number(text) and lowest <= int(text) <= highest):
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number from {lowest} to {highest}.')
     return int(text)
+
+
+def one_of(name: str, value: str, allowed: Collection[Choice]) -> Choice:
+    """Return the value of a field or parameter as one of those that it may have. Raises InvalidRequest."""
+    for choice in allowed:
+        if choice == value:
+            return choice
+    raise InvalidRequest(f'{name} is "{value}"; it must be one of {", ".join(filter(None, allowed))}.')
 
 
 def flag_asked(name: str) -> bool | None:

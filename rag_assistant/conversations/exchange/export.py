@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rag_assistant.history.words import span_in_words, view_in_words
-from rag_assistant.records import AnswerVersion, Conversation, Rating, Scope, Source, Turn
+from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
@@ -41,8 +41,10 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
     yield from _sources_as_markdown(turn.sources)
-    if turn.rating is not None:
-        yield from _rating_as_markdown(turn.rating, turn.versions)
+    if (rating := turn.rating) is not None:
+        yield f"\n*{f'Answer {rating.version} rated' if turn.versions > 1 else 'Rated'} {rating.rating}.*\n"
+        if rating.right_answer is not None:
+            yield f"\n> Right answer:\n>\n{_quoted(rating.right_answer)}"
     sentences = [turn.error_message] if turn.error_message else []
     if (seen := view_in_words(turn)) is not None:
         sentences.append(seen)
@@ -58,13 +60,6 @@ def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
         yield f"\n[{source.n}] {_place_of(source)}\n"
     if sources and not cited:
         yield f"\nNo sources cited. Passages provided: {', '.join(dict.fromkeys(map(_place_of, sources)))}\n"
-
-
-def _rating_as_markdown(rating: Rating, versions: int) -> Iterator[str]:
-    yield f"\n*{f'Answer {rating.version} rated' if versions > 1 else 'Rated'} {rating.rating}.*\n"
-    if rating.right_answer is not None:
-        yield "\n> Right answer:\n>\n"
-        yield _quoted(rating.right_answer)
 
 
 def _others_as_markdown(answers: Iterable[AnswerVersion], count: int) -> Iterator[str]:

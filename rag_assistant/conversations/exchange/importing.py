@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.records import MAX_INT32, Scope, Source
-from rag_assistant.records.archive import ArchivedDocument, WholeAnswer, WholeConversation, WholeTurn
+from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -45,7 +45,8 @@ class ConversationImport:
             raise ImportsBusy
         try:
             ids_here = self._store.imported_ids()
-            document_ids = self._ids_here(export.documents)
+            with_content = self._documents.ids_by_sha256()
+            document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
             ids: dict[int, int] = {}
             outcomes = []
             for one in export.conversations:
@@ -57,11 +58,6 @@ class ConversationImport:
             return outcomes
         finally:
             self._lock.release()
-
-    def _ids_here(self, documents: Iterable[ArchivedDocument]) -> dict[int, int]:
-        """Return the ids of documents here by those in an archive, for those with the same content."""
-        here = self._documents.ids_by_sha256()
-        return {one.id: here[one.sha256] for one in documents if one.sha256 in here}
 
 
 def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:

@@ -152,7 +152,10 @@ class Embedders:
             return stored, self._configured
         if stored.key in self._older:
             return stored, self._older[stored.key]
-        self._open_behind(stored)
+        # Opened behind the questions; one that is away is tried again after a while.
+        if time.monotonic() - self._older_tried.get(stored.key, -RETRY_INTERVAL_SECONDS) >= RETRY_INTERVAL_SECONDS:
+            self._older_tried[stored.key] = time.monotonic()
+            threading.Thread(target=self._open_older, args=(stored,), name="embedder", daemon=True).start()
         return None
 
     def close(self) -> None:
@@ -177,13 +180,6 @@ class Embedders:
         self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
         embedder.key = key
         return embedder
-
-    def _open_behind(self, stored: KnownEmbedder) -> None:
-        """Open the model that was used before, behind the questions; try again after a while if it is away."""
-        if time.monotonic() - self._older_tried.get(stored.key, -RETRY_INTERVAL_SECONDS) < RETRY_INTERVAL_SECONDS:
-            return
-        self._older_tried[stored.key] = time.monotonic()
-        threading.Thread(target=self._open_older, args=(stored,), name="embedder", daemon=True).start()
 
     def _open_older(self, stored: KnownEmbedder) -> None:
         try:

@@ -8,7 +8,6 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.records import EVERYTHING
-from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.views import (
     ConversationAnswer,
     CorrectionAnswer,
@@ -23,6 +22,7 @@ from rag_assistant.web.request_bodies import ChangeConversationBody, CommandBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
     history_limit_asked,
+    one_of,
     page_limit,
     read_json,
     read_optional_json,
@@ -139,9 +139,7 @@ def turns(conversation_id: int) -> Response:
 )
 def export(conversation_id: int) -> Response:
     """Return the whole conversation as a file."""
-    format_name = request.args.get("format", "markdown")
-    if format_name not in FORMATS:
-        raise InvalidRequest(f'format is "{format_name}"; it must be one of {", ".join(FORMATS)}.')
+    format_name = one_of("format", request.args.get("format", "markdown"), FORMATS)
     conversation = services().conversations.get(conversation_id)
     ending, media_type = FORMATS[format_name]
     write = as_markdown if format_name == "markdown" else as_json

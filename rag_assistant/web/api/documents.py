@@ -13,7 +13,7 @@ from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
-from rag_assistant.web.request_parsing import checked, content_type_said, page_limit, read_json
+from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_json
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
 from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
 from rag_assistant.web.security import MAX_FORM_PARTS
@@ -79,10 +79,7 @@ def documents() -> Response:
     """
     limit = page_limit()
     tag = request.args.get("tag")
-    state = request.args.get("state")
-    if state is not None and state not in DOCUMENT_STATES:
-        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(DOCUMENT_STATES)}.')
-    states = () if state is None else (state,)
+    states = [one_of("state", state, DOCUMENT_STATES) for state in request.args.getlist("state")[:1]]
     page = services().documents.page(limit + 1, number_before(), tag=tag, sought=sought_documents(), states=states)
     following = page[limit - 1].id if len(page) > limit else None
     return page_response("documents", [visible_data(document) for document in page[:limit]], following)

@@ -31,7 +31,7 @@ from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
-from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, whole_number
+from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, whole_number
 from rag_assistant.web.routing import DOCUMENTS, READ
 from rag_assistant.web.services import services
 
@@ -146,9 +146,7 @@ def erase_document(document_id: int) -> Response:
 def act_on_selected() -> Response:
     """Ask about the documents that are ticked, delete them, or give them further tags."""
     selected = ids_of("document_ids", request.form.getlist("document_ids"))
-    what = request.form.get("do", "")
-    if what not in ("ask", "delete", "tag"):
-        raise InvalidRequest(f'do is "{what}"; it must be one of ask, delete, tag.')
+    what = one_of("do", request.form.get("do", ""), ("ask", "delete", "tag"))
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
         raise InvalidRequest(f"{len(selected)} documents are selected; select 1 to {MAX_DOCUMENT_IDS}.")
     if what == "ask":
@@ -225,7 +223,9 @@ def _arguments() -> dict[str, Any]:
 
 def _library() -> dict[str, Any]:
     """Return what the page of the library is drawn from."""
-    tag, sought, sort, state = _tag_asked(), sought_documents(), _sort_asked(), _state_filter_asked()
+    tag, sought = _tag_asked(), sought_documents()
+    sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)
+    state = one_of("state", request.args.get("state", ""), STATE_FILTERS)
     totals = services().documents.totals(tag, sought)
     figures = {name: _figure(totals, states) for name, states in STATE_FILTERS.items()}
     count, size = figures[state]
@@ -274,22 +274,6 @@ def _figure(totals: Mapping[DocumentState, tuple[int, int]], states: Sequence[Do
     """Return how many documents are in some states, all where none is named, and how many bytes they have."""
     chosen = [figure for state, figure in totals.items() if not states or state in states]
     return sum(count for count, _ in chosen), sum(size for _, size in chosen)
-
-
-def _sort_asked() -> DocumentSort:
-    """Return the order of the list, the newest first where none is asked for. Raises InvalidRequest."""
-    sort = request.args.get("sort", DEFAULT_SORT)
-    if sort not in DOCUMENT_SORTS:
-        raise InvalidRequest(f'sort is "{sort}"; it must be one of {", ".join(DOCUMENT_SORTS)}.')
-    return sort
-
-
-def _state_filter_asked() -> str:
-    """Return which states are listed, by their name; empty for all. Raises InvalidRequest."""
-    state = request.args.get("state", "")
-    if state not in STATE_FILTERS:
-        raise InvalidRequest(f'state is "{state}"; it must be one of {", ".join(filter(None, STATE_FILTERS))}.')
-    return state
 
 
 def _tag_asked() -> str | None:

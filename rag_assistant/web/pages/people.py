@@ -10,6 +10,7 @@ from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.redirects import to_page
+from rag_assistant.web.request_parsing import one_of
 from rag_assistant.web.routing import PEOPLE
 from rag_assistant.web.services import whole_services
 
@@ -91,7 +92,4 @@ def _people_page(**more: Any) -> str:
 
 
 def _role() -> Role:
-    role = request.form.get("role", "member")
-    if role not in ROLES:
-        raise InvalidRequest(f'role is "{role}"; it must be one of {", ".join(ROLES)}.')
-    return role
+    return one_of("role", request.form.get("role", "member"), ROLES)

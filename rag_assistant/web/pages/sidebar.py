@@ -8,7 +8,7 @@ from babel.dates import format_date, format_skeleton, format_time, format_timede
 from flask import Blueprint, Response, render_template, request, url_for
 
 from rag_assistant.records import MAX_INT32, Conversation
-from rag_assistant.records.errors import ConversationNotFound, InvalidRequest
+from rag_assistant.records.errors import ConversationNotFound
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
@@ -16,7 +16,7 @@ from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed
 from rag_assistant.web.redirects import to_address, to_conversation, to_page
 from rag_assistant.web.request_bodies import ChangeConversationBody
-from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.request_parsing import checked, one_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
@@ -81,19 +81,13 @@ def erase(conversation_id: int) -> Response:
 @blueprint.post("/theme", policy=READ)
 def choose_theme() -> Response:
     """Keep whether the pages are to be light, dark, or as the system says, and go back to the page."""
-    theme = request.form.get("theme", "")
-    if theme not in THEMES:
-        raise InvalidRequest(f'theme is "{theme[:50]}"; it must be one of {", ".join(THEMES)}.')
-    return _back_with(THEME_COOKIE, theme)
+    return _back_with(THEME_COOKIE, one_of("theme", request.form.get("theme", "")[:50], THEMES))
 
 
 @blueprint.post("/language", policy=READ)
 def choose_language() -> Response:
     """Keep in which language the pages are to be, with ``auto`` the browser's, and go back to the page."""
-    code = request.form.get("language", "")
-    if code not in (AUTO, *LANGUAGES):
-        raise InvalidRequest(f'language is "{code[:50]}"; it must be one of {", ".join((AUTO, *LANGUAGES))}.')
-    return _back_with(LANGUAGE_COOKIE, code)
+    return _back_with(LANGUAGE_COOKIE, one_of("language", request.form.get("language", "")[:50], (AUTO, *LANGUAGES)))
 
 
 def _back_with(cookie: str, value: str) -> Response:
