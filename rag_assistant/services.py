@@ -264,24 +264,21 @@ class Services:
                     self.library.accept(file, path.name)
 
     def start_command(self, *, answers: bool) -> None:
-        """Prepare a command, whose requests start nothing more."""
-        if answers:
-            self.prepare_to_answer()
-        else:
-            self.prepare()
-        self._started = True
+        """Prepare a command, whose requests start nothing more; with ``answers``, one that answers questions.
 
-    def prepare_to_answer(self) -> None:
-        """Prepare a command that answers questions: a server that starts meanwhile leaves its answers alone."""
+        A server that starts meanwhile leaves its answers alone.
+        """
         self.prepare()
-        self._lock_file, alone = join_commands(self.data_dir)
-        if alone:
-            self.membership.forget_commands()
-        self.membership.enter("command")
-        self.assistant.recover()
-        self.remote_tools.start()
-        self.load_embedder()
-        self.keywords.load()
+        if answers:
+            self._lock_file, alone = join_commands(self.data_dir)
+            if alone:
+                self.membership.forget_commands()
+            self.membership.enter("command")
+            self.assistant.recover()
+            self.remote_tools.start()
+            self.load_embedder()
+            self.keywords.load()
+        self._started = True
 
     def start(self) -> None:
         """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""

@@ -94,8 +94,16 @@ def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
 def _print(done: Sequence[Evaluated]) -> None:
     """Print a table, the reasons for what is worse, and the counts."""
     click.secho(ROW.format(**HEADS) + "Result", bold=True)
+    nothing = dict.fromkeys(("found", "cited", "doubts", "answer"), "-")
     for one in done:
-        _print_row(one)
+        question = " ".join(one.turn.question.split())
+        row = ROW.format(
+            turn=one.turn.id,
+            rated=MARKS[one.turn.rating.rating] if one.turn.rating else "",
+            question=question if len(question) <= MAX_QUESTION_CHARS else question[: MAX_QUESTION_CHARS - 1] + "…",
+            **(figures_in_words(one.result) if one.result else nothing),
+        )
+        click.echo(row + click.style(one.verdict, fg=COLOURS.get(one.verdict)))
     reasons = {one.turn.id: one.error or what_is_worse(one.result["checks"] if one.result else {}) for one in done}
     click.echo()
     for turn_id, reason in reasons.items():
@@ -106,15 +114,3 @@ def _print(done: Sequence[Evaluated]) -> None:
     if since := count_verdicts(one.since_last for one in done if one.since_last):
         named = ", ".join(str(one.turn.id) for one in done if one.since_last == "worse")
         click.echo(f"Since the last run: {counts_in_words(since)}.{f' Worse: turn {named}.' if named else ''}")
-
-
-def _print_row(one: Evaluated) -> None:
-    question = " ".join(one.turn.question.split())
-    figures = figures_in_words(one.result) if one.result else dict.fromkeys(("found", "cited", "doubts", "answer"), "-")
-    row = ROW.format(
-        turn=one.turn.id,
-        rated=MARKS[one.turn.rating.rating] if one.turn.rating else "",
-        question=question if len(question) <= MAX_QUESTION_CHARS else question[: MAX_QUESTION_CHARS - 1] + "…",
-        **figures,
-    )
-    click.echo(row + click.style(one.verdict, fg=COLOURS.get(one.verdict)))

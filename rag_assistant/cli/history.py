@@ -14,7 +14,7 @@ from rag_assistant.conversations.prompts import title_for
 from rag_assistant.records.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
 
 if TYPE_CHECKING:
-    from rag_assistant.services import Services
+    pass
 
 TURNS_SHOWN = 20
 CONVERSATION = click.argument("conversation", type=ID)
@@ -106,15 +106,11 @@ def replay(api: Api, turn: int) -> None:
     """Send a turn's exact request again, to the current endpoint. Nothing is saved."""
     if api.services is None:
         raise click.UsageError("replay works with this machine's data and endpoint only, without --server.")
-    _replay(api.services, turn)
-
-
-def _replay(services: Services, turn: int) -> None:
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.client import Retrying
     from rag_assistant.records import ModelRequest
 
-    body = services.turns.receipt(turn)
+    body, models = api.services.turns.receipt(turn), api.services.models
     if body is None or "request" not in body:
         raise ReceiptNotFound(turn)
     if "erased_turns" in body:
@@ -123,7 +119,7 @@ def _replay(services: Services, turn: int) -> None:
         )
     call = ModelCall()
     request = ModelRequest.from_body(body["request"])
-    for part in services.models.stream(services.models.endpoint(call), request, call):
+    for part in models.stream(models.endpoint(call), request, call):
         if isinstance(part, str):
             click.echo(part, nl=False)
         elif isinstance(part, Retrying):

@@ -106,7 +106,17 @@ def raise_for_end(status: int, timeout_seconds: float) -> None:
     """Raise ExtractionFailed with what the end of a process says about its file, unless it ended by itself."""
     if status in (0, FAILED_CLEANLY):
         return
-    raise ExtractionFailed(_sentence(status, timeout_seconds))
+    if -status == signal.SIGXCPU:
+        raise ExtractionFailed(f"Reading this file took longer than {timeout_seconds:g} seconds.")
+    if -status == signal.SIGABRT:
+        raise ExtractionFailed(f"{TOO_MUCH_MEMORY} It may be damaged.")
+    if -status == signal.SIGKILL:
+        raise ExtractionFailed(
+            "Reading this file was ended from outside, as happens when the machine runs out of memory or time."
+        )
+    if status < 0:
+        raise ExtractionFailed("Reading this file made its reader crash: it is damaged, or made to do harm.")
+    raise ExtractionFailed("Reading this file failed: it is damaged, or it needs more memory or time than allowed.")
 
 
 def _pieces(
@@ -147,16 +157,3 @@ def _end(process: subprocess.Popen[bytes], timeout_seconds: float) -> None:
     process.wait()
     if process.stdout is not None:
         process.stdout.close()
-
-
-def _sentence(status: int, timeout_seconds: float) -> str:
-    """Return what the end of a process says about the file."""
-    if -status == signal.SIGXCPU:
-        return f"Reading this file took longer than {timeout_seconds:g} seconds."
-    if -status == signal.SIGABRT:
-        return f"{TOO_MUCH_MEMORY} It may be damaged."
-    if -status == signal.SIGKILL:
-        return "Reading this file was ended from outside, as happens when the machine runs out of memory or time."
-    if status < 0:
-        return "Reading this file made its reader crash: it is damaged, or made to do harm."
-    return "Reading this file failed: it is damaged, or it needs more memory or time than allowed."

@@ -48,12 +48,6 @@ def app_of(services: Services) -> Flask:
     """Return the application over services that are connected already."""
     app = Flask("rag_assistant", root_path=str(FILES))
     app.extensions["assistant"] = services
-    init_app(app, services)
-    return app
-
-
-def init_app(app: Flask, services: Services) -> None:
-    """Connect every way in over HTTP."""
     app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
     app.url_map.converters["int"] = NumberConverter
     app.extensions["readers"] = Readers(services.settings.current.max_running_answers)
@@ -78,3 +72,4 @@ def init_app(app: Flask, services: Services) -> None:
     occupancy.init_app(app)
     routing.init_app(app)
     app.before_request(refuse_unknown)
+    return app

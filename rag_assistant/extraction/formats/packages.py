@@ -4,6 +4,7 @@ import io
 import posixpath
 import zipfile
 import zlib
+from contextlib import suppress
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -106,19 +107,17 @@ class Package:
                 return target
         raise ExtractionFailed("This file is damaged: its main part is missing.")
 
-    def unpack_in_vain(self) -> list[str]:
-        """Unpack all that a library would, and return the names of the parts that are no well-formed XML.
+    def unpack_in_vain(self) -> None:
+        """Unpack all that a library would.
 
         Raises ExtractionFailed if it cannot be unpacked, grows larger than it says, or defines entities.
         """
-        broken = []
         for name in sorted(self.names):
             if name.lower().endswith((*XML_NAMES, *PAGE_NAMES)):
                 content = self.read(name)
                 # Pages of old books name their characters by entities, harmlessly.
-                if name.lower().endswith(XML_NAMES) and not _is_well_formed(content):
-                    broken.append(name)
-        return broken
+                if name.lower().endswith(XML_NAMES):
+                    _refuse_entities(content)
 
     def _check(self) -> None:
         members = self._archive.infolist()
@@ -141,19 +140,16 @@ def parsed(content: bytes) -> Element:
         raise ExtractionFailed("This file is damaged: a part of it is not well-formed XML.") from error
 
 
-def _is_well_formed(content: bytes) -> bool:
-    """Say whether a part is XML. Raises ExtractionFailed if it defines entities."""
+def _refuse_entities(content: bytes) -> None:
+    """Raise ExtractionFailed for XML that defines entities."""
 
     def refuse(*_: object) -> None:
         raise ExtractionFailed(ENTITIES)
 
     parser = expat.ParserCreate()
     parser.EntityDeclHandler = refuse
-    try:
+    with suppress(expat.ExpatError):
         parser.Parse(content, True)
-    except expat.ExpatError:
-        return False
-    return True
 
 
 def local(element: Element) -> str:

@@ -120,9 +120,28 @@ def _password_form(link: str, refused: AssistantError | None = None) -> Response
 
 
 @blueprint.get("/account", policy=OWN_ACCOUNT)
-def account() -> str:
-    """Show who is signed in, where, and which tokens there are."""
-    return account_page()
+def account(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
+    """Show who is signed in, where, and which tokens there are; ``secret`` is that of one that was just made."""
+    person, session = signed_in(), identity().session
+    return render_template(
+        "account.html",
+        person=person,
+        sessions=whole_services().accounts.credentials.sessions_of(person.id),
+        here=session.id if session else None,
+        identities=whole_services().single_sign_on.identities.of_person(person.id),
+        provider=_provider_label(),
+        by_proxy=identity().by_proxy,
+        proxy_logout_link=whole_services().settings.current.proxy_logout_link,
+        tokens=whole_services().accounts.credentials.tokens_of(person.id),
+        scopes=[ability for ability in ABILITIES if ability in person.abilities],
+        token_days=TOKEN_DAYS,
+        limits=services().limits,
+        min_chars=MIN_CHARS,
+        error=error,
+        secret=secret,
+        token_id=token_id,
+        **frame(None),
+    )
 
 
 @blueprint.post("/account/password", policy=OWN_ACCOUNT)
@@ -132,7 +151,7 @@ def change_password() -> Response:
     try:
         whole_services().accounts.change_password(identity(), old, new, actor())
     except AssistantError as error:
-        return page_with_error(error, account_page(error))
+        return page_with_error(error, account(error))
     return to_page("account_pages.account", done="password")
 
 
@@ -165,8 +184,8 @@ def make_token() -> Response:
             actor(),
         )
     except AssistantError as error:
-        return page_with_error(error, account_page(error))
-    return make_response(account_page(secret=secret, token_id=token.id))
+        return page_with_error(error, account(error))
+    return make_response(account(secret=secret, token_id=token.id))
 
 
 @blueprint.post("/account/tokens/<int:token_id>/revoke", policy=OWN_ACCOUNT)
@@ -181,30 +200,6 @@ def login_page(error: AssistantError | None = None, next_address: str | None = N
     proxied_here = proxied(whole_services())
     return render_template(
         "login.html", error=error, next=next_address, name=name, provider=_provider_label(), proxied=proxied_here
-    )
-
-
-def account_page(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
-    """Return the page about whoever is signed in; ``secret`` is that of a token that was just ``token_id``."""
-    person, session = signed_in(), identity().session
-    return render_template(
-        "account.html",
-        person=person,
-        sessions=whole_services().accounts.credentials.sessions_of(person.id),
-        here=session.id if session else None,
-        identities=whole_services().single_sign_on.identities.of_person(person.id),
-        provider=_provider_label(),
-        by_proxy=identity().by_proxy,
-        proxy_logout_link=whole_services().settings.current.proxy_logout_link,
-        tokens=whole_services().accounts.credentials.tokens_of(person.id),
-        scopes=[ability for ability in ABILITIES if ability in person.abilities],
-        token_days=TOKEN_DAYS,
-        limits=services().limits,
-        min_chars=MIN_CHARS,
-        error=error,
-        secret=secret,
-        token_id=token_id,
-        **frame(None),
     )
 
 

@@ -16,9 +16,9 @@ blueprint = Blueprint("library_pages", __name__)
 
 
 @blueprint.get("/libraries", policy=READ_AS_PERSON)
-def libraries() -> str:
+def libraries(error: AssistantError | None = None) -> str:
     """Show the libraries that may be read, and what others may do with the own ones."""
-    return _page()
+    return render_template("libraries.html", libraries=services().libraries.all(), error=error, **frame(None))
 
 
 @blueprint.post("/libraries", policy=SHARING)
@@ -48,7 +48,7 @@ def share(library_id: int) -> Response:
     try:
         library = services().libraries.share(library_id, body.person, body.access)
     except AssistantError as error:
-        return page_with_error(error, _page(error))
+        return page_with_error(error, libraries(error))
     note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)
     return to_page("library_pages.libraries")
 
@@ -60,7 +60,3 @@ def delete(library_id: int) -> Response:
     services().libraries.delete(library_id)
     note_for_audit("deleted a library", name)
     return to_page("library_pages.libraries")
-
-
-def _page(error: AssistantError | None = None) -> str:
-    return render_template("libraries.html", libraries=services().libraries.all(), error=error, **frame(None))

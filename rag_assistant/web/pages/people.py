@@ -20,9 +20,19 @@ AUDIT_SHOWN = 100
 
 
 @blueprint.get("/people", policy=PEOPLE)
-def people() -> str:
-    """Show every account, and the last entries of the audit log."""
-    return _people_page()
+def people(**more: Any) -> str:
+    """Show every account, and the last entries of the audit log, with what came of a form."""
+    accounts = whole_services().accounts
+    return render_template(
+        "people.html",
+        people=accounts.people.all(),
+        linked_people=whole_services().single_sign_on.identities.people(),
+        proxied=proxied(whole_services()),
+        roles=ROLES,
+        audit=accounts.log.newest(AUDIT_SHOWN),
+        **more,
+        **frame(None),
+    )
 
 
 @blueprint.post("/people", policy=PEOPLE)
@@ -31,7 +41,7 @@ def add() -> Response:
     try:
         person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
-        return page_with_error(error, _people_page(error=error))
+        return page_with_error(error, people(error=error))
     return to_page("people_pages.people") if proxied(whole_services()) else _with_link(person)
 
 
@@ -64,7 +74,7 @@ def delete(person_id: int) -> Response:
     person = accounts.people.get(person_id)
     if request.form.get("name", "").strip() != person.name:
         error = InvalidRequest(f'Type the name "{person.name}" to delete the account.')
-        return page_with_error(error, _people_page(error=error))
+        return page_with_error(error, people(error=error))
     to = request.form.get("give_to", "")
     give_to = accounts.people.named(to) if to else None
     whole_services().delete_account(person, actor(), give_to)
@@ -74,21 +84,7 @@ def delete(person_id: int) -> Response:
 def _with_link(person: Person) -> Response:
     secret = whole_services().accounts.make_link(person, actor())
     link = url_for("account_pages.choose_password", link=secret, _external=True)
-    return make_response(_people_page(link=link, linked=person))
-
-
-def _people_page(**more: Any) -> str:
-    accounts = whole_services().accounts
-    return render_template(
-        "people.html",
-        people=accounts.people.all(),
-        linked_people=whole_services().single_sign_on.identities.people(),
-        proxied=proxied(whole_services()),
-        roles=ROLES,
-        audit=accounts.log.newest(AUDIT_SHOWN),
-        **more,
-        **frame(None),
-    )
+    return make_response(people(link=link, linked=person))
 
 
 def _role() -> Role:

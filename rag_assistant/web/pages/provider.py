@@ -22,7 +22,7 @@ from rag_assistant.web.identity import (
     with_session,
     without_cookie,
 )
-from rag_assistant.web.pages.account import account_page, login_page, own_address, signed_in
+from rag_assistant.web.pages.account import account, login_page, own_address, signed_in
 from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
 from rag_assistant.web.services import whole_services
@@ -68,7 +68,7 @@ def begin_link() -> Response:
     try:
         return _led_on({"person": signed_in().id})
     except AssistantError as error:
-        return page_with_error(error, account_page(error))
+        return page_with_error(error, account(error))
 
 
 @blueprint.get("/login/provider/callback", policy=PUBLIC)
@@ -81,7 +81,7 @@ def come_back() -> Response:
         claims = _provider().claims(attempt, request.args, _redirect_uri())
         response = _linked(claims, purpose["person"]) if "person" in purpose else _signed_in(claims, purpose)
     except AssistantError as error:
-        page = login_page(error) if identity().person is None else account_page(error)
+        page = login_page(error) if identity().person is None else account(error)
         response = page_with_error(error, page)
     # Whatever came of it, this answer counts once.
     return without_cookie(response, COOKIE)
@@ -94,7 +94,7 @@ def unlink(identity_id: int) -> Response:
     try:
         whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
     except AssistantError as error:
-        return page_with_error(error, account_page(error))
+        return page_with_error(error, account(error))
     return to_page("account_pages.account")
 
 

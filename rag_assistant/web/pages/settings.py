@@ -70,9 +70,41 @@ class SettingView(Struct, frozen=True):
 
 
 @blueprint.get("/settings", policy=READ)
-def settings() -> str:
+def settings(
+    check: ConnectionCheck | None = None,
+    imported: ImportAnswer | None = None,
+    import_error: AssistantError | None = None,
+    change_error: AssistantError | None = None,
+    *,
+    saved: bool = False,
+) -> str:
     """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
-    return _settings_page()
+    number = whole_number("conversation", None, 1, MAX_INT32)
+    shown = services().conversations.get(number) if number is not None else None
+    in_force, models = services().settings, services().models
+    sought = request.args.get("filter", "").strip()
+    return render_template(
+        drawer("settings.html"),
+        filter=sought,
+        topics=settings_view(in_force.current, in_force.origins, sought),
+        advanced=ADVANCED,
+        version=__version__,
+        may_change=may_change(),
+        stamp=in_force.stamp() if may_change() else "",
+        addresses=ADDRESSES,
+        languages=LANGUAGES,
+        typed=request.form if change_error else {},
+        from_environment=[name for name in EDITED if in_force.origins[name] == "environment"],
+        file_is_there=in_force.path.exists(),
+        local_servers=[] if models.connected else services().local_servers.find(),
+        check=check,
+        imported=imported,
+        import_error=import_error,
+        change_error=change_error,
+        saved=saved,
+        index_notice=services().vectors.notice,
+        **frame(shown),
+    )
 
 
 @blueprint.post("/settings", policy=ADMIN)
@@ -90,10 +122,10 @@ def change() -> Response:
         if "test" in request.form:
             check = services().check_connection()
     except SettingsError as error:
-        return make_response(_settings_page(change_error=error), 422)
+        return make_response(settings(change_error=error), 422)
     except (SettingsChanged, NoEndpoint) as error:
-        return page_with_error(error, _settings_page(change_error=error))
-    return make_response(_settings_page(check, saved=bool(changed)))
+        return page_with_error(error, settings(change_error=error))
+    return make_response(settings(check, saved=bool(changed)))
 
 
 def may_change() -> bool:
@@ -129,45 +161,9 @@ def changed_values(in_force: LiveSettings) -> dict[str, Any]:
 def import_file() -> Response:
     """Import the conversations of a file, and show what came of it."""
     try:
-        return make_response(_settings_page(imported=import_sent_file()))
+        return make_response(settings(imported=import_sent_file()))
     except AssistantError as error:
-        return page_with_error(error, _settings_page(import_error=error))
-
-
-def _settings_page(
-    check: ConnectionCheck | None = None,
-    imported: ImportAnswer | None = None,
-    import_error: AssistantError | None = None,
-    change_error: AssistantError | None = None,
-    *,
-    saved: bool = False,
-) -> str:
-    number = whole_number("conversation", None, 1, MAX_INT32)
-    shown = services().conversations.get(number) if number is not None else None
-    in_force, models = services().settings, services().models
-    sought = request.args.get("filter", "").strip()
-    return render_template(
-        drawer("settings.html"),
-        filter=sought,
-        topics=settings_view(in_force.current, in_force.origins, sought),
-        advanced=ADVANCED,
-        version=__version__,
-        may_change=may_change(),
-        stamp=in_force.stamp() if may_change() else "",
-        addresses=ADDRESSES,
-        languages=LANGUAGES,
-        typed=request.form if change_error else {},
-        from_environment=[name for name in EDITED if in_force.origins[name] == "environment"],
-        file_is_there=in_force.path.exists(),
-        local_servers=[] if models.connected else services().local_servers.find(),
-        check=check,
-        imported=imported,
-        import_error=import_error,
-        change_error=change_error,
-        saved=saved,
-        index_notice=services().vectors.notice,
-        **frame(shown),
-    )
+        return page_with_error(error, settings(import_error=error))
 
 
 def settings_view(values: Settings, origins: Mapping[str, str], sought: str = "") -> dict[str, list[SettingView]]:

@@ -13,16 +13,19 @@ blueprint = Blueprint("shared_pages", __name__)
 
 
 @blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON)
-def links(conversation_id: int) -> str:
-    """Show the links to a conversation."""
-    return _links_page(conversation_id)
+def links(conversation_id: int, new_link: str | None = None) -> str:
+    """Show the links to a conversation, with the address of one that was just made."""
+    conversation = services().conversations.get(conversation_id)
+    return render_template(
+        "links.html", links=services().links.of(conversation_id), new_link=new_link, **frame(conversation)
+    )
 
 
 @blueprint.post("/conversations/<int:conversation_id>/links", policy=ASK_AS_PERSON)
 def make(conversation_id: int) -> Response:
     """Make a link to a conversation and show it, once."""
     _, address = make_link(conversation_id, request.form.get("sources") == "true")
-    return make_response(_links_page(conversation_id, address))
+    return make_response(links(conversation_id, address))
 
 
 @blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", policy=ASK_AS_PERSON)
@@ -39,11 +42,4 @@ def shared() -> str:
     drawn = [(turn, render_markdown(turn.answer), sources) for turn, sources in conversation.turns]
     return render_template(
         "shared.html", title=conversation.title, owner=conversation.owner, shown=drawn, **frame(None)
-    )
-
-
-def _links_page(conversation_id: int, new_link: str | None = None) -> str:
-    conversation = services().conversations.get(conversation_id)
-    return render_template(
-        "links.html", links=services().links.of(conversation_id), new_link=new_link, **frame(conversation)
     )

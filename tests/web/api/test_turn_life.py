@@ -296,7 +296,7 @@ def test_a_server_that_starts_leaves_the_answers_of_a_running_command_alone(envi
         return str(server.turns.get(turn.id).status)
 
     command: Services = create_app(environment).extensions["assistant"]
-    command.prepare_to_answer()
+    command.start_command(answers=True)
     turn, _ = command.turns.accept(Question("Why?"), "Why?")
     assert status_after_a_start() == "running"
     command.close()
