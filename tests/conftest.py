@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.embeddings.quantised import quantised
+from rag_assistant.runtime.model_files import EMBEDDING_MODEL
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import migrate
 from tests.cli.shell import Shell
@@ -103,9 +105,15 @@ def stub() -> Iterator[StubModel]:
 
 
 @pytest.fixture(scope="session")
-def embedders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder for what is made of the built-in embedding models, once for all tests of a process."""
-    return tmp_path_factory.mktemp("embedders")
+def embedders(run_folder: Path) -> Path:
+    """A folder with what is made of the built-in embedding model, once for all processes of this run."""
+    folder = run_folder / "embedders"
+    folder.mkdir(exist_ok=True)
+    # Wherever the server was started.
+    with (run_folder / "embedders.lock").open("w") as lock, contextlib.chdir(folder):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        quantised(EMBEDDING_MODEL.checked(), folder)
+    return folder
 
 
 @pytest.fixture

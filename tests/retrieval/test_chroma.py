@@ -90,33 +90,21 @@ def finds(index: ChromaIndex, store: Store, chunk_id: int) -> Callable[[], bool]
     return found
 
 
-def test_it_follows_additions_and_deletions(index: ChromaIndex, store: Store) -> None:
-    store.add(*range(10, 1310))
-    with pytest.raises(IndexUnavailable):
-        index.search([np.ones(384, np.float32)], 1, store.version("e"))
-    index.start()
-    until(finds(index, store, 1300), SECONDS)
-    assert index.state == "ready"
-
-    store.add(2000)
-    until(finds(index, store, 2000), SECONDS)
-    store.add(5)  # a smaller id that came later
-    until(finds(index, store, 5), SECONDS)
-    store.delete(1300)
-    until(finds(index, store, 1299), SECONDS)
-    assert not finds(index, store, 1300)()
-
-
-def test_what_is_embedded_while_it_is_behind_is_found_at_once(index: ChromaIndex, store: Store) -> None:
-    store.add(*range(1, 101))
-    index.start()
-    until(finds(index, store, 100), SECONDS)
-    index._closing.set()  # It follows no longer.
-    store.add(*range(101, 111))
-    assert finds(index, store, 105)()
-    store.delete(105)
-    with pytest.raises(IndexUnavailable):
-        index.search([np.ones(384, np.float32)], 1, store.version("e"))
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ChromaIndex, Store]]:
+    """An index in step with 3,000 chunks, for the tests that do not harm it: to start Chroma takes seconds."""
+    store = Store()
+    store.add(*range(10, 3010))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chroma, "START_DELAY_SECONDS", 0.0)
+        patch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.2)
+        made = ChromaIndex(store, KNOWN, None, tmp_path_factory.mktemp("running") / "chroma")
+        with pytest.raises(IndexUnavailable):
+            made.search([np.ones(384, np.float32)], 1, store.version("e"))
+        made.start()
+        until(finds(made, store, 3009), SECONDS)
+        yield made, store
+        made.close()
 
 
 class Part(ChunksInScope):
@@ -126,17 +114,37 @@ class Part(ChunksInScope):
         self.ids = IdRanges.of([(first, last)])
 
 
-def test_in_a_part_it_finds_the_nearest_of_that_part(index: ChromaIndex, store: Store) -> None:
-    store.add(*range(1, 3001))
-    index.start()
-    until(finds(index, store, 3000), SECONDS)
+def test_in_a_part_it_finds_the_nearest_of_that_part(running: tuple[ChromaIndex, Store]) -> None:
+    index, store = running
     exact, version = ExactIndex(store, "test", 384), store.version("e")
-    asked = np.frombuffer(store.rows[7], np.float32)
-    for part in (Part(1, 1501), Part(1501, 3001)):
+    asked = np.frombuffer(store.rows[17], np.float32)
+    for part in (Part(10, 1510), Part(1510, 3010)):
         found = {chunk_id for chunk_id, _ in index.search([asked], 20, version, part)[0]}
         assert len(found & {chunk_id for chunk_id, _ in exact.search([asked], 20, version, part)[0]}) >= 18
     with pytest.raises(IndexUnavailable):
-        index.search([asked], 20, version, Part(1, 101))
+        index.search([asked], 20, version, Part(10, 110))
+
+
+def test_it_follows_additions_and_deletions(running: tuple[ChromaIndex, Store]) -> None:
+    index, store = running
+    assert index.state == "ready"
+    store.add(4000)
+    until(finds(index, store, 4000), SECONDS)
+    store.add(5)  # a smaller id that came later
+    until(finds(index, store, 5), SECONDS)
+    store.delete(3009)
+    until(finds(index, store, 3008), SECONDS)
+    assert not finds(index, store, 3009)()
+
+
+def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[ChromaIndex, Store]) -> None:
+    index, store = running
+    index._closing.set()  # It follows no longer.
+    store.add(*range(5000, 5010))
+    assert finds(index, store, 5005)()
+    store.delete(5005)
+    with pytest.raises(IndexUnavailable):
+        index.search([np.ones(384, np.float32)], 1, store.version("e"))
 
 
 def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:

@@ -2,14 +2,14 @@
 
 import base64
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rag_assistant.records.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings import multilingual_e5
-from rag_assistant.retrieval.embeddings.e5_conversion import read_weights
+from rag_assistant.retrieval.embeddings import e5_conversion, multilingual_e5
 from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.embeddings.registry import Embedder
 from rag_assistant.runtime.model_files import ModelFile
@@ -27,9 +27,21 @@ LONG = "The storm surge of 1872 flooded the village and broke fourteen boats. " 
 SAME = 0.99
 
 
-@pytest.fixture(scope="module")
-def model(embedders: Path) -> MultilingualE5:
-    return MultilingualE5(embedders)
+@pytest.fixture(scope="module", params=["float", pytest.param("quantised", marks=pytest.mark.long)])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> MultilingualE5:
+    """The model; without quantising its layers, which takes ten seconds and is done with another in test_embedding."""
+    made = MultilingualE5(tmp_path_factory.mktemp("embedders"))
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "float":
+            patch.setattr(e5_conversion, "quantise", shutil.copy)
+            patch.setattr(multilingual_e5, "quantised", convert_here)
+        made.load()
+    return made
+
+
+def convert_here(source: Path, folder: Path, _program: str) -> Path:
+    e5_conversion.convert(source, folder / "e5.onnx")
+    return folder / "e5.onnx"
 
 
 def test_passages_and_questions_are_embedded_as_by_the_original_engine(model: MultilingualE5) -> None:
@@ -70,4 +82,4 @@ def test_without_its_package_it_says_how_to_get_it(tmp_path: Path, monkeypatch: 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.bin").write_bytes(b"GGUF" + bytes(200))
     with pytest.raises(EmbedderFailed, match="another kind than expected"):
-        read_weights(tmp_path / "x.bin")
+        e5_conversion.read_weights(tmp_path / "x.bin")

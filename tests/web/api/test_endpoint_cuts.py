@@ -12,6 +12,7 @@ from tests.web.api.documents import running
 from tests.web.conftest import ask, events_of
 
 SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
+ANSWER = SENTENCE * 50
 CONTEXT_TOKENS = 4096
 
 
@@ -28,7 +29,7 @@ def cuts(stub: StubModel) -> None:
         sent = tokens_in(messages)
         return sent if sent <= CONTEXT_TOKENS else CONTEXT_TOKENS // 2 + 2
 
-    stub.count, stub.default = read, Reply(SENTENCE * 20)
+    stub.count, stub.default = read, Reply(ANSWER)
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_where_nothing_was_shown_yet_the_request_is_fitted_and_sent_again_once(
 ) -> None:
     answer, (first, second) = told_once_cut(client, stub)
     assert second <= CONTEXT_TOKENS < first
-    assert (answer["answer"], answer["history"]["endpoint"]) == ((SENTENCE * 20), None)
+    assert (answer["answer"], answer["history"]["endpoint"]) == (ANSWER, None)
     assert (answer["history_trimmed"], answer["history"]["reason"]) == (True, "token_limit")
     receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
     assert len(receipt["earlier_requests"]) == 1
@@ -136,7 +137,7 @@ def test_what_is_cut_again_is_told_and_not_sent_a_third_time(client: FlaskClient
 def test_a_stateless_request_is_told_in_its_header(client: FlaskClient) -> None:
     turns = [{"role": "user", "content": "The code word is Walnut."}, {"role": "assistant", "content": "Noted."}]
     for n in range(4):
-        turns += [{"role": "user", "content": f"Go on {n}."}, {"role": "assistant", "content": SENTENCE * 60}]
+        turns += [{"role": "user", "content": f"Go on {n}."}, {"role": "assistant", "content": ANSWER}]
     messages = [*turns, {"role": "user", "content": "What is the code word?"}]
     response = client.post("/v1/chat/completions", json={"model": "rag-assistant-plain", "messages": messages})
     assert response.status_code == 200, response.text
@@ -148,7 +149,7 @@ def test_a_stateless_request_is_told_in_its_header(client: FlaskClient) -> None:
 def test_an_honest_count_raises_no_alarm(client: FlaskClient, stub: StubModel) -> None:
     stub.count = tokens_in
     conversation = None
-    for n in range(8):
+    for n in range(5):
         fields: dict[str, Any] = {} if conversation is None else {"conversation_id": conversation}
         answer = ask(client, f"Question {n}. {SENTENCE}", **fields)
         conversation = answer["conversation_id"]
@@ -187,7 +188,7 @@ def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
 ) -> None:
     stub.own_addresses[path] = body
     answer = ask(client, "First.")
-    for n in range(12):
+    for n in range(5):
         answer = ask(client, f"Question {n}. {SENTENCE}", conversation_id=answer["conversation_id"])
         assert (answer["history"]["tokens"]["limit"], answer["history"]["endpoint"]) == (4096, None)
     assert answer["history"]["reason"] == "token_limit"

@@ -5,6 +5,7 @@ By the API, and so on the page.
 
 import html
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +20,11 @@ FOLDERS = Path(__file__).parents[1] / "folders"
 
 
 @pytest.fixture
-def client(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
+def client(
+    environment: dict[str, str], embedders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[FlaskClient]:
     """An assistant without a model, with the embedding model that the product has."""
+    shutil.copytree(embedders, tmp_path / "data" / "embedders", dirs_exist_ok=True)
     monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
     made = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     services: Services = made.extensions["assistant"]
