@@ -29,6 +29,10 @@ SAID_BEFORE = "In turn {} of this conversation, you said:"
 UNCLEAR = "I can't tell what your question refers to."
 WHICH = "Which of these do you mean?"
 NAME_IT = "Please name it."
+FOREIGN = (
+    "Your question seems to be in {}, and no document is. The embedding model builtin-multilingual searches across "
+    "languages."
+)
 NEAREST = "These sections come nearest:"
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
@@ -119,7 +123,10 @@ def instead_of_quotes(draft: Draft) -> str | None:
     if draft.found.nothing and (reply := _said_before(draft.question, draft.related)) is not None:
         return f"{NOTHING_FOUND} {reply}"
     if draft.found.nothing:
-        return f"{NOTHING_FOUND} {NEAREST}\n{_listed(nearest)}" if nearest else NOTHING_FOUND
+        lead = NOTHING_FOUND
+        if draft.found.language:
+            lead += f" {FOREIGN.format(draft.found.language.capitalize())}"
+        return f"{lead} {NEAREST}\n{_listed(nearest)}" if nearest else lead
     return None if draft.found.sources else NOTHING_TO_QUOTE
 
 

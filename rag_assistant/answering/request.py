@@ -33,8 +33,8 @@ class SearchResult(Struct, frozen=True):
     the sections that came nearest where nothing was near enough, or where it is unclear what is asked about.
     ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
     embedding model does not work; ``not_reranked``: the reranking model does not. ``unclear``: neither the question nor
-    the conversation tells what it is about. ``documents`` are the names of the newest of ``document_count``, where the
-    question asks for these.
+    the conversation tells what it is about. ``language`` is that of a question in which no document is. ``documents``
+    are the names of the newest of ``document_count``, where the question asks for these.
     """
 
     sources: tuple[Source, ...] = ()
@@ -45,6 +45,7 @@ class SearchResult(Struct, frozen=True):
     by_keywords_alone: bool = False
     not_reranked: bool = False
     unclear: bool = False
+    language: str = ""
     documents: tuple[str, ...] = ()
     document_count: int = 0
 

@@ -105,9 +105,9 @@ def search_for(
         return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
     # What a filter leaves says what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
-    nearest = sections_of(passages) if unclear else []
+    nearest, language = sections_of(passages) if unclear else [], ""
     if quotes and not passages:
-        nearest = retriever.nearest_headings(query, turn.scope)
+        nearest, language = retriever.nearest_headings(query, turn.scope), retriever.foreign_language(turn.question)
     return SearchResult(
         sources=number_sources(passages),
         search=how | {"found": len(passages), "support": support},
@@ -117,6 +117,7 @@ def search_for(
         by_keywords_alone=retriever.by_keywords_alone,
         not_reranked=retriever.reranking.failing,
         unclear=unclear,
+        language=language,
     )
 
 

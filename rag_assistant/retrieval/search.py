@@ -29,13 +29,14 @@ from rag_assistant.retrieval.follow_up import (
 )
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
+from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
 from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
-from rag_assistant.retrieval.tokenize import content_words
+from rag_assistant.retrieval.tokenize import content_words, search_words
 from rag_assistant.runtime.telemetry.steps import measured
 
 if TYPE_CHECKING:
@@ -161,8 +162,16 @@ class Retriever:
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
         support = self._with_vectors(query, lambda compare: support_of(query, passages, best_cosine, chunks, compare))
         # In a language that it hardly knows, a model tells what is about something else, but no more.
-        is_sure = vectors is not None and vectors.embedder.familiarity(query.text).words >= MIN_KNOWN_WORDS
-        return support if is_sure or support == "nothing_found" else "found"
+        return support if support == "nothing_found" or self._knows(query.text) else "found"
+
+    def _knows(self, question: str) -> bool:
+        vectors = self._vectors.now()
+        return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
+
+    def foreign_language(self, question: str) -> str:
+        """Return the language of a question, ``""`` if there are documents in it or the embedding model knows it."""
+        language = language_of(search_words(question))
+        return "" if language in self._keywords.state().languages or self._knows(question) else language
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).

@@ -146,6 +146,9 @@ def test_where_nothing_is_near_enough_the_nearest_sections_are_named() -> None:
     said = instead_of_quotes(draft(found=in_vain))
     assert said == f"{NOTHING_FOUND} These sections come nearest:\n\n- a.md > Geese\n- b.md"
     assert instead_of_quotes(draft(found=SearchResult(search={"found": 0}))) == NOTHING_FOUND
+    foreign = instead_of_quotes(draft(found=SearchResult(search={"found": 0}, language="german")))
+    assert foreign is not None
+    assert foreign.startswith(f"{NOTHING_FOUND} Your question seems to be in German, and no")
 
 
 def test_where_no_passage_is_in_the_request_there_is_nothing_to_quote() -> None:

@@ -247,6 +247,16 @@ def test_sentences_are_compared_with_a_follow_up_by_vectors_that_are_there(
     assert vectors.compare(query, texts) == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_question_in_a_language_in_which_no_document_is_is_known_by_its_words(
+    house: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.shelve("the price of a goose is four crowns and that of an egg is one")
+    german, english = "Wie viele Gänse hat der Wärter?", "What does the keeper of the lighthouse have?"
+    assert house.retriever.foreign_language(german) == ""  # The model knows it.
+    monkeypatch.setattr(house.embedders.configured(), "familiarity", lambda _text: Familiarity(1.0, 0.0))
+    assert [house.retriever.foreign_language(one) for one in (german, english, "Gans?")] == ["german", "", ""]
+
+
 def test_while_the_model_is_broken_words_tell_whether_a_question_leans(
     house: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
