@@ -20,7 +20,7 @@ class SignInFailed(AssistantError):
 
 
 class NotAllowed(AssistantError):
-    """Somebody asks for something that they are not allowed to do; the message says what is needed."""
+    """The person is not allowed to do this; the message says what is needed."""
 
 
 class AccountNotFound(NotFound):
@@ -80,7 +80,7 @@ class LinkOver(AssistantError):
 
 
 class ProviderUnreachable(AssistantError):
-    """The provider that signs people in does not answer."""
+    """The sign-in provider does not answer."""
 
     def __init__(self, label: str) -> None:
         super().__init__(f"{label} could not be reached. Try again in a moment, or sign in with a password.")

@@ -33,7 +33,7 @@ class StorageFailed(AssistantError):
 
 
 class StorageDamaged(StorageFailed):
-    """The database file cannot be read any more: waiting does not help, restoring a backup does."""
+    """The database file is damaged. Waiting does not help: restore a backup."""
 
 
 class FilesUnavailable(StorageFailed):

@@ -51,7 +51,7 @@ class TurnNotFound(NotFound):
 
 
 class TurnErased(Conflict):
-    """The turn was erased: nothing can be done with it any more."""
+    """The turn was erased, so nothing can be done with it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
@@ -89,7 +89,7 @@ class VersionNotFound(NotFound):
 
 
 class VersionFixed(Conflict):
-    """The turn cannot be switched to another of its answers now."""
+    """The turn cannot be switched to another answer now."""
 
 
 class ReceiptNotFound(NotFound):
@@ -123,7 +123,7 @@ class SourceNotFound(NotFound):
 
 
 class NothingWaits(Conflict):
-    """The turn has no question that waits for a yes or no."""
+    """The turn does not wait for a yes or no."""
 
     def __init__(self, turn_id: int) -> None:
         super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
@@ -156,7 +156,7 @@ class HistoryChanged(Conflict):
 
 
 class OverflowDecisionNeeded(Conflict):
-    """The request would leave turns out, and somebody has to decide what happens to them.
+    """The request would leave turns out, and you must decide what happens to them.
 
     ``details`` holds the ``options``, each with what it does, and the ``history`` figures of the request.
     """
@@ -169,7 +169,7 @@ class OverflowDecisionNeeded(Conflict):
 
 
 class InvalidHistoryLimit(AssistantError, ValueError):
-    """A limit of the history is not a whole number of 0 or more, and not ``None``."""
+    """A limit of the history is neither a whole number of 0 or more nor ``None``."""
 
     def __init__(self, value: object, name: str = "max_history_turns") -> None:
         super().__init__(f"{name} is {value!r}; it must be a whole number, 0 or more, or null for no limit.")

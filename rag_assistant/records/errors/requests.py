@@ -30,7 +30,7 @@ class RequestRefused(AssistantError):
 
 
 class ServedByWebs(NotFound):
-    """This process is a worker, and only web servers answer this request."""
+    """This process is a worker; only web servers answer this request."""
 
     def __init__(self) -> None:
         super().__init__("This process is a worker: it answers /healthz, /readyz and /metrics.")
@@ -62,7 +62,7 @@ class Overloaded(AssistantError):
 
 
 class ServerEnding(AssistantError):
-    """The server was told to end, and answers no more questions."""
+    """The server is shutting down and takes no more questions."""
 
     retry_after_seconds = 5
 
@@ -109,7 +109,7 @@ class TooManyAttempts(AssistantError):
 
 
 class LimitReached(AssistantError):
-    """A person exceeds one of their limits."""
+    """One of the person's limits is reached."""
 
     def __init__(self, what: str, retry_after_seconds: float) -> None:
         super().__init__(f"{what}. Try again in {_in_words(retry_after_seconds)}.")
@@ -121,7 +121,7 @@ class SharedLimitReached(LimitReached):
 
 
 class StorageLimitReached(BodyTooLarge):
-    """The files of whoever owns the library would exceed their storage limit."""
+    """The files of the library's owner would exceed their storage limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
