@@ -147,7 +147,7 @@ def written(url: str, turns: Sequence[PastTurn]) -> str:
             used = 0
         parts[-1].append(text)
         used += tokens
-    return "\n".join(chat(url, summary_request(part, None), MAX_SUMMARY_PART_TOKENS) for part in parts)
+    return "\n".join(chat(url, summary_request(part, ""), MAX_SUMMARY_PART_TOKENS) for part in parts)
 
 
 # --- what was said

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from rag_assistant.conversations.bill import AS_TICKED, Bill, Wishes
 from rag_assistant.conversations.compaction import Compaction, first_kept_after_compaction
 from rag_assistant.conversations.model_profile import profile_for
 from rag_assistant.conversations.viewed_history import SentHistory, ViewedHistory
@@ -129,22 +130,45 @@ class HistoryActions(Struct, frozen=True):
             conversation, rules, fitted, endpoint.context_tokens, self.history.last_change(conversation_id)
         )
 
-    def compact(self, conversation_id: int) -> tuple[Conversation, str]:
+    def bill(self, conversation_id: int) -> Bill:
+        """Return what a summary of the turns that ``compact`` takes may lose. Raises NothingToSummarise."""
+        conversation, settings = self.conversations.get(conversation_id), self.settings()
+        endpoint = self.models.known_endpoint()
+        keep_from = self._keep_from(conversation, self.history, settings, endpoint)
+        compaction = Compaction(self.conversations, self.history, self.models)
+        turns = compaction.turns_to_summarise(conversation, keep_from)
+        return compaction.bill(
+            conversation, turns, profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
+        )
+
+    def compact(self, conversation_id: int, wishes: Wishes = AS_TICKED) -> tuple[Conversation, str]:
         """Summarise the older half of what the model sees, and all that is left out before it; say how.
 
-        Raises NothingToSummarise, HistoryChanged, ConversationBusy, LimitReached, or that no model is known; then
-        nothing has changed.
+        Raises NothingToSummarise, InvalidRequest, HistoryChanged, ConversationBusy, LimitReached, or that no model is
+        known; then nothing has changed.
         """
-        return self._compact(self.conversations.get(conversation_id), self.history)
+        return self._compact(self.conversations.get(conversation_id), self.history, wishes)
 
     def compact_sent(self, sent: SentHistory) -> tuple[Conversation, str]:
         """Do the same with a history that a caller sent along; nothing is kept. Raises NothingToSummarise."""
-        return self._compact(sent.conversation, sent)
+        return self._compact(sent.conversation, sent, AS_TICKED)
 
-    def _compact(self, conversation: Conversation, history: ViewedHistory) -> tuple[Conversation, str]:
+    def _compact(self, conversation: Conversation, history: ViewedHistory, wishes: Wishes) -> tuple[Conversation, str]:
         settings = self.settings()
         call = ModelCall()
         endpoint = self.models.endpoint(call)
+        keep_from = self._keep_from(conversation, history, settings, endpoint)
+        if self.models.connected:
+            self.models.refuse_beyond_limits()
+        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
+        return Compaction(self.conversations, history, self.models).compact(
+            conversation, keep_from, profile, call, lambda _sentence: None, wishes=wishes
+        )
+
+    def _keep_from(
+        self, conversation: Conversation, history: ViewedHistory, settings: Settings, endpoint: Endpoint
+    ) -> int:
+        """Return the number of the first turn that a compaction leaves as it is. Raises NothingToSummarise."""
         fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
         if keep_from <= conversation.view_start:
@@ -153,12 +177,7 @@ class HistoryActions(Struct, frozen=True):
                 f"{named} is too short to be summarised: the newest turns stay as they are, "
                 "and there are none before them."
             )
-        if self.models.connected:
-            self.models.refuse_beyond_limits()
-        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint))
-        return Compaction(self.conversations, history, self.models).compact(
-            conversation, keep_from, profile, call, lambda _sentence: None
-        )
+        return keep_from
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
         """Put a person's text in the place of the summary's. Raises NoSummary, InvalidRequest, ConversationBusy."""

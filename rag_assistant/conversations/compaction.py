@@ -5,12 +5,15 @@ The turns stay where they are; undoing a compaction brings the model's view of t
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rag_assistant.conversations.bill import AS_TICKED, Bill, Wishes, bill_of, divided, joined
 from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
-from rag_assistant.conversations.model_profile import ModelProfile
+from rag_assistant.conversations.model_profile import ModelProfile, max_request_tokens
 from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
 from rag_assistant.conversations.viewed_history import ViewedHistory
@@ -35,6 +38,7 @@ MAX_SUMMARY_TOKENS = 4000
 
 COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
 EXTRACTED = "Whole sentences of the older turns take their place. You can read, edit and undo this summary."
+NOT_ALL_KEPT = "Not everything that you forbade or asked for fits into the summary."
 NOT_SUMMARISED = "The model could not summarise the older turns."
 
 
@@ -53,106 +57,126 @@ class Compaction(Struct, frozen=True):
         call: ModelCall,
         on_progress: Callable[[str], None],
         running: int | None = None,
+        wishes: Wishes = AS_TICKED,
     ) -> tuple[Conversation, str]:
         """Put a summary in the place of all turns before number ``keep_from``.
 
         Return the conversation, and a sentence about its summary. Without a model, or where it fails, the summary is an
-        extract: whole sentences of the turns.
+        extract: whole sentences of the turns. What is to be kept word for word stands behind either.
 
         A summary that is there already is extended: its text stays, the turns since are added to it; only where it
-        gets too long the whole of it is shortened. Pinned turns and those that wait for a person stay as they are.
-        ``running`` is the number of the turn that needs the room.
+        gets too long it is shortened, but for what is kept. Pinned turns and those that wait for a person stay as they
+        are. ``running`` is the number of the turn that needs the room.
 
-        Raises NothingToSummarise, HistoryChanged or AnswerStopped; then nothing has changed.
+        Raises NothingToSummarise, InvalidRequest, HistoryChanged or AnswerStopped; then nothing has changed.
         """
         turns = self.turns_to_summarise(conversation, keep_from)
-        if not turns:
-            raise NothingToSummarise("There are no older turns to summarise.")
+        text, verbatim = divided(_text(conversation))
+        bill = self.bill(conversation, turns, profile)
+        verbatim += bill.lines_to_keep(wishes.keep)
+        work = _Work(conversation, turns, text, verbatim, profile, wishes.hint)
         written_by, note = EXTRACT, EXTRACTED
-        covered = [turn.number for turn in turns]
         if profile.endpoint.quotes:
-            record = _extended(conversation, turns, profile)
+            record = work.extended()
         else:
             try:
-                record = self._written(conversation, turns, profile, call, on_progress)
-                written_by, note = profile.endpoint.model or "a model", COMPACTED
+                writer = self._writer(profile, call)
+                record = self._written(work, writer, call, on_progress)
+                written_by, note = writer.endpoint.model or "a model", COMPACTED
             except (ModelError, SummaryRejected) as error:
-                record = _extended(conversation, turns, profile)
+                record = work.extended()
                 note = f"{NOT_SUMMARISED} {cause_alone(str(error))} {EXTRACTED}"
-        log.info("Conversation %s: turns up to %s were summarised (%s).", conversation.id, covered[-1], written_by)
-        return self.history.keep_summary(conversation, record, covered, written_by, running), note
-
-    def _written(
-        self,
-        conversation: Conversation,
-        turns: Sequence[PastTurn],
-        profile: ModelProfile,
-        call: ModelCall,
-        on_progress: Callable[[str], None],
-    ) -> str:
-        """Return the summary that a model writes. Raises SummaryRejected, AnswerStopped, a ModelError."""
-        texts = [turn_text(turn.number, turn.messages) for turn in turns]
-        summary = conversation.summary
-        parts = _parts(texts, _room(profile, summary.text if summary else ""), profile.token_ratio)
-        try:
-            return self._record_of(conversation, turns, parts, profile, call, on_progress)
-        finally:
-            self.conversations.show_operation(conversation.id, None)
+        if any(one.is_instruction and one.line not in verbatim for one in bill.items):
+            note = " ".join((note, NOT_ALL_KEPT))
+        log.info("Conversation %s: turns up to %s were summarised (%s).", conversation.id, bill.turns[-1], written_by)
+        summary = joined(record, verbatim)
+        return self.history.keep_summary(conversation, summary, bill.turns, written_by, running), note
 
     def turns_to_summarise(self, conversation: Conversation, keep_from: int) -> list[PastTurn]:
         """Return the turns that a compaction would put a summary in the place of."""
         turns = self.history.between(conversation, conversation.view_start, keep_from - 1)
         return [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
 
-    def _record_of(
-        self,
-        conversation: Conversation,
-        turns: Sequence[PastTurn],
-        parts: Sequence[Sequence[str]],
-        profile: ModelProfile,
-        call: ModelCall,
-        on_progress: Callable[[str], None],
-    ) -> str:
-        """Return the summary so far with that of each part behind it, shortened where it gets too long."""
-        record = conversation.summary.text if conversation.summary else ""
+    def bill(self, conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> Bill:
+        """Return what a summary of some turns may lose. Raises NothingToSummarise if there are none."""
+        if not turns:
+            raise NothingToSummarise("There are no older turns to summarise.")
+        record, max_tokens = _text(conversation), _max_summary_tokens(profile) / profile.token_ratio
+        bill = bill_of(turns, record, max_tokens)
+        if not profile.endpoint.quotes:
+            return bill
+        # It is known what an extract says.
+        always = [one.line for one in bill.items if one.keep == "always"]
+        return bill_of(turns, record, max_tokens, extract(turns, max_tokens, always))
+
+    def _writer(self, profile: ModelProfile, call: ModelCall) -> ModelProfile:
+        """Return the profile of the model that writes summaries. Raises a ModelError."""
+        endpoint = self.models.summary_endpoint(profile.endpoint, call)
+        limit = max_request_tokens(endpoint, profile.answer_tokens)
+        ratio = self.models.calibration.ratio(endpoint)
+        return replace(profile, endpoint=endpoint, max_request_tokens=limit, token_ratio=ratio)
+
+    def _written(self, work: "_Work", writer: ModelProfile, call: ModelCall, on_progress: Callable[[str], None]) -> str:
+        """Return the record so far with what a model writes of each part behind it, shortened where it gets too long.
+
+        Raises SummaryRejected, AnswerStopped, a ModelError.
+        """
+        texts = [turn_text(turn.number, turn.messages) for turn in work.turns]
+        parts = _parts(texts, _room(writer, joined(work.text, work.verbatim)), writer.token_ratio)
         about = {
             "what": "compact",
-            "first_turn": turns[0].number,
-            "last_turn": turns[-1].number,
+            "first_turn": work.turns[0].number,
+            "last_turn": work.turns[-1].number,
             "parts": len(parts),
         }
-        lines = [SummaryLine((turn.number,), "\n".join(map(text_in, turn.messages))) for turn in turns]
+        lines = [SummaryLine((turn.number,), "\n".join(map(text_in, turn.messages))) for turn in work.turns]
+        record = work.text
 
-        def tell(operation: dict[str, Any]) -> None:
-            self.conversations.show_operation(conversation.id, operation)
+        def write(operation: dict[str, Any], part: Sequence[str], prior: str) -> str:
+            self.conversations.show_operation(work.conversation.id, operation)
             on_progress(operation_in_words(operation))
+            max_tokens = int(min(MAX_SUMMARY_PART_TOKENS, writer.answer_tokens or inf, _max_summary_tokens(writer)))
+            request = ModelRequest(tuple(summary_request(part, prior, work.hint)), max_tokens, writer.temperature)
+            text, reply = collect(self.models.stream(writer.endpoint, request, call))
+            if reply.tool_calls:
+                raise ModelFailed("The model called a tool instead of writing a summary.")
+            return checked_summary(text, sum(map(estimate_tokens, part)), estimate_tokens)
 
-        for number, part in enumerate(parts, 1):
-            tell(about | {"part": number})
-            written = with_turns(self._summary_of(part, record or None, profile, call), lines)
-            record = "\n".join(filter(None, (record, written)))
-        if estimate_tokens(record) * profile.token_ratio > _max_summary_tokens(profile):
-            tell(about | {"what": "shorten", "part": len(parts)})
-            record = with_turns(self._summary_of([record], None, profile, call), read_lines(record))
-        return record
-
-    def _summary_of(self, part: Sequence[str], prior: str | None, profile: ModelProfile, call: ModelCall) -> str:
-        """Return what the model writes about one part. Raises SummaryRejected if that cannot stand for it."""
-        source_tokens = sum(estimate_tokens(text) for text in part)
-        limits = MAX_SUMMARY_PART_TOKENS, profile.answer_tokens or MAX_SUMMARY_PART_TOKENS, _max_summary_tokens(profile)
-        request = ModelRequest(tuple(summary_request(part, prior)), int(min(limits)), profile.temperature)
-        text, reply = collect(self.models.stream(profile.endpoint, request, call))
-        if reply.tool_calls:
-            raise ModelFailed("The model called a tool instead of writing a summary.")
-        return checked_summary(text, source_tokens, estimate_tokens)
+        try:
+            for number, part in enumerate(parts, 1):
+                written = write(about | {"part": number}, part, joined(record, work.verbatim))
+                record = "\n".join(filter(None, (record, with_turns(written, lines))))
+            if estimate_tokens(record) > work.max_tokens:
+                written = write(about | {"what": "shorten", "part": len(parts)}, [record], joined("", work.verbatim))
+                record = with_turns(written, read_lines(record))
+            return record
+        finally:
+            self.conversations.show_operation(work.conversation.id, None)
 
 
-def _extended(conversation: Conversation, turns: Sequence[PastTurn], profile: ModelProfile) -> str:
-    """Return the summary so far with an extract of some turns behind it, shortened where it gets too long."""
-    max_tokens = _max_summary_tokens(profile) / profile.token_ratio
-    summary = conversation.summary.text if conversation.summary else ""
-    record = "\n".join(filter(None, (summary, extract(turns, max_tokens))))
-    return record if estimate_tokens(record) <= max_tokens else shortened_record(record, max_tokens)
+class _Work(Struct, frozen=True):
+    """What a summary is made of: the text so far, the turns that join it, and the lines that stand behind both."""
+
+    conversation: Conversation
+    turns: Sequence[PastTurn]
+    text: str
+    verbatim: Sequence[str]
+    profile: ModelProfile
+    hint: str
+
+    @property
+    def max_tokens(self) -> float:
+        """How many tokens, as we estimate them, the summary may have beside what is kept."""
+        return _max_summary_tokens(self.profile) / self.profile.token_ratio - sum(map(estimate_tokens, self.verbatim))
+
+    def extended(self) -> str:
+        """Return the text so far with an extract of the turns behind it, shortened where it gets too long."""
+        record = "\n".join(filter(None, (self.text, extract(self.turns, self.max_tokens, self.verbatim))))
+        return record if estimate_tokens(record) <= self.max_tokens else shortened_record(record, self.max_tokens)
+
+
+def _text(conversation: Conversation) -> str:
+    return conversation.summary.text if conversation.summary else ""
 
 
 def operation_in_words(operation: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ more. Measured beside other choices in bench/history.md, and the constants were 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import groupby
 
@@ -36,7 +36,7 @@ CITED = re.compile(rf" *{CITATION.pattern}")
 LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 
-class _Sentence(Struct, frozen=True):
+class Sentence(Struct, frozen=True):
     """A sentence: who said it in which turn, its position in the message, its tokens and its content words."""
 
     who: str
@@ -44,6 +44,11 @@ class _Sentence(Struct, frozen=True):
     text: str
     tokens: int
     words: frozenset[str]
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person said it."""
+        return self.who.endswith(SPEAKERS["user"])
 
 
 def without_lead(answer: str) -> str:
@@ -53,9 +58,12 @@ def without_lead(answer: str) -> str:
     return answer.lstrip()
 
 
-def extract(turns: Sequence[PastTurn], max_tokens: float) -> str:
-    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but one sentence always."""
-    sentences = [one for turn in turns for one in _sentences(turn)]
+def extract(turns: Sequence[PastTurn], max_tokens: float, elsewhere: Collection[str] = ()) -> str:
+    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but one sentence always.
+
+    Lines that are recorded ``elsewhere`` are left out.
+    """
+    sentences = [one for turn in turns for one in sentences_in(turn) if f"{one.who}: {one.text}" not in elsewhere]
     return _record(sentences, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in sentences))))
 
 
@@ -69,7 +77,8 @@ def shortened_record(record: str, max_tokens: float) -> str:
     return "\n".join(filter(None, (before.strip(), _record(sentences, room))))
 
 
-def _sentences(turn: PastTurn) -> Iterator[_Sentence]:
+def sentences_in(turn: PastTurn) -> Iterator[Sentence]:
+    """Yield what was asked and answered in a turn, sentence by sentence."""
     for message in turn.messages:
         speaker = SPEAKERS.get(message["role"])
         if speaker and (text := text_in(message)):
@@ -81,13 +90,13 @@ def _plain(answer: str) -> str:
     return QUOTED.sub("", CITED.sub("", without_lead(answer)))
 
 
-def _spoken(who: str, text: str) -> Iterator[_Sentence]:
+def _spoken(who: str, text: str) -> Iterator[Sentence]:
     for position, sentence in enumerate(sentences_of(text)):
         line = " ".join(sentence.text.split())
-        yield _Sentence(who, position, line, estimate_tokens(line), content_stems(line))
+        yield Sentence(who, position, line, estimate_tokens(line), content_stems(line))
 
 
-def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:
+def _record(sentences: Sequence[Sentence], max_tokens: float) -> str:
     chosen = _choose(sentences, max_tokens)
     return "\n".join(
         f"{who}: {' '.join(sentences[index].text for index in indices)}"
@@ -95,7 +104,7 @@ def _record(sentences: Sequence[_Sentence], max_tokens: float) -> str:
     )
 
 
-def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
+def _choose(sentences: Sequence[Sentence], max_tokens: float) -> list[int]:
     """Return the indices of the sentences that say most together, the best first."""
     weights = word_weights([one.words for one in sentences])
     words_chosen: set[str] = set()
@@ -115,6 +124,6 @@ def _choose(sentences: Sequence[_Sentence], max_tokens: float) -> list[int]:
     return chosen
 
 
-def _worth(one: _Sentence, seen: set[str], weights: Mapping[str, float]) -> float:
+def _worth(one: Sentence, seen: set[str], weights: Mapping[str, float]) -> float:
     new = sum(weights[word] for word in one.words - seen)
     return (new / (one.tokens + EXTRA_TOKENS) + FIRST_BONUS / (1 + one.position)) if new else 0.0

@@ -88,13 +88,13 @@ def profile_for(
     """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     answer_tokens, note = _answer_tokens(settings, endpoint)
-    max_request_tokens = _max_request_tokens(endpoint, answer_tokens)
+    most = max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
         instructions=_instructions(endpoint, settings, bool(offered), options.instructions),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
-        request_tokens=min_limit(settings.history_token_budget, max_request_tokens),
-        max_request_tokens=max_request_tokens,
+        request_tokens=min_limit(settings.history_token_budget, most),
+        max_request_tokens=most,
         answer_tokens=answer_tokens,
         temperature=settings.temperature,
         token_ratio=token_ratio,
@@ -125,7 +125,7 @@ def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, 
     return left, SHORTER_ANSWERS.format(wanted, limit, left)
 
 
-def _max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:
+def max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:
     """Return how many tokens of the model's context window are left without the answer."""
     if endpoint.context_tokens is None:
         return None

@@ -118,18 +118,20 @@ def passages_text(sources: Sequence[Source]) -> str:
     return "\n\n".join(f"[{source.n}] {_fenced(source)}" for source in sources)
 
 
-def summary_request(turns: Sequence[str], prior: str | None) -> list[Message]:
+def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Message]:
     """Return the messages that ask a model to summarise some turns, given as text.
 
-    ``prior`` is the summary so far: it goes on to hold, so that only what is new is to be written.
+    ``prior`` is the summary so far: it goes on to hold, so that only what is new is to be written. ``hint`` is what a
+    person wants to be kept.
     """
     before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(prior)}\n</record>\n\n" if prior else ""
     dialogue = "\n\n".join(turns)
+    wish = f" What matters most to the user: {_unfence(hint)}" if hint else ""
     return [
         {"role": "system", "content": SUMMARY_INSTRUCTIONS},
         {
             "role": "user",
-            "content": f"{before}<conversation>\n{dialogue}\n</conversation>\n\nWrite the record of this.",
+            "content": f"{before}<conversation>\n{dialogue}\n</conversation>\n\nWrite the record of this.{wish}",
         },
     ]
 

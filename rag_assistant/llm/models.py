@@ -92,6 +92,13 @@ class LanguageModels:
         self._last[endpoint.base_url] = endpoint
         return self.calibration.limited(endpoint)
 
+    def summary_endpoint(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
+        """Return the endpoint that answers with the model that is to write summaries. Raises a ModelError."""
+        model = self._settings().summary_model
+        if model is None or not self.has_endpoint:
+            return endpoint
+        return self.calibration.limited(self.client.named(replace(self.configured_endpoint(), model=model), call))
+
     def configured_endpoint(self) -> Endpoint:
         """Return the endpoint as the settings name it."""
         settings = self._settings()

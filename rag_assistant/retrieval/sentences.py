@@ -33,10 +33,11 @@ END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？
 AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
 # Before a blank these end a word and not a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(
-    r"(?:\b(?:[A-Za-z]|Dr|Mr|Mrs|Ms|Prof|St|Jr|Sr|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"
+    r"(?:\b(?:[A-Za-z]|Dr|Dra|Mr|Mrs|Ms|Prof|St|Jr|Sr|Sra|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"
     r"Sgt|Capt|Lt|Rev|Hon|approx|Nr|Abs|Art|Abb|Tab|bzw|ca|usw|vgl|inkl|evtl|ggf|[A-Za-z]\.[A-Za-z])"
     r"|\b(?:am|im|der|den|dem|des|vom|zum|das|die|bis|ab|seit) \d{1,2})\.\s+$"
 )
+GERMAN_DAY = re.compile(r"\b\d{1,2}\.\s+(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)")
 # A line that is shorter than this share of the longest one of its paragraph was ended by hand: a title, an address.
 SHORT_LINE = 0.6
 MAX_TITLE_WORDS = 10
@@ -157,7 +158,12 @@ def split_text(text: str) -> list[str]:
 
 
 def _ranges(text: str) -> Iterable[tuple[int, int]]:
-    ends = [match.end() for match in END.finditer(text) if not ABBREVIATION.search(text[: match.end()])]
+    days = {match.end() for match in GERMAN_DAY.finditer(text)}
+    ends = [
+        match.end()
+        for match in END.finditer(text)
+        if match.end() not in days and not ABBREVIATION.search(text[: match.end()])
+    ]
     return pairwise([0, *ends, len(text)])
 
 

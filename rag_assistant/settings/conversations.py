@@ -20,6 +20,8 @@ class ModelSettings(Group):
     """The endpoint's API key. Never shown or logged."""
     openai_model: str | None = None
     """The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists."""
+    summary_model: str | None = None
+    """Another model of the endpoint, which writes summaries of older turns. null: the model that answers."""
     model_images: bool = False
     """The model accepts pictures (vision), so questions may have some. false: pictures are refused."""
     model_context_tokens: int | None = setting(None, ge=256)

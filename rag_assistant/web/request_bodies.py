@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
+from rag_assistant.conversations.bill import Wishes
 from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
@@ -16,6 +17,7 @@ ID = f"a whole number from 1 to {MAX_INT32}"
 MAX_DOCUMENT_IDS = 1000
 DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all documents"
 MAX_TAGS = 50
+MAX_KEPT, MAX_HINT_CHARS = 1000, 500
 MAX_URL = 2000
 MAX_TAG_CHARS = 64
 TAGS = f"a list of up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters without commas"
@@ -34,6 +36,7 @@ def shown_as_it_is(name: str) -> str:
 
 
 Id = Annotated[int, Field(ge=1, le=MAX_INT32)]
+BillId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,10}-[0-9]{1,10}$")]
 Tag = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TAG_CHARS, pattern=r"^[^,]+$")
 ]
@@ -175,6 +178,20 @@ class SummaryBody(Strict):
     """The body of PUT /api/conversations/ID/summary."""
 
     text: str = field(..., "text with at least one visible character")
+
+
+class SummariseBody(Strict):
+    """The body of POST /api/conversations/ID/compact."""
+
+    keep: list[BillId] | None = field(
+        None, "a list of ids of the bill, or null for what is ticked", max_length=MAX_KEPT
+    )
+    hint: str = field("", f"text of up to {MAX_HINT_CHARS} characters", max_length=MAX_HINT_CHARS)
+
+    @property
+    def wishes(self) -> Wishes:
+        """What the body says about the summary."""
+        return Wishes(self.keep, self.hint.strip())
 
 
 class CommandBody(Strict):

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
+from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
 from rag_assistant.llm.connection_check import CheckStep
 from rag_assistant.records import Ability, Role
@@ -144,6 +145,21 @@ class SummaryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     written_by: str
     created_at: str
     lines: list[SummaryLineAnswer] | UnsetType = UNSET
+
+
+class BillItemAnswer(BillItem, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sentence that a summary may lose; keep says whether it is kept word for word."""
+
+    tokens: int
+
+
+class BillAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a summary of some turns may lose; max_tokens of it can be kept."""
+
+    first_turn: int
+    last_turn: int
+    max_tokens: int
+    items: list[BillItemAnswer]
 
 
 class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -19,14 +19,15 @@ def ask(page: Page, question: str, turn: int) -> Locator:
     return answered
 
 
-def ask_many(page: Page, count: int, **own: object) -> int:
-    """Open a new conversation of ``count`` turns, asked over the API, and return its id.
+def ask_many(page: Page, count: int, *questions: str, **own: object) -> int:
+    """Open a new conversation of ``count`` turns, asked over the API, and return its id; it may begin with questions.
 
     On the page that takes ten times as long. From its second turn on it has settings of its ``own``.
     """
     known: dict[str, Any] = {}
     for number in range(1, count + 1):
-        response = page.request.post("/api/query", data={"question": f"Question {number}"} | known)
+        question = questions[number - 1] if number <= len(questions) else f"Question {number}"
+        response = page.request.post("/api/query", data={"question": question} | known)
         assert response.ok, response.text()
         known = {"conversation_id": response.json()["conversation_id"]}
         if own and number == 1:

@@ -114,8 +114,10 @@ def test_commands_marks_and_summaries_work_without_scripts(
     assert dimmed(page) == ["turn-1"]
     stub.replies.append(Reply("Two."))
     plain(page, "/compact")
-    expect(page.locator(".result")).to_contain_text("The model now sees a summary of turns 1 and 2")
-    expect(page.locator(".result")).to_be_in_viewport()
+    expect(page.locator(".bill")).to_contain_text("A summary takes the place of turns 1 and 2.")
+    expect(page.locator(".bill")).to_be_in_viewport()
+    page.get_by_role("button", name="Summarise", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/conversations/1#summary"))
     summary = page.locator("#summary")
     summary.get_by_text("Edit summary").click()
     summary.get_by_label("Summary sent to the model").fill("A better one.")

@@ -16,6 +16,7 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
     ask_many(page, 4)
     stub.replies.append(Reply("Four."))
     options(page).get_by_role("button", name="Compact").click()
+    page.get_by_role("dialog").get_by_role("button", name="Summarise").click()
     expect(page.locator("#summary")).to_contain_text("in place of turns 1 and 2")
     options(page).get_by_role("button", name="Undo summary").click()
     expect(page.locator("#summary")).to_have_count(0)

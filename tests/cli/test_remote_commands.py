@@ -223,3 +223,18 @@ def test_a_token_that_is_too_narrow_is_named(
 def test_what_only_works_here_is_refused(run: Run, words: tuple[str, ...], said: str) -> None:
     result = run(*words)
     assert (result.exit_code, said in result.stderr) == (2, True), result.output
+
+
+def test_a_chat_shows_what_a_summary_may_lose_and_keeps_what_is_chosen(run: Run, stub: StubModel) -> None:
+    stub.replies.extend(Reply(f"Berth {n} costs {n}00 EUR. {'It was so and so. ' * 9}") for n in range(1, 5))
+    stub.replies.append(Reply("They spoke of berths."))
+    questions = ("Never say 4711.", "Two?", "Three?", "Four?")
+    result = run("chat", typed="\n".join((*questions, "/compact", "9", "/compact", "2", "the prices", "")))
+    assert result.exit_code == 0, result.output
+    assert "   1 [always] Turn 1: Never say 4711." in result.stdout
+    assert "   2 [ ] Turn 1: Berth 1 costs 100 EUR." in result.stdout
+    assert "A summary takes the place of turns 1 and 2. It may lose the above." in result.stdout
+    assert '"9" is no number of the list; they go from 1 to 3.' in result.stderr
+    kept = "Kept word for word:\nTurn 1, User: Never say 4711.\nTurn 1, Assistant: Berth 1 costs 100 EUR.\n"
+    assert f"They spoke of berths.\n{kept}" in result.stdout
+    assert stub.requests[-1].messages[1]["content"].endswith("What matters most to the user: the prices")

@@ -91,6 +91,7 @@ def overflow(player: Player) -> None:
     player.play("GET", f"{path}/export?format=markdown")
     player.replies("Short.")
     player.play("POST", f"{path}/undo", {})
+    player.play("GET", f"{path}/compact")
     player.play("POST", f"{path}/compact", {})
     player.play("DELETE", f"{path}/summary")
 

@@ -9,6 +9,7 @@ from rag_assistant.settings.schema import SECRET, Settings
 OPEN = {
     "instructions": "what the model is told; the receipt shows it",
     "openai_model": "a name",
+    "summary_model": "a name",
     "local_model": "a path",
     "embedder": "a name",
     "rerank_model": "a name",

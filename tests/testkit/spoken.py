@@ -19,7 +19,13 @@ SPEAKING = (
     *("accounts/setup", "accounts/single_sign_on"),
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
     *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
-    *("conversations/actions", "conversations/commands", "conversations/compaction", "conversations/pictures"),
+    *(
+        "conversations/actions",
+        "conversations/bill",
+        "conversations/commands",
+        "conversations/compaction",
+        "conversations/pictures",
+    ),
     *(
         "conversations/extract",
         "storage/documents/documents",

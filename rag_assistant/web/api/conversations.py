@@ -18,7 +18,13 @@ from rag_assistant.records.views import (
 )
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
-from rag_assistant.web.request_bodies import ChangeConversationBody, CommandBody, NewConversationBody, SummaryBody
+from rag_assistant.web.request_bodies import (
+    ChangeConversationBody,
+    CommandBody,
+    NewConversationBody,
+    SummariseBody,
+    SummaryBody,
+)
 from rag_assistant.web.request_parsing import (
     flag_asked,
     history_limit_asked,
@@ -30,6 +36,7 @@ from rag_assistant.web.request_parsing import (
 )
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.schemas import (
+    BillAnswer,
     CommandAnswer,
     ConversationsAnswer,
     OperationAnswer,
@@ -187,10 +194,23 @@ def reset(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.post("/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation)
+@blueprint.get("/<int:conversation_id>/compact", policy=READ, answer=BillAnswer)
+def bill(conversation_id: int) -> Response:
+    """Return what a summary of the older turns may lose, and what of it is kept word for word; nothing changes."""
+    return jsonify(services().history_actions.bill(conversation_id).as_dict())
+
+
+@blueprint.post(
+    "/<int:conversation_id>/compact",
+    policy=ASK,
+    answer=ViewedConversation,
+    body=SummariseBody,
+    optional=True,
+    example={"hint": "Keep the prices."},
+)
 def compact(conversation_id: int) -> Response:
     """Let the model summarise the older turns; answers when it has."""
-    services().history_actions.compact(conversation_id)
+    services().history_actions.compact(conversation_id, read_optional_json(SummariseBody).wishes)
     return shown(conversation_id)
 
 

@@ -21,7 +21,7 @@ from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
-from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody
+from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody, SummariseBody
 from rag_assistant.web.request_parsing import checked, ids_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
@@ -70,8 +70,17 @@ def ask() -> Response:
             content[name] = _number(name, request.form[name])
     if request.form.get("on_overflow"):
         content["on_overflow"] = request.form["on_overflow"]
+    conversation_id = content.get("conversation_id")
+    is_compact = content["question"].strip().lower() == "/compact"
+    if conversation_id is not None and (is_compact or content.get("on_overflow") == "compact"):
+        if "billed" not in request.form:
+            return make_response(_latest_page(conversation_id, billed=True))
+        services().history_actions.compact(conversation_id, _wishes().wishes)
+        if is_compact:
+            return to_conversation(conversation_id, _anchor="summary")
+        del content["on_overflow"]
     if is_command(content["question"]):
-        return make_response(_command_page(content["question"], content.get("conversation_id")))
+        return make_response(_command_page(content["question"], conversation_id))
     body = checked(QueryBody, content)
     try:
         turn = services().assistant.ask(body.as_question(None, interactive=True))
@@ -85,9 +94,24 @@ def ask() -> Response:
             "scope": Scope(tuple(body.document_ids or ()), tuple(body.tags or ())),
         }
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
-    if request.form.get("remember") and body.on_overflow:
-        services().conversations.change(turn.conversation_id, own={"on_overflow": body.on_overflow})
+    if request.form.get("remember") and request.form.get("on_overflow"):
+        services().conversations.change(turn.conversation_id, own={"on_overflow": request.form["on_overflow"]})
     return to_turn(turn)
+
+
+@blueprint.get("/conversations/<int:conversation_id>/bill", policy=READ)
+def bill(conversation_id: int) -> str:
+    """Return the form with what a summary may lose, for the script that shows it in a dialog."""
+    conversation = services().conversations.get(conversation_id)
+    return render_template("_bill.html", conversation=conversation, **_bill(conversation_id))
+
+
+def _bill(conversation_id: int) -> dict[str, Any]:
+    return {"bill": services().history_actions.bill(conversation_id), "has_model": services().models.connected}
+
+
+def _wishes() -> SummariseBody:
+    return checked(SummariseBody, {"keep": request.form.getlist("keep"), "hint": request.form.get("hint", "")})
 
 
 def _command_page(command: str, conversation_id: int | None) -> str:
@@ -206,11 +230,13 @@ def conversation_page(
     editing: int | None = None,
     result: CommandResult | None = None,
     decision: dict[str, Any] | None = None,
+    billed: bool = False,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 
     ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
-    ``result`` is what a command did, ``decision`` a question that was refused until a person decides.
+    ``result`` is what a command did, ``decision`` a question that was refused until a person decides, ``billed``
+    whether it is shown what a summary may lose.
     """
     # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
     tag = services().branches.etag(shown.id) if shown else None
@@ -226,6 +252,7 @@ def conversation_page(
         editing=editing,
         result=result,
         decision=decision,
+        **(_bill(shown.id) if shown and billed else {}),
         **({} if shown else library_holds()),
         deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",

@@ -1,9 +1,12 @@
 """What a person decides about the model's view, as plain forms; and how the pages put it into words."""
 
 import json
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, Response, request
+from markupsafe import Markup
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
@@ -134,6 +137,16 @@ def in_short(arguments: str) -> str:
     except (ValueError, RecursionError):
         pass
     return arguments
+
+
+@blueprint.app_template_filter()
+def marked(text: str, parts: Sequence[str]) -> Markup:
+    """Return a text as HTML in which some parts of it are marked."""
+    pattern = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
+    pieces = re.split(f"({pattern})", text) if pattern else [text]
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(piece) if n % 2 else piece for n, piece in enumerate(pieces)
+    )
 
 
 @blueprint.app_template_filter()

@@ -4,9 +4,9 @@ import { send } from "../lib/api.js";
 import { t, tn } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
+import { summarise } from "./bill.js";
 import { composer, conversationId, fill, restoreText, showComposerError } from "./composer.js";
 import { drawView, savedView } from "./horizon.js";
-import { watchOperation } from "./operation.js";
 
 /** Tell whether a text is a command: a slash and a word, alone or followed by more if the word is a known command. */
 export function isCommand(text) {
@@ -19,8 +19,8 @@ export function isCommand(text) {
 export async function runCommand(command, typed) {
   document.getElementById("options")?.removeAttribute("open");
   composer().elements.question.focus();
+  if (command.trim().toLowerCase() === "/compact" && conversationId() !== null) return showBill(command, typed);
   const block = appendResult(command.trim());
-  if (command.trim().toLowerCase() === "/compact") watchOperation();
   try {
     const { text, fold } = await resultOf(command);
     fillResult(block, text);
@@ -30,6 +30,17 @@ export async function runCommand(command, typed) {
     block.scrollIntoView({ block: "nearest" });
   } catch (reason) {
     block.remove();
+    if (typed) restoreText(command);
+    showComposerError(errorMessage(reason));
+  }
+}
+
+async function showBill(command, typed) {
+  try {
+    if (!(await summarise())) return;
+    await refreshPage();
+    document.getElementById("summary")?.focus();
+  } catch (reason) {
     if (typed) restoreText(command);
     showComposerError(errorMessage(reason));
   }

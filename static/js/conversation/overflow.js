@@ -1,8 +1,8 @@
 // Ask what should happen to older turns when a conversation gets too long.
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
+import { summarise } from "./bill.js";
 import { conversationId, showComposerError } from "./composer.js";
-import { watchOperation } from "./operation.js";
 
 /** Send with `post(choice)`, and again if the server needs a decision first; null if the reader cancels. */
 export async function withOverflowChoice(post) {
@@ -12,7 +12,9 @@ export async function withOverflowChoice(post) {
     if (reason.type !== "OverflowDecisionNeeded") throw reason;
     const decision = await decide(reason.details);
     if (decision === null) return null;
-    const response = await post({ on_overflow: decision.choice });
+    const summarised = decision.choice === "compact";
+    if (summarised && !(await summarise())) return null;
+    const response = summarised ? await withOverflowChoice(post) : await post({ on_overflow: decision.choice });
     if (decision.remember) {
       const url = address(`/api/conversations/${conversationId()}`);
       send("PATCH", url, { on_overflow: decision.choice }).catch((error) => showComposerError(error.message));
@@ -52,7 +54,6 @@ function decide({ sentence, figures, options, no_summary: noSummary }) {
       () => {
         open.abort();
         const choice = dialog.returnValue;
-        if (choice === "compact") watchOperation();
         resolve(choice ? { choice, remember: form.elements.remember.checked } : null);
       },
       whileOpen,

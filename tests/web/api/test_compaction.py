@@ -4,8 +4,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.conversations.compaction import EXTRACTED
+from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.api.conversations import FILLER, contents, conversation_of, said, view
+from tests.web.api.conversations import FILLER, contents, conversation_of, kept, said, view
 from tests.web.conftest import ask, events_of, until
 
 
@@ -191,3 +192,91 @@ def test_what_is_too_short_is_not_summarised(client: FlaskClient, stub: StubMode
     refused = client.post(f"/api/conversations/{conversation}/compact")
     assert (refused.status_code, refused.json["error"]["type"]) == (409, "NothingToSummarise")
     assert len(stub.requests) == requests
+
+
+def of_prices(client: FlaskClient, turns: int = 6) -> int:
+    """Return a conversation in which each turn has a price, and the first forbids something."""
+    conversation = kept(client, f"Never mention the margin. {FILLER}").conversation_id
+    for n in range(2, turns + 1):
+        kept(client, f"Berth {n} costs {n}00 EUR. {FILLER}", conversation)
+    return conversation
+
+
+KEPT = [
+    "Kept word for word:",
+    "Turn 1, User: Never mention the margin.",
+    "Turn 2, User: Berth 2 costs 200 EUR.",
+    "Turn 3, User: Berth 3 costs 300 EUR.",
+]
+
+
+def test_the_bill_lists_what_a_summary_may_lose_and_the_summary_keeps_what_is_chosen(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    conversation = of_prices(client)
+    path = f"/api/conversations/{conversation}/compact"
+    bill = client.get(path).json
+    assert (bill["first_turn"], bill["last_turn"], bill["max_tokens"]) == (1, 3, 2000)
+    assert [(one["id"], one["text"], one["keep"]) for one in bill["items"]] == [
+        ("1-1", "Never mention the margin.", "always"),
+        ("2-1", "Berth 2 costs 200 EUR.", "ticked"),
+        ("3-1", "Berth 3 costs 300 EUR.", "ticked"),
+    ]
+    assert stub.requests == []
+    stub.replies.append(Reply("They spoke of berths. Berth 3 costs 300 EUR."))
+    answer = client.post(path, json={"keep": ["3-1"], "hint": "Keep the </conversation> prices."})
+    assert answer.json["view"]["summary"]["text"].split("\n") == [
+        "Turns 2 and 3: They spoke of berths.",
+        *KEPT[:2],
+        KEPT[3],
+    ]
+    prompt = stub.requests[-1].messages[1]["content"]
+    assert prompt.endswith(
+        "</conversation>\n\nWrite the record of this. What matters most to the user: Keep the </_conversation> prices."
+    )
+    assert all(line in prompt.split("</record>")[0] for line in (*KEPT[:2], KEPT[3]))
+    client.post(f"/api/conversations/{conversation}/undo", json={})
+    assert view(client, conversation)["summary"] is None
+
+
+def test_compacting_twice_gives_the_same_and_a_kept_sentence_outlives_the_next_summary(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    conversation = of_prices(client, 6)
+    texts = []
+    for _ in range(2):
+        stub.replies.append(Reply("They spoke of berths."))
+        answer = client.post(f"/api/conversations/{conversation}/compact").json
+        texts.append(answer["view"]["summary"]["text"])
+        client.post(f"/api/conversations/{conversation}/undo", json={})
+    assert texts == ["\n".join(("Turns 2 and 3: They spoke of berths.", *KEPT))] * 2
+    stub.replies.append(Reply("They spoke of berths."))
+    client.post(f"/api/conversations/{conversation}/compact")
+    for n in range(7, 10):
+        kept(client, f"Never mention the margin. Question {n}. {FILLER}", conversation)
+    stub.replies.append(Reply("They went on."))
+    text = client.post(f"/api/conversations/{conversation}/compact").json["view"]["summary"]["text"]
+    assert text.split("\n")[0] == "Turns 2 and 3: They spoke of berths."
+    assert text.split("\n")[2:6] == KEPT
+    assert text.count("Never mention the margin.") == 1
+
+
+def test_what_is_kept_stands_beside_an_extract_and_not_in_it(client: FlaskClient, stub: StubModel) -> None:
+    conversation = of_prices(client)
+    stub.replies.append(Reply("   "))
+    text = client.post(f"/api/conversations/{conversation}/compact").json["view"]["summary"]["text"]
+    said, kept_part = text.split("Kept word for word:\n")
+    assert "User: It was said at some length" in said
+    assert kept_part.split("\n") == KEPT[1:]
+    assert "EUR" not in said
+
+
+def test_another_model_of_the_endpoint_writes_summaries(
+    client: FlaskClient, stub: StubModel, services: Services
+) -> None:
+    (services.data_dir.parent / "settings.json").write_text('{"summary_model": "small-model"}')
+    conversation = conversation_of(client, 6)
+    stub.replies.extend([Reply("They spoke."), Reply("An answer.")])
+    ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
+    assert [request.body["model"] for request in stub.requests] == ["small-model", "stub-model"]
+    assert view(client, conversation)["summary"]["written_by"] == "small-model"

@@ -162,9 +162,10 @@ def test_every_example_runs_and_its_answer_is_as_described(
 
 def prepare(client: FlaskClient, stub: StubModel, endpoint: str) -> None:
     """Bring about what some examples need."""
-    if endpoint in ("conversations_api.compact", "openai.compact"):
+    if endpoint in ("conversations_api.bill", "conversations_api.compact", "openai.compact"):
         client.post("/api/conversations/1/reset")
         client.post("/api/conversations/1/undo")
+    if endpoint in ("conversations_api.compact", "openai.compact"):
         stub.replies.append(Reply("They spoke of documents."))
     if endpoint == "api.image":
         client.application.extensions["assistant"].history.pictures = lambda turn: ("data:image/png;base64,AAAA",)

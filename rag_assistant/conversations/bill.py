@@ -1,0 +1,166 @@
+"""The bill of a summary: what it may lose of the turns in whose place it stands, and what is kept word for word. Pure.
+
+What is kept stands at the end of the summary, and stays as it is when that is extended or shortened.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from rag_assistant.conversations.extract import sentences_in
+from rag_assistant.conversations.summary_lines import LED
+from rag_assistant.history import estimate_tokens
+from rag_assistant.records import PastTurn
+from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.retrieval.sentences import split_text
+
+HEADING = "Kept word for word:"
+# What is kept may take this share of what a summary may have.
+KEPT_SHARE = 0.5
+TICKED_KINDS = frozenset({"number", "date", "file"})
+Speaker = Literal["user", "assistant"]
+Keep = Literal["always", "ticked", "offered"]
+RANKS: tuple[Keep, ...] = ("always", "ticked", "offered")
+
+
+class BillItem(Struct, frozen=True):
+    """A sentence that a summary may lose, with what it holds that cannot be told in other words.
+
+    ``keep``: what a person forbids or asks for (``is_instruction``) is kept ``always``, as far as there is room; other
+    sentences if they are ``ticked``.
+    """
+
+    id: str
+    turn: int
+    speaker: Speaker
+    text: str
+    facts: tuple[str, ...]
+    is_instruction: bool
+    keep: Keep
+
+    @property
+    def line(self) -> str:
+        """The item as a line of a summary."""
+        return f"Turn {self.turn}, {self.speaker.capitalize()}: {self.text}"
+
+
+class Wishes(Struct, frozen=True):
+    """What a person says about a summary: the ids of what to keep, ``None`` for what is ticked; what matters most."""
+
+    keep: Sequence[str] | None = None
+    hint: str = ""
+
+
+AS_TICKED = Wishes()
+
+
+class Bill(Struct, frozen=True):
+    """What a summary of some turns may lose, in their order; ``max_tokens`` is how much of it can be kept."""
+
+    turns: tuple[int, ...]
+    items: tuple[BillItem, ...]
+    max_tokens: int
+
+    def lines_to_keep(self, ids: Sequence[str] | None) -> list[str]:
+        """Return the lines to keep: those named and those that are kept always; of ``None``, those that are ticked.
+
+        Raises InvalidRequest.
+        """
+        item_ids = {one.id for one in self.items}
+        if unknown := [one for one in ids or () if one not in item_ids]:
+            raise InvalidRequest(f'keep has "{unknown[0]}", which is not on the bill of this conversation.')
+        wanted = {one.id for one in self.items if one.keep == "ticked"} if ids is None else set(ids)
+        lines = [one.line for one in self.items if one.keep == "always" or one.id in wanted]
+        if ids is not None and (tokens := _tokens(lines)) > self.max_tokens:
+            raise InvalidRequest(
+                f"What is to be kept has about {tokens:,} tokens; a summary has room for {self.max_tokens:,} of them. "
+                "Select less."
+            )
+        return lines
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the bill as the API shows it."""
+        return {
+            "first_turn": self.turns[0],
+            "last_turn": self.turns[-1],
+            "max_tokens": self.max_tokens,
+            "items": [asdict(one) | {"tokens": _tokens([one.line])} for one in self.items],
+        }
+
+
+def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str = "") -> Bill:
+    """Return the bill of a summary of some turns that joins a ``record`` of the turns before.
+
+    Each fact stands on it once, and not if the record or what is to join it (``more``) has it. What a person said
+    comes before what was answered; of both the newest is ticked first.
+    """
+    from rag_assistant.conversations.facts import facts_in, is_instruction  # Its patterns take 80 ms to compile.
+
+    there = f"{record}\n{more}"
+    seen = {text.casefold() for line in there.split("\n") for _, text in facts_in(line)}
+    seen |= {_said_in(line) for line in divided(record)[1]}
+    items: list[BillItem] = []
+    spoken = [(turn.number, nth, one) for turn in turns for nth, one in enumerate(sentences_in(turn), 1)]
+    for number, nth, one in sorted(spoken, key=lambda each: not each[2].by_person):
+        facts = {text: kind for kind, text in facts_in(one.text)}
+        # The same number may be said of two things.
+        new = {
+            text: kind
+            for text, kind in facts.items()
+            if text.casefold() not in seen or (one.by_person and kind in TICKED_KINDS)
+        }
+        asks = one.by_person and is_instruction(one.text)
+        if one.text.casefold() in seen or not (asks or (new and one.text not in there)):
+            continue
+        seen |= {text.casefold() for text in (one.text, *facts)}
+        is_ticked = one.by_person and not TICKED_KINDS.isdisjoint(new.values())
+        keep: Keep = "always" if asks else "ticked" if is_ticked else "offered"
+        speaker: Speaker = "user" if one.by_person else "assistant"
+        items.append(BillItem(f"{number}-{nth}", number, speaker, one.text, tuple(facts), asks, keep))
+    room = int(KEPT_SHARE * max_tokens) - _tokens(divided(record)[1])
+    return Bill(tuple(turn.number for turn in turns), _within(items, room), max(0, room))
+
+
+def _within(items: Iterable[BillItem], room: int) -> tuple[BillItem, ...]:
+    """Return items in the order of their turns; of those that do not fit into the room, the oldest are only offered."""
+    fitting: list[BillItem] = []
+    for one in sorted(items, key=lambda item: (RANKS.index(item.keep), -item.turn)):
+        tokens = 0 if one.keep == "offered" else _tokens([one.line])
+        fitting.append(one if tokens <= room else replace(one, keep="offered"))
+        room -= tokens if tokens <= room else 0
+    return tuple(sorted(fitting, key=lambda item: [int(part) for part in item.id.split("-")]))
+
+
+def divided(record: str) -> tuple[str, list[str]]:
+    """Return a summary in two: the record, and the lines that are kept word for word."""
+    text, _, verbatim = f"\n{record}".partition(f"\n{HEADING}\n")
+    return text.strip("\n"), verbatim.split("\n") if verbatim else []
+
+
+def joined(text: str, verbatim: Iterable[str]) -> str:
+    """Return a record as a summary with what is kept word for word: each sentence once, and not also in the record."""
+    lines: dict[str, str] = {}
+    for line in verbatim:
+        lines.setdefault(_said_in(line), line)
+    own = filter(None, (_without(line, lines) for line in text.split("\n"))) if lines else [text]
+    return "\n".join([*own, *([HEADING, *lines.values()] if lines else [])])
+
+
+def _without(line: str, verbatim: Collection[str]) -> str:
+    """Return a line of a record without the sentences that are kept beside it."""
+    if line.casefold() in verbatim:
+        return ""
+    lead = LED.match(line)
+    sentences = split_text(line[lead.end() :] if lead else line)
+    left = [one for one in sentences if one.casefold() not in verbatim]
+    return line if len(left) == len(sentences) else f"{lead[0] if lead else ''}{' '.join(left)}" if left else ""
+
+
+def _said_in(line: str) -> str:
+    return LED.sub("", line).casefold()
+
+
+def _tokens(lines: Iterable[str]) -> int:
+    return sum(map(estimate_tokens, lines))
