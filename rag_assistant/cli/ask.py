@@ -75,16 +75,6 @@ def chat(api: Api, conversation: int | None, max_history_turns: str | None) -> N
         api.call("GET", "/api/conversations", limit="1")  # Whether one is let in.
     else:
         click.secho(api.call("GET", f"/api/conversations/{conversation}")["title"], bold=True)
-    _converse(api, conversation, limit)
-
-
-def _read_pending(api: Api) -> None:
-    if api.services is not None:
-        process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
-
-
-def _converse(api: Api, conversation: int | None, limit: dict[str, int | None]) -> None:
-    """Read questions and commands until the input ends; errors are printed, and the chat goes on."""
     while True:
         try:
             text = click.prompt("", prompt_suffix="> ", default="", show_default=False).strip()
@@ -103,6 +93,11 @@ def _converse(api: Api, conversation: int | None, limit: dict[str, int | None]) 
             click.secho(error.message, fg="red", err=True)
         except KeyboardInterrupt:
             click.secho("Stopped.", err=True)
+
+
+def _read_pending(api: Api) -> None:
+    if api.services is not None:
+        process_pending(api.services, MAX_READ_FIRST, MAX_EMBEDDING_WAIT_SECONDS)
 
 
 def _command(api: Api, conversation: int | None, text: str) -> None:

@@ -191,10 +191,14 @@ def work_with_progress(api: Api, documents: Sequence[DocumentData]) -> int:
     if not documents:
         return 0
     logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # What fails is printed here, once.
-    failed = 0
+    failed, pause = 0, POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
     with processing(api.services) if api.services is not None else nullcontext():
         for document in documents:
-            ended = _show_progress(api, document)
+            with progress(document["name"][:40].ljust(40)) as tell:
+                while (ended := _current(api, document)) is not None and ended["state"] in WORKED_ON:
+                    tell(ended["embedded"], ended["chunks"])
+                    time.sleep(pause)
+                tell(1, 1)
             if ended is not None and ended["reason"]:
                 color = "red" if ended["state"] == "failed" else "yellow"
                 click.secho(f"{ended['name']}: {ended['reason']}", fg=color, err=True)
@@ -217,17 +221,6 @@ def processing(services: Services) -> Iterator[None]:
     finally:
         services.library.close()
         lock.close()
-
-
-def _show_progress(api: Api, document: DocumentData) -> DocumentData | None:
-    """Draw a bar until a document is processed, and return it; a new version becomes the document it replaces."""
-    pause = POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
-    with progress(document["name"][:40].ljust(40)) as tell:
-        while (now := _current(api, document)) is not None and now["state"] in WORKED_ON:
-            tell(now["embedded"], now["chunks"])
-            time.sleep(pause)
-        tell(1, 1)
-    return now
 
 
 def _current(api: Api, document: DocumentData) -> DocumentData | None:

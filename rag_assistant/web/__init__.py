@@ -1,24 +1,17 @@
 """Flask: the API, the event streams and the pages. Nothing below this folder knows HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
-from rag_assistant.services import open_services
+from rag_assistant.services import Services, open_services
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import assets, entry, errors, health, identity, languages, occupancy, routing, security
 from rag_assistant.web.api.events import Readers
 from rag_assistant.web.request_parsing import refuse_unknown
-
-if TYPE_CHECKING:
-    from rag_assistant.services import Services
-
 
 # Each has a blueprint.
 PARTS = (

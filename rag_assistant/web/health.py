@@ -1,9 +1,7 @@
 """How the server is: alive, ready, with which settings, and its figures for Prometheus."""
 
-from __future__ import annotations
-
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, request
 from msgspec import to_builtins
@@ -11,15 +9,13 @@ from msgspec import to_builtins
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
 from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
+from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings, is_live
 from rag_assistant.storage.usage import documents_by_state
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
 from rag_assistant.web.schemas import HealthAnswer, ModelTestAnswer, ReadyAnswer, SettingsAnswer, SettingsVersion
-
-if TYPE_CHECKING:
-    from rag_assistant.services import Services
 
 log = logging.getLogger(__name__)
 

@@ -1,15 +1,9 @@
 """The services of the running application, as a view may use them: for whoever asks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from flask import current_app, request
 
 from rag_assistant.records import ALONE, NOBODY
-
-if TYPE_CHECKING:
-    from rag_assistant.services import Services
+from rag_assistant.services import Services
 
 # Where a request's environment has who asks; see identity.py.
 IDENTITY = "rag_assistant.identity"

@@ -3,20 +3,16 @@
 A cursor is a text that only has to come back as it was.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import Response, jsonify, request
 
 from rag_assistant.records import MAX_INT32
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import spells_number
-
-if TYPE_CHECKING:
-    from rag_assistant.storage.conversations.conversations import Cursor
+from rag_assistant.storage.conversations.conversations import Cursor
 
 # The parameters of a list, for ``takes``.
 PAGE_PARAMS = ("limit", "cursor")

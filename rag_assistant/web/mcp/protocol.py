@@ -27,6 +27,8 @@ INSTRUCTIONS = (
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
 HTTP_STATUS = {METHOD_NOT_FOUND: 404, INTERNAL_ERROR: 500}
+# How long a list may be kept.
+FRESH: dict[str, Any] = {"ttlMs": 3_600_000, "cacheScope": "public"}
 
 
 class RpcError(Exception):
@@ -142,9 +144,9 @@ def _result_of(message: dict[str, Any], tools: ToolServer, stateless: bool) -> d
     if method == "tools/call":
         result = tools.call(str(params.get("name")), params.get("arguments"))
     elif method == "tools/list":
-        result = {"tools": tools.listed()} | (_fresh() if stateless else {})
+        result = {"tools": tools.listed()} | (FRESH if stateless else {})
     elif stateless and method == "server/discover":
-        result = about | {"supportedVersions": [STATELESS, *WITH_HANDSHAKE]} | _fresh()
+        result = about | {"supportedVersions": [STATELESS, *WITH_HANDSHAKE]} | FRESH
     elif not stateless and method == "initialize":
         requested = params.get("protocolVersion")
         version = requested if requested in WITH_HANDSHAKE else WITH_HANDSHAKE[0]
@@ -154,8 +156,3 @@ def _result_of(message: dict[str, Any], tools: ToolServer, stateless: bool) -> d
     else:
         raise RpcError(METHOD_NOT_FOUND, f"There is no method {method}.")
     return result | {"resultType": "complete", "_meta": {f"{KEY}serverInfo": SERVER}} if stateless else result
-
-
-def _fresh() -> dict[str, Any]:
-    """Return what says how long a list may be kept."""
-    return {"ttlMs": 3_600_000, "cacheScope": "public"}

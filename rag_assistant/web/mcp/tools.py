@@ -1,12 +1,10 @@
 """The tools that the assistant offers to other programs, each by the same functions as the API."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -22,16 +20,13 @@ from rag_assistant.answering.tool_arguments import (
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.prompts import number_sources, passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question
+from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question, Turn
 from rag_assistant.records.errors import AssistantError, ToolFailed
 from rag_assistant.records.views import PassageAnswer, conversation_view, data_of, receipt_data, turn_data, view_of
 from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.services import Services
 from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError
 from rag_assistant.web.request_bodies import QueryBody
-
-if TYPE_CHECKING:
-    from rag_assistant.records import Turn
-    from rag_assistant.services import Services
 
 log = logging.getLogger(__name__)
 

@@ -1,23 +1,19 @@
 """What every page shows around its content, and whether it comes as a page of its own or into the drawer."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flask import request
 from msgspec import Struct
 
 from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.storage.conversations.conversations import Cursor
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import PINNED, Group, groups_of, snippet_of, zone_named
 from rag_assistant.web.services import services
-
-if TYPE_CHECKING:
-    from rag_assistant.storage.conversations.conversations import Cursor
 
 CONVERSATIONS_SHOWN = 50
 CONVERSATIONS_FOUND = 50
