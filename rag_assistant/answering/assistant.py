@@ -4,8 +4,6 @@ A turn is a row, not a connection: ``ask`` returns when the question is committe
 its own, and ``follow`` shows what is committed to whoever wants to see it.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
@@ -13,30 +11,32 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rag_assistant.answering.answer import answer, refuse_undecided
-from rag_assistant.answering.live import HEARTBEAT_INTERVAL_SECONDS, LiveTurn, last_event, replay, stateless_turn
+from rag_assistant.accounts.limits import PersonalLimits
+from rag_assistant.answering.answer import Dependencies, answer, refuse_undecided
+from rag_assistant.answering.live import (
+    HEARTBEAT_INTERVAL_SECONDS,
+    LiveTurn,
+    LiveTurns,
+    last_event,
+    replay,
+    stateless_turn,
+)
+from rag_assistant.answering.request import SearchResult
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for
+from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.request_context import turn_id as current_turn_id
+from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
-
-if TYPE_CHECKING:
-    from rag_assistant.accounts.limits import PersonalLimits
-    from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.answering.live import LiveTurns
-    from rag_assistant.answering.request import SearchResult
-    from rag_assistant.conversations.viewed_history import SentHistory
-    from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
-    from rag_assistant.storage.signals import Signals
+from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)
 

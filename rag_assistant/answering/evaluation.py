@@ -4,24 +4,19 @@ Each is asked as it stood: with the turns before it, by the way of every other q
 of it is kept, with its rating; the conversation stays as it is.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from rag_assistant.answering.answer import answer
+from rag_assistant.answering.answer import Dependencies, answer
 from rag_assistant.answering.live import LiveTurn, stateless_turn
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import ConversationNotFound
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.storage.conversations.branching import BranchStore
-    from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.branching import BranchStore
+from rag_assistant.storage.conversations.ratings import RatingStore
 
 TURNS_AT_ONCE = 200
 

@@ -8,17 +8,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.records import Conversation, Event, Question, Step, Turn, Unset
-from rag_assistant.records.errors import Overloaded
+from rag_assistant.records.errors import AssistantError, Overloaded
 from rag_assistant.records.views import StartEvent, data_of, turn_data, view_of
-
-if TYPE_CHECKING:
-    from rag_assistant.records.errors import AssistantError
 
 HEARTBEAT_INTERVAL_SECONDS = 15.0
 LAST_EVENTS = ("end", "error")

@@ -1,18 +1,14 @@
 """The receipt of a request: exactly what is sent, every turn that is left out with its reason, and what it cost."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 from msgspec.structs import asdict
 
+from rag_assistant.answering.request import BuiltRequest
 from rag_assistant.history.words import seen, turns_by_reason
 from rag_assistant.records import MAX_INT32, ModelReply
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.request import BuiltRequest
 
 log = logging.getLogger(__name__)
 

@@ -1,19 +1,18 @@
 """Keep what is answered: each piece of text before it is shown, and how a turn ended, whatever keeps us from it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
-from rag_assistant.answering.live import last_event
+from rag_assistant.answering.live import LiveTurn, last_event
 from rag_assistant.answering.receipt import receipt_of, usage_of
+from rag_assistant.answering.request import BuiltRequest
 from rag_assistant.conversations.prompts import mark_cited, note_citations
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 from rag_assistant.records.errors import (
@@ -25,12 +24,8 @@ from rag_assistant.records.errors import (
     StorageFailed,
     cause_alone,
 )
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.request import BuiltRequest
-    from rag_assistant.storage.conversations.turn_endings import AnswerLog
-    from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.conversations.turn_endings import AnswerLog
+from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,9 +25,7 @@ from rag_assistant.records import (
     pictures_in,
     text_in,
 )
-
-if TYPE_CHECKING:
-    from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.history import HistoryStore
 
 
 class SentSummary(Struct, frozen=True):

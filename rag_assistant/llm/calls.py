@@ -9,12 +9,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from rag_assistant.records import ModelReply
 from rag_assistant.records.errors import QUESTION_KEPT, AnswerInterrupted, AnswerStopped
-
-if TYPE_CHECKING:
-    from rag_assistant.records import ModelReply
 
 POLL_INTERVAL_SECONDS = 0.2
 
