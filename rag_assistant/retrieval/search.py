@@ -38,6 +38,7 @@ from rag_assistant.retrieval.support import Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
 from rag_assistant.runtime.telemetry.steps import measured
+from rag_assistant.settings.package_files import GUIDE_NAMES
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
@@ -112,6 +113,9 @@ class Retriever:
             return _both([self.find(half, ceil(limit / 2), scope, budget_tokens) for half in halves], budget_tokens)
         within = self._chunks.within(scope)
         passages, best_cosine = self._candidates(query, limit, within)
+        # The guide answers what is about the assistant; where a document of a person answers best, it is left out.
+        if passages and passages[0].document not in GUIDE_NAMES:
+            passages = [one for one in passages if one.document not in GUIDE_NAMES]
         support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, within)
         if support == "nothing_found":
             return [], support

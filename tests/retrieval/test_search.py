@@ -247,6 +247,16 @@ def test_sentences_are_compared_with_a_follow_up_by_vectors_that_are_there(
     assert vectors.compare(query, texts) == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_guide_is_found_where_it_answers_best_and_nowhere_else(house: Shelf) -> None:
+    guide = "the window of a conversation has five turns"
+    house.shelve(guide, name="2-history-window.md")
+    house.shelve("the window of the lighthouse faces the sea")
+    assert house.found("How many turns has the window of a conversation?")[0] == guide
+    assert house.found("Where does the window of the lighthouse face?") == [
+        "the window of the lighthouse faces the sea"
+    ]
+
+
 def test_a_question_in_a_language_in_which_no_document_is_is_known_by_its_words(
     house: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

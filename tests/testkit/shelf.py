@@ -44,10 +44,12 @@ class Shelf:
         self.vectors = VectorSearch(self.embeddings, self.embedders, NoIndex)  # type: ignore[arg-type]
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors)
 
-    def add(self, content: str = "one", **more: Any) -> Document:
+    def add(self, content: str = "one", name: str = "", **more: Any) -> Document:
         """Keep a new document that is queued."""
         document, new = self.documents.add(
-            NewDocument(f"{content}.txt", "text/plain", len(content), f"sha of {content}", f"file of {content}", **more)
+            NewDocument(
+                name or f"{content}.txt", "text/plain", len(content), f"sha of {content}", f"file of {content}", **more
+            )
         )
         assert new
         return document

@@ -14,7 +14,7 @@ from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, S
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 from rag_assistant.retrieval.tables import spelled_out
-from rag_assistant.settings.package_files import GUIDE
+from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown
@@ -31,7 +31,6 @@ blueprint = Blueprint("pages", __name__)
 TURNS_SHOWN = 20
 # The part of the guide that the examples of the first page are about.
 GUIDE_NAME = "2-history-window.md"
-GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))
 # The examples of a person's own documents come from the beginnings of the newest of them.
 DOCUMENTS_LOOKED_AT = 50
 DOCUMENTS_READ = 6
