@@ -54,32 +54,12 @@ class PersonalLimits:
     ) -> None:
         self.places = Places()
         self.of_models = TokenLimits(settings, usage, person_id)
-        self._usage = usage
-        self._person_id = person_id
+        self.usage = usage
+        self.person_id = person_id
         self._settings = settings
         self._process = process
         # What is not being answered any more, until that is kept.
         self._ended: set[int] = set()
-
-    @property
-    def recent_questions(self) -> int:
-        """How many questions of the last minute were taken."""
-        return self._usage.recent_questions(self._person_id)
-
-    @property
-    def running(self) -> int:
-        """How many answers are being written."""
-        return self._usage.running(self._person_id)
-
-    @property
-    def stored_bytes(self) -> int:
-        """How many bytes the files in the person's own libraries have."""
-        return self._usage.stored_bytes(self._person_id)
-
-    @property
-    def tokens(self) -> int:
-        """How many tokens models took for the person within a day."""
-        return self._usage.tokens(self._person_id)
 
     def take_question(self) -> int:
         """Count a question that is about to be answered, and return the number under which it is released.
@@ -89,7 +69,7 @@ class PersonalLimits:
         self._keep_ended()
         settings = self._settings()
         at_once, per_minute = settings.max_running_answers_per_person, settings.max_questions_per_minute
-        return self._usage.take_question(self._person_id, self._process(), at_once, per_minute)
+        return self.usage.take_question(self.person_id, self._process(), at_once, per_minute)
 
     def release_question(self, number: int) -> None:
         """Let another question be answered in the place of one."""
@@ -101,7 +81,7 @@ class PersonalLimits:
 
     def _keep_ended(self) -> None:
         if ended := self._ended.copy():
-            self._usage.release_questions(ended)
+            self.usage.release_questions(ended)
             self._ended -= ended
 
     def max_bytes(self) -> int | None:

@@ -74,7 +74,7 @@ def reindex(services: Services, read_again: bool) -> None:
     if read_again:
         again = [
             data_of(view_of(DocumentAnswer, services.library.read_again(number)))
-            for number in services.documents.ours()
+            for number in services.documents.in_store()
         ]
         if work_with_progress(api_here(services), again):
             raise click.exceptions.Exit(1)

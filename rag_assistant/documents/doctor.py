@@ -78,7 +78,7 @@ class Doctor(Struct, frozen=True):
             return
         documents = self.library.documents
         there, expected = {one.name for one in stored}, documents.known_files()
-        lost = [number for number in documents.ours() if documents.file_of(number) not in there]
+        lost = [number for number in documents.in_store() if documents.file_of(number) not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
         if strays := [one.name for one in stored if self.uploads.is_stray(one, expected)]:
@@ -94,7 +94,7 @@ class Doctor(Struct, frozen=True):
             here = self.uploads.names()
         except FilesUnavailable:
             return None
-        ours = set(self.library.documents.ours())
+        ours = set(self.library.documents.in_store())
         if any(one not in ours or self.library.documents.file_of(one) not in here for one in document_ids):
             return None
 

@@ -35,7 +35,7 @@ class DocumentEmbedder(Struct, frozen=True):
         """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
         try:
             model = self.embedders.configured()
-            if self.documents.take_in("embedding", document_id) and self._embed_missing(
+            if self.documents.take_in(document_id, "embedding") and self._embed_missing(
                 document_id, model, gives_way=True
             ):
                 self.finish(document_id, model.key)
@@ -88,7 +88,7 @@ class DocumentEmbedder(Struct, frozen=True):
             self._switch_if_due(model)
             return
         try:
-            if self.documents.take_finished(document_id) and self._embed_missing(document_id, model):
+            if self.documents.take_in(document_id, "ready", "failed") and self._embed_missing(document_id, model):
                 self.finish(document_id, model.key)
         except EmbedderFailed as error:
             self._later_or_never(document_id, model, error)

@@ -56,7 +56,7 @@ class DocumentReader(Struct, frozen=True):
 
     def recognise(self, document_id: int) -> Following:
         """Recognise the text of scanned pages, as long as nothing is to be read; when all are through, keep it."""
-        if not self.documents.take_in("recognising", document_id):
+        if not self.documents.take_in(document_id, "recognising"):
             return None
         document = self.documents.get(document_id)
         if self.recognises and not self._recognise_pages(document):

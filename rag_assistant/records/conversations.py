@@ -167,6 +167,16 @@ class Turn(Struct, frozen=True):
         return str(self.history.get("notice") or f"[History trimmed to last {self.history['turns_kept']} turns]")
 
     @property
+    def may_be_seen(self) -> bool:
+        """Whether it has an answer with text, and nothing keeps it from the model."""
+        return bool(self.answer.strip()) and not (self.excluded or self.purged)
+
+    @property
+    def said_behind(self) -> list[Message]:
+        """What was said behind the question: the iterations, and the answer, if there is one."""
+        return [*self.iterations, *([{"role": "assistant", "content": self.answer}] if self.answer else [])]
+
+    @property
     def steps(self) -> list[Step]:
         """The tool calls with their results."""
         return steps_of(self.iterations)

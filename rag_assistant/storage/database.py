@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
 from pathlib import Path
@@ -18,9 +18,10 @@ from sqlalchemy import (
     URL,
     Connection,
     Engine,
-    PoolProxiedConnection,
     RowMapping,
+    Select,
     Table,
+    UpdateBase,
     create_engine,
     event,
     func,
@@ -163,7 +164,8 @@ class Database:
             with self._failures_named, closing(self._reader.raw_connection()) as connection:
                 with closing(sqlite_module().connect(str(part))) as target:
                     # All pages at once: in steps, it would begin anew whenever another process writes.
-                    _driver_of(connection).backup(target)
+                    driver: Any = connection.driver_connection
+                    driver.backup(target)
                 part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -183,7 +185,7 @@ class Database:
         if not self.is_sqlite:
             return True
         with self._failures_named, closing(self._reader.raw_connection()) as connection:
-            driver = _driver_of(connection)
+            driver: Any = connection.driver_connection
             for _ in range(CHECKPOINT_ATTEMPTS):
                 driver.execute("PRAGMA busy_timeout=300").close()
                 (busy, *_) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -246,14 +248,27 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def _rows(self, query: Select[Any], params: Mapping[str, Any] | None = None) -> Sequence[RowMapping]:
+        with self._database.read() as connection:
+            return connection.execute(query, params).mappings().all()
+
+    def _records(self, query: Select[Any], kind: type[Record]) -> list[Record]:
+        return [record_of(row, kind) for row in self._rows(query)]
+
+    def _values(self, query: Select[Any], params: Mapping[str, Any] | None = None) -> list[Any]:
+        """Return the first column of each row."""
+        with self._database.read() as connection:
+            return list(connection.execute(query, params).scalars())
+
+    def _commit(self, statement: UpdateBase, *, forced: bool = True) -> int:
+        """Run one statement by itself, and return how many rows it changed."""
+        with self._database.write(forced=forced) as connection:
+            return connection.execute(statement).rowcount
+
 
 def record_of(row: RowMapping | Mapping[str, Any], kind: type[Record]) -> Record:
     """Return a row as a record, which has fields with the names of columns."""
     return convert({str(name): value for name, value in row.items()}, kind)  # Names of columns may be quoted ones.
-
-
-def _driver_of(connection: PoolProxiedConnection) -> Any:
-    return connection.driver_connection
 
 
 def lock(connection: Connection, operation: str) -> None:

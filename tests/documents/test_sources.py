@@ -17,8 +17,9 @@ from rag_assistant.records.errors import SettingsError
 from rag_assistant.runtime.supervised_process import PLAIN_VARIABLES
 from rag_assistant.services import Services
 from rag_assistant.settings.live import open_settings
-from rag_assistant.storage.documents.rows import set_values
+from rag_assistant.storage.database import set_values
 from rag_assistant.storage.documents.sources import SourceStore
+from rag_assistant.storage.tables import documents
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.s3_server import BUCKET, KEY, SECRET, S3Server
 from tests.web.conftest import PAGE, app, client, environment, services, stand_ins, until, upload
@@ -137,7 +138,7 @@ def test_a_document_that_somebody_cancelled_stays_so(watched: Watched, services:
     watched.look()
     number = services.documents.page(9)[0].id
     with services.database.write() as connection:
-        set_values(connection, number, state="cancelled")
+        set_values(connection, documents, number, {"state": "cancelled"})
     watched.look()
     assert services.documents.get(number).state == "cancelled"
 

@@ -46,7 +46,7 @@ class Worker:
 
     def embed(self, document_id: int) -> None:
         """Embed a document and finish it, if nobody else does."""
-        if not self.documents.take_in("embedding", document_id):
+        if not self.documents.take_in(document_id, "embedding"):
             return
         missing = self._shelf.embeddings.without_embedding(document_id, KEY)
         rows = WordHashEmbedder().embed([one.text for one in missing])

@@ -191,15 +191,15 @@ def test_a_document_is_worked_on_by_one_process_and_by_another_when_that_died(da
     elsewhere = DocumentStore(database, "elsewhere", living.enter("server"))
     half, read, waiting = shelf.add("half"), shelf.add("read"), shelf.add("waiting")
     shelf.read(half, "aa", "bb")
-    assert shelf.documents.take_in("embedding", half.id)
+    assert shelf.documents.take_in(half.id, "embedding")
     shelf.documents.take(read.id)
 
-    assert not elsewhere.take_in("embedding", half.id)
+    assert not elsewhere.take_in(half.id, "embedding")
     assert elsewhere.take_up_unfinished() == ([], [], [])
     dying.leave()
     # What is to be read lies in a folder of the other machine.
     assert elsewhere.take_up_unfinished() == ([], [half.id], [])
-    assert elsewhere.take_in("embedding", half.id)
+    assert elsewhere.take_in(half.id, "embedding")
     assert shelf.documents.take_up_unfinished() == ([read.id, waiting.id], [], [])
     shelf.embed(half)
     assert shelf.embed(half) is True
@@ -223,11 +223,11 @@ def test_scanned_pages_are_recognised_by_one_process_at_a_time_and_only_where_th
     assert not shelf.documents.finish(scan.id, KEY, recognises=True)
     assert shelf.documents.is_ours_in("recognising", scan.id)
 
-    assert not ours.take_in("recognising", scan.id)
+    assert not ours.take_in(scan.id, "recognising")
     dying.leave()
     assert elsewhere.take_up_unfinished(recognises=True) == ([], [half.id], [])
     assert ours.take_up_unfinished(recognises=True, of_ours=False) == ([], [], [scan.id])
-    assert not shelf.documents.take_in("recognising", scan.id)
+    assert not shelf.documents.take_in(scan.id, "recognising")
     # Who has not its file makes it ready, and who has it goes on at its next start.
     assert elsewhere.finish(half.id, KEY, recognises=True)
     assert ours.take_up_unfinished(recognises=True) == ([], [], [half.id])

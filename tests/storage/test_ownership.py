@@ -172,7 +172,7 @@ def test_lists_searches_and_ratings_hold_ones_own(ann: Desk, ben: Desk) -> None:
     ann.conversations.delete(gone)
     assert [one.title for one in ben.conversations.page(9)] == ["zebra hooves"]
     assert ben.conversations.page(9, pinned=True) == []
-    assert ben.conversations.deleted(9) == []
+    assert ben.conversations.page(9, deleted=True) == []
     for words in (["zebra"], ["stripes"], ["answer"], ["str"]):
         found = ben.conversations.find(words, 9, typing=True)
         assert {hit.conversation.id for hit in found} <= {mine.conversation_id}

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, func, insert, select, update
 from rag_assistant.services import Services
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import search
-from rag_assistant.storage.conversations.sent_turns import keep_sent_turns
+from rag_assistant.storage.conversations.receipts import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
 from tests.testkit.people import add_person, client_of, quick_passwords

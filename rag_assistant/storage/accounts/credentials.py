@@ -79,33 +79,26 @@ class CredentialStore(Store):
     def sessions_of(self, person_id: int) -> list[Session]:
         """Return where a person is signed in, the last used first."""
         own = sessions.c.person_id == person_id, sessions.c.expires_at > now()
-        query = select(sessions).where(*own).order_by(sessions.c.used_at.desc())
-        with self._database.read() as connection:
-            return [record_of(row, Session) for row in connection.execute(query).mappings()]
+        return self._records(select(sessions).where(*own).order_by(sessions.c.used_at.desc()), Session)
 
     def is_open(self, session_id: int | None, token_id: int | None) -> bool:
         """Tell whether a session or a token still lets its person in."""
         table, number = (sessions, session_id) if session_id is not None else (api_tokens, token_id)
-        with self._database.read() as connection:
-            return connection.execute(_valid(table).where(table.c.id == number), {"moment": now()}).first() is not None
+        return bool(self._rows(_valid(table).where(table.c.id == number), {"moment": now()}))
 
     def end_session(self, person_id: int, session_id: int) -> None:
         """End one session of a person. Raises CredentialNotFound."""
-        with self._database.write() as connection:
-            own = sessions.c.person_id == person_id, sessions.c.id == session_id
-            if not connection.execute(delete(sessions).where(*own)).rowcount:
-                raise CredentialNotFound("session", session_id)
+        if not self._commit(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id == session_id)):
+            raise CredentialNotFound("session", session_id)
 
     def end_sessions(self, person_id: int, but: int | None = None) -> None:
         """End every session of a person, but for one."""
-        with self._database.write() as connection:
-            connection.execute(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
+        self._commit(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
 
     def knows_address(self, person_id: int, address: str) -> bool:
         """Tell whether a person is signed in from an address."""
         own = sessions.c.person_id == person_id, sessions.c.address == address
-        with self._database.read() as connection:
-            return connection.execute(select(sessions.c.id).where(*own).limit(1)).first() is not None
+        return bool(self._values(select(sessions.c.id).where(*own).limit(1)))
 
     # --- tokens
 
@@ -138,9 +131,8 @@ class CredentialStore(Store):
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
         """Return the tokens of a person, the newest first; also those that are over."""
-        query = select(api_tokens).where(api_tokens.c.person_id == person_id).order_by(api_tokens.c.id.desc())
-        with self._database.read() as connection:
-            return [record_of(row, ApiToken) for row in connection.execute(query).mappings()]
+        own = select(api_tokens).where(api_tokens.c.person_id == person_id)
+        return self._records(own.order_by(api_tokens.c.id.desc()), ApiToken)
 
     def revoke_token(self, person_id: int, token_id: int) -> ApiToken:
         """Take a token back, and return what it was. Raises CredentialNotFound."""
@@ -165,10 +157,9 @@ class CredentialStore(Store):
 
     def link(self, secret: str) -> Person | None:
         """Return whose link this is, ``None`` if it was used or is over."""
-        query = _link(secret)
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().first()
-            return None if row is None else person_of_row(row)
+        of_link = select(password_links.c.person_id).where(*_is_good(secret))
+        rows = self._rows(select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None)))
+        return person_of_row(rows[0]) if rows else None
 
     def use_link(self, secret: str, password_hash: str) -> Person | None:
         """Keep the password that was chosen with a link, end every session and the link; ``None`` if it is over."""
@@ -210,11 +201,6 @@ def _valid(table: Table) -> Select[tuple[object]]:
 # Every request asks these: they are built once.
 _SHOWN = {table: _valid(table).where(table.c.secret_hash == bindparam("secret")) for table in (sessions, api_tokens)}
 _PERSON = select(people).where(people.c.id == bindparam("person"))
-
-
-def _link(secret: str) -> Select[tuple[object]]:
-    of_link = select(password_links.c.person_id).where(*_is_good(secret))
-    return select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None))
 
 
 def _is_good(secret: str) -> tuple[ColumnElement[bool], ...]:

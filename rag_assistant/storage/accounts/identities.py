@@ -1,6 +1,6 @@
 """By which accounts elsewhere people are known: always by issuer and subject, never by a name or an e-mail address."""
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import delete, select, union, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person
@@ -16,10 +16,7 @@ class LinkedIdentityStore(Store):
 
     def find(self, external: ExternalIdentity) -> tuple[Person, LinkedIdentity] | None:
         """Return who is known by this, also if disabled, and keep that it was used; ``None`` if nobody is."""
-        same = (
-            linked_identities.c.issuer == external.issuer,
-            linked_identities.c.subject == external.subject,
-        )
+        same = linked_identities.c.issuer == external.issuer, linked_identities.c.subject == external.subject
         used = update(linked_identities).where(*same).values(label=external.label, used_at=now())
         with self._database.write() as connection:
             row = connection.execute(used.returning(*linked_identities.c)).mappings().first()
@@ -30,15 +27,12 @@ class LinkedIdentityStore(Store):
 
     def of_person(self, person_id: int) -> list[LinkedIdentity]:
         """Return by what a person is known, the oldest first."""
-        own = linked_identities.c.person_id == person_id
-        query = select(linked_identities).where(own).order_by(linked_identities.c.id)
-        with self._database.read() as connection:
-            return [record_of(row, LinkedIdentity) for row in connection.execute(query).mappings()]
+        own = select(linked_identities).where(linked_identities.c.person_id == person_id)
+        return self._records(own.order_by(linked_identities.c.id), LinkedIdentity)
 
     def people(self) -> frozenset[int]:
         """Return the ids of all who are known by something."""
-        with self._database.read() as connection:
-            return frozenset(connection.execute(select(linked_identities.c.person_id)).scalars())
+        return frozenset(self._values(select(linked_identities.c.person_id)))
 
     def add(self, person_id: int, external: ExternalIdentity, invitation: str | None = None) -> LinkedIdentity:
         """Let a person be known by this, too, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
@@ -63,16 +57,10 @@ class LinkedIdentityStore(Store):
             row = gone.mappings().first()
             if row is None:
                 raise CredentialNotFound("linked account", identity_id)
-            if not _can_come_in(connection, person_id):
+            with_password = select(people.c.id).where(people.c.id == person_id, people.c.password_hash.is_not(None))
+            others = select(linked_identities.c.id).where(linked_identities.c.person_id == person_id)
+            if connection.execute(union(with_password, others)).first() is None:
                 raise LastWayIn
             begun = sessions.c.identity_id == identity_id, sessions.c.id != (keep_session or 0)
             connection.execute(delete(sessions).where(*begun))
             return record_of(row, LinkedIdentity)
-
-
-def _can_come_in(connection: Connection, person_id: int) -> bool:
-    with_password = people.c.id == person_id, people.c.password_hash.is_not(None)
-    if connection.execute(select(people.c.id).where(*with_password)).first() is not None:
-        return True
-    others = select(func.count()).where(linked_identities.c.person_id == person_id)
-    return bool(connection.execute(others).scalar_one())

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from rag_assistant.records import Access, LibraryRecord
 from rag_assistant.records.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import name_key
-from rag_assistant.storage.database import Store, lock, person_of
+from rag_assistant.storage.database import Store, lock, person_of, record_of
 from rag_assistant.storage.ownership import libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
@@ -103,23 +103,16 @@ def _records(connection: Connection, rows: Any, person: int | None) -> list[Libr
     named = select(library_shares.c.library_id, library_shares.c.access, people.c.name, people.c.id.label("person_id"))
     joined = named.join(people, people.c.id == library_shares.c.person_id).where(library_shares.c.library_id.in_(ids))
     shares = connection.execute(joined.order_by(people.c.name_key)).all()
-    return [
-        _record(row, counted.get(row["id"], 0), [one for one in shares if one.library_id == row["id"]], person)
-        for row in rows
-    ]
-
-
-def _record(row: RowMapping, count: int, shares: list[Any], person: int | None) -> LibraryRecord:
-    mine = row["person_id"] == person
-    lets_write = row["everyone"] == "write" or any(one.person_id == person and one.access == "write" for one in shares)
-    return LibraryRecord(
-        id=row["id"],
-        name=row["name"],
-        owner=row["owner"],
-        documents=count,
-        everyone=row["everyone"],
-        # With whom else it is shared is the owner's to know.
-        shares=tuple((one.name, one.access) for one in shares) if mine else (),
-        mine=mine,
-        writable=mine or lets_write,
-    )
+    records = []
+    for row in rows:
+        own, mine = [one for one in shares if one.library_id == row["id"]], row["person_id"] == person
+        lets_write = row["everyone"] == "write" or any(one.person_id == person and one.access == "write" for one in own)
+        more = {
+            "documents": counted.get(row["id"], 0),
+            # With whom else it is shared is the owner's to know.
+            "shares": [(one.name, one.access) for one in own] if mine else [],
+            "mine": mine,
+            "writable": mine or lets_write,
+        }
+        records.append(record_of({**row, **more}, LibraryRecord))
+    return records

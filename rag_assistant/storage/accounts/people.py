@@ -6,7 +6,7 @@ There is always an administrator, and the first one gets what is there.
 import unicodedata
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import AuditEntry, ExternalIdentity, Person, Role
@@ -37,18 +37,16 @@ class PeopleStore(Store):
     """Keeps accounts."""
 
     def any(self) -> bool:
-        with self._database.read() as connection:
-            return bool(connection.execute(_ANY).all())
+        return bool(self._values(_ANY))
 
     def all(self) -> list[Person]:
         """Return every account, by name."""
-        with self._database.read() as connection:
-            return [person_of_row(row) for row in connection.execute(select(people).order_by("name_key")).mappings()]
+        return [person_of_row(row) for row in self._rows(select(people).order_by("name_key"))]
 
     def named(self, name: str) -> Person:
         """Return an account. Raises AccountNotFound."""
         with self._database.read() as connection:
-            return person_of_row(_named(connection, name))
+            return person_of_row(_row(connection, name))
 
     def get(self, person_id: int) -> Person:
         """Return an account. Raises AccountNotFound."""
@@ -57,16 +55,12 @@ class PeopleStore(Store):
 
     def is_welcome(self, person_id: int) -> bool:
         """Tell whether there is this account, and it is not disabled."""
-        query = select(people.c.id).where(people.c.id == person_id, people.c.disabled_at.is_(None))
-        with self._database.read() as connection:
-            return connection.execute(query).first() is not None
+        return bool(self._values(select(people.c.id).where(people.c.id == person_id, people.c.disabled_at.is_(None))))
 
     def password_of(self, name: str) -> tuple[Person, str | None] | None:
         """Return an account that is not disabled, with the hash of its password; ``None`` if there is none."""
-        with self._database.read() as connection:
-            query = select(people).where(people.c.name_key == name_key(name), people.c.disabled_at.is_(None))
-            row = connection.execute(query).mappings().first()
-            return None if row is None else (person_of_row(row), row["password_hash"])
+        query = select(people).where(people.c.name_key == name_key(name), people.c.disabled_at.is_(None))
+        return next(((person_of_row(row), row["password_hash"]) for row in self._rows(query)), None)
 
     def add(
         self,
@@ -93,8 +87,10 @@ class PeopleStore(Store):
                 person_id = connection.execute(inserted.returning(people.c.id)).scalar_one()
                 if known_by is not None:
                     link_identity(connection, person_id, known_by)
-                if first:
-                    _take_over(connection, person_id)
+                if first:  # What belongs to nobody is theirs.
+                    for table in (conversations, libraries):
+                        unowned = update(table).where(table.c.person_id.is_(None))
+                        connection.execute(unowned.values(person_id=person_id))
                 else:
                     connection.execute(insert(libraries).values(name=f"Documents of {name}", person_id=person_id))
                 return person_of_row(_row(connection, person_id))
@@ -129,11 +125,8 @@ class PeopleStore(Store):
 
     def owned(self, person_id: int) -> tuple[list[int], list[int]]:
         """Return the ids of the conversations of a person, deleted ones included, and of the documents they own."""
-        own = select(libraries.c.id).where(libraries.c.person_id == person_id)
-        with self._database.read() as connection:
-            chats = connection.execute(select(conversations.c.id).where(conversations.c.person_id == person_id))
-            own_documents = connection.execute(select(documents.c.id).where(documents.c.library_id.in_(own)))
-            return list(chats.scalars()), list(own_documents.scalars())
+        chats, own_documents = _owned(person_id)
+        return self._values(chats), self._values(own_documents)
 
     def hand_over(self, person_id: int, to: int) -> None:
         """Let everything of one person be another's. Raises AccountNotFound."""
@@ -147,25 +140,15 @@ class PeopleStore(Store):
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
             row = _row(connection, person_id)
-            own = libraries.c.person_id == person_id
-            filled = select(documents.c.id).where(documents.c.library_id.in_(select(libraries.c.id).where(own)))
-            chats = select(conversations.c.id).where(conversations.c.person_id == person_id)
-            if any(connection.execute(query.limit(1)).first() for query in (chats, filled)):
+            if any(connection.execute(query.limit(1)).first() for query in _owned(person_id)):
                 raise StillOwns(row["name"])
-            connection.execute(delete(libraries).where(own))
+            connection.execute(delete(libraries).where(libraries.c.person_id == person_id))
             connection.execute(delete(people).where(people.c.id == person_id))
             _refuse_without_admin(connection)
 
 
 def person_of_row(row: RowMapping) -> Person:
-    return Person(
-        id=row["id"],
-        name=row["name"],
-        role=row["role"],
-        created_at=row["created_at"],
-        has_password=row["password_hash"] is not None,
-        disabled_at=row["disabled_at"],
-    )
+    return record_of({**row, "has_password": row["password_hash"] is not None}, Person)
 
 
 def link_identity(connection: Connection, person_id: int, external: ExternalIdentity) -> RowMapping:
@@ -176,24 +159,18 @@ def link_identity(connection: Connection, person_id: int, external: ExternalIden
     return connection.execute(link.returning(*linked_identities.c)).mappings().one()
 
 
-def _row(connection: Connection, person_id: int) -> RowMapping:
-    row = connection.execute(select(people).where(people.c.id == person_id)).mappings().first()
+def _row(connection: Connection, id_or_name: int | str) -> RowMapping:
+    this = people.c.id == id_or_name if isinstance(id_or_name, int) else people.c.name_key == name_key(id_or_name)
+    row = connection.execute(select(people).where(this)).mappings().first()
     if row is None:
-        raise AccountNotFound(str(person_id))
+        raise AccountNotFound(str(id_or_name))
     return row
 
 
-def _named(connection: Connection, name: str) -> RowMapping:
-    row = connection.execute(select(people).where(people.c.name_key == name_key(name))).mappings().first()
-    if row is None:
-        raise AccountNotFound(name)
-    return row
-
-
-def _take_over(connection: Connection, person_id: int) -> None:
-    """Let everything that belongs to nobody belong to the first person."""
-    for table in (conversations, libraries):
-        connection.execute(update(table).where(table.c.person_id.is_(None)).values(person_id=person_id))
+def _owned(person_id: int) -> tuple[Select[tuple[int]], Select[tuple[int]]]:
+    own = documents.c.library_id.in_(select(libraries.c.id).where(libraries.c.person_id == person_id))
+    chats = select(conversations.c.id).where(conversations.c.person_id == person_id)
+    return chats, select(documents.c.id).where(own)
 
 
 def _refuse_without_admin(connection: Connection) -> None:
@@ -208,12 +185,8 @@ class AuditLog(Store):
     def note(self, actor: str, action: str, subject: str, address: str | None = None) -> None:
         """Note that somebody did something to something."""
         values = {"at": now(), "actor": actor, "action": action, "subject": subject, "address": address}
-        with self._database.write() as connection:
-            connection.execute(insert(audit_log).values(values))
+        self._commit(insert(audit_log).values(values))
 
     def newest(self, limit: int) -> list[AuditEntry]:
         """Return the last entries, the newest first."""
-        query = select(audit_log).order_by(audit_log.c.id.desc()).limit(limit)
-        with self._database.read() as connection:
-            rows = connection.execute(query).mappings()
-            return [record_of(row, AuditEntry) for row in rows]
+        return self._records(select(audit_log).order_by(audit_log.c.id.desc()).limit(limit), AuditEntry)

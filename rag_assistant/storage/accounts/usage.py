@@ -40,9 +40,8 @@ class UsageStore(Store):
 
     def release_questions(self, numbers: Collection[int]) -> None:
         """Keep that questions are not being answered any more."""
-        with self._database.write(forced=False) as connection:
-            these = asked_questions.c.id.in_(numbers)
-            connection.execute(update(asked_questions).where(these).values(owner=None))
+        these = asked_questions.c.id.in_(numbers)
+        self._commit(update(asked_questions).where(these).values(owner=None), forced=False)
 
     def running(self, person_id: int) -> int:
         """Return how many answers are being written."""
@@ -70,8 +69,7 @@ class UsageStore(Store):
     def tokens(self, person_id: int | None) -> int:
         """Return how many tokens models took within a day."""
         query = select(func.coalesce(func.sum(model_tokens.c.tokens), 0)).where(*_of_a_day(person_id, now()))
-        with self._database.read() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._values(query)[0])
 
     def seconds_until_below(self, limit: int, person_id: int | None) -> float:
         """Return how long it takes until less than ``limit`` tokens were taken within a day; 0 if that is so."""

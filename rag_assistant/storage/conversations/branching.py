@@ -18,7 +18,7 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import count_all_messages, counted, covered_by, recount
-from rag_assistant.storage.conversations.sent_turns import copy_sent_turns
+from rag_assistant.storage.conversations.receipts import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS

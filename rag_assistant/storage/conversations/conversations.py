@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
-    Column,
     ColumnElement,
     Connection,
     RowMapping,
@@ -45,7 +44,6 @@ Row = RowMapping | Mapping[str, Any]
 # What an import does with a conversation, which is not there until that is over.
 IMPORT = "import"
 IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
-_LATEST, _DELETED = conversations.c.updated_at, conversations.c.deleted_at
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
 
 
@@ -66,21 +64,16 @@ class ConversationManager:
         with self._database.read() as connection:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def page(self, limit: int, before: Cursor | None = None, *, pinned: bool | None = None) -> list[Conversation]:
-        """Return up to ``limit`` conversations, the latest used first, behind ``before``.
+    def page(
+        self, limit: int, before: Cursor | None = None, *, pinned: bool | None = None, deleted: bool = False
+    ) -> list[Conversation]:
+        """Return up to ``limit`` conversations, the latest used first, behind ``before``; or the last ``deleted``.
 
         With ``pinned`` only those that are pinned, or only those that are not. A cursor is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
-        return self._page(_LATEST, limit, before, pinned)
-
-    def deleted(self, limit: int, before: Cursor | None = None) -> list[Conversation]:
-        """Return up to ``limit`` deleted conversations, the last deleted first, behind ``before``."""
-        return self._page(_DELETED, limit, before, None)
-
-    def _page(self, moment: Column[Any], limit: int, before: Cursor | None, pinned: bool | None) -> list[Conversation]:
         with self._database.read() as connection:
-            query = _list_of(connection, select(conversations), moment, pinned, before)
+            query = _list_of(connection, select(conversations), before, pinned, deleted=deleted)
             return _conversations_of(connection, connection.execute(query.limit(limit)).mappings().all())
 
     def entries(
@@ -92,9 +85,9 @@ class ConversationManager:
         """
         query = select(*_ENTRY) if pinned else select(*_ENTRY).where(conversations.c.listed)
         if until is not None:
-            query = query.where(tuple_(_LATEST, conversations.c.id) >= tuple_(*until))
+            query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) >= tuple_(*until))
         with self._database.read() as connection:
-            query = _list_of(connection, query, _LATEST, pinned, before).limit(limit)
+            query = _list_of(connection, query, before, pinned).limit(limit)
             return [ListedConversation(*row) for row in connection.execute(query)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
@@ -141,11 +134,10 @@ class ConversationManager:
 
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
         """Keep what is being done with a conversation, so that every page of it can show how far that is."""
+        values = {"operation": operation, "operation_owner": self.owner}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
-            shown = None if operation is None else dict(operation)
-            shown_by = update(conversations).where(*this).values(operation=shown, operation_owner=self.owner)
-            connection.execute(shown_by)
+            connection.execute(update(conversations).where(*this).values(values))
 
     def clear_operations(self) -> None:
         """Take away what processes that died were doing, and the conversations that they had imported in part."""
@@ -175,24 +167,23 @@ class ConversationManager:
         """
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
-            conversation = connection.execute(select(conversations.c.deleted_at).where(*this).with_for_update()).first()
-            if conversation is None:
+            row = connection.execute(select(conversations).where(*this).with_for_update()).mappings().first()
+            if row is None:
                 raise ConversationNotFound(conversation_id)
-            if in_trash and conversation.deleted_at is None:
+            if in_trash and row["deleted_at"] is None:
                 raise NotInTrash(conversation_id)
-            own = turns.c.conversation_id == conversation_id
-            if connection.execute(select(turns.c.id).where(own, turns.c.status == "running")).first() is not None:
-                raise ConversationBusy(conversation_id)
+            refuse_while_running(connection, row)
             drop_conversations(connection, conversations.c.id == conversation_id)
         self._database.forget_deleted()
 
 
 def _list_of(
-    connection: Connection, query: Select[Any], moment: Column[Any], pinned: bool | None, before: Cursor | None
+    connection: Connection, query: Select[Any], before: Cursor | None, pinned: bool | None, *, deleted: bool = False
 ) -> Select[Any]:
-    """Return the query for a list in the order of a moment, the last first, behind ``before``."""
+    """Return the query for a list, the latest used or the last deleted first, behind ``before``."""
     deleted_at = conversations.c.deleted_at
-    in_list = deleted_at.is_(None) if moment is _LATEST else deleted_at.is_not(None) & IS_WHOLE
+    moment = deleted_at if deleted else conversations.c.updated_at
+    in_list = deleted_at.is_not(None) & IS_WHOLE if deleted else deleted_at.is_(None)
     query = query.where(in_list, own_conversations(connection, of_few=bool(pinned)))
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
@@ -246,6 +237,13 @@ def not_found(connection: Connection, conversation_id: int) -> ConversationNotFo
     return ConversationNotFound(conversation_id) if row is None else ConversationDeleted(conversation_id)
 
 
+def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
+    """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
+    query = select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
+    if connection.execute(query).scalar() not in (None, running):
+        raise ConversationBusy(row["id"])
+
+
 def conversation_of(connection: Connection, row: Row) -> Conversation:
     """Return the record of a row, with its summary."""
     return _conversations_of(connection, [row])[0]
@@ -258,12 +256,8 @@ def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conve
     if summary_ids:
         rows_of_summaries = connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
         summary_of = {row["id"]: record_of(row, Summary) for row in rows_of_summaries}
-    return [_record_of(row, summary_of.get(row["summary_id"])) for row in rows]
-
-
-def _record_of(row: Row, summary: Summary | None) -> Conversation:
-    own = {**row["overrides"], "summary": summary, "scope": row["scope"] or {}}
-    return record_of({**row, **own}, Conversation)
+    more = [{"summary": summary_of.get(row["summary_id"]), "scope": row["scope"] or {}} for row in rows]
+    return [record_of({**row, **row["overrides"], **own}, Conversation) for row, own in zip(rows, more, strict=True)]
 
 
 def count_pinned(connection: Connection) -> int:

@@ -2,19 +2,11 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from rag_assistant.records import Correction, Turn
 from rag_assistant.storage.database import Store
 from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summaries, turns
-
-_HIDDEN_BEFORE = (
-    select(turns.c.number, turns.c.excluded)
-    .where(turns.c.conversation_id == bindparam("conversation"), HIDDEN)
-    .where(turns.c.excluded | turns.c.erased_at.is_not(None))
-    .where(turns.c.number < bindparam("before"))
-    .order_by(turns.c.number)
-)
 
 
 class CorrectionStore(Store):
@@ -39,8 +31,13 @@ class CorrectionStore(Store):
     @staticmethod
     def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
         """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
-        params = {"conversation": answered[0].conversation_id, "before": max(turn.number for turn in answered)}
-        hidden = connection.execute(_HIDDEN_BEFORE, params).all()
+        earlier = turns.c.number < max(turn.number for turn in answered)
+        query = (
+            select(turns.c.number, turns.c.excluded)
+            .where(turns.c.conversation_id == answered[0].conversation_id, earlier, HIDDEN)
+            .where(turns.c.excluded | turns.c.erased_at.is_not(None))
+        )
+        hidden = connection.execute(query.order_by(turns.c.number)).all()
         if not hidden:
             return []
         ids = [turn.id for turn in answered]

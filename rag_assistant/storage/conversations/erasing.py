@@ -6,15 +6,14 @@ What other turns say of it is theirs, and stays.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, delete, or_, select, update
 
 from rag_assistant.history.erasing import Receipt, may_lean_on, receipt_without, search_without
 from rag_assistant.records import UNTITLED, Turn
-from rag_assistant.storage.conversations.conversations import Row, load_conversation
+from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
 from rag_assistant.storage.conversations.counters import recount
-from rag_assistant.storage.conversations.history import VIEW, refuse_while_running
-from rag_assistant.storage.conversations.receipts import keep_body
-from rag_assistant.storage.conversations.sent_turns import later_turns_with
+from rag_assistant.storage.conversations.history import VIEW
+from rag_assistant.storage.conversations.receipts import keep_body, later_turns_with
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
 from rag_assistant.storage.database import Database, set_values
@@ -49,37 +48,6 @@ ERASED: dict[str, Any] = {
     "versions": 1,
 }
 
-_CONVERSATION = (
-    select(conversations)
-    .where(
-        conversations.c.id == select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
-    )
-    .with_for_update()
-)
-_ORIGIN = select(turns.c.origin_id).where(turns.c.id == bindparam("turn"))
-_SAME = (
-    select(turns.c.id)
-    .where(or_(turns.c.id == bindparam("origin"), turns.c.origin_id == bindparam("origin")))
-    .order_by(turns.c.conversation_id)
-)
-_LATER = (
-    select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
-    .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
-    .where(
-        turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
-    )
-)
-_COVERED = select(summaries.c.id, summaries.c.covered).where(summaries.c.conversation_id == bindparam("conversation"))
-_CHANGES = (
-    select(history_changes)
-    .where(history_changes.c.conversation_id == bindparam("conversation"))
-    .order_by(history_changes.c.id.desc())
-)
-_FORGET = [
-    delete(table).where(table.c.turn_id == bindparam("turn"))
-    for table in (messages, pictures, answer_parts, answer_versions, ratings)
-]
-
 
 class TurnEraser:
     """Erases turns. ``title_for`` gives a conversation that begins with a question its title."""
@@ -105,13 +73,16 @@ class TurnEraser:
         return turn
 
     def _erase_one(self, connection: Connection, turn_id: int) -> None:
-        conversation = _conversation_of(connection, turn_id)
+        of_turn = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
+        # Also one in the trash, locked against other writers.
+        locked = select(conversations).where(conversations.c.id == of_turn).with_for_update()
+        conversation = connection.execute(locked).mappings().one()
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
         _take_out_of_later_turns(connection, turn)
         take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-        for forget in _FORGET:
-            connection.execute(forget, {"turn": turn_id})
+        for table in (messages, pictures, answer_parts, answer_versions, ratings):
+            connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
         recount(connection, turn.conversation_id)
@@ -135,14 +106,9 @@ class TurnEraser:
 
 def _copies_of(connection: Connection, turn_id: int) -> list[int]:
     """Return the ids of a turn and of all turns that are copies of the same one, conversation by conversation."""
-    ((origin,),) = connection.execute(_ORIGIN, {"turn": turn_id}).all()
-    return [copy_id for (copy_id,) in connection.execute(_SAME, {"origin": origin or turn_id})]
-
-
-def _conversation_of(connection: Connection, turn_id: int) -> Row:
-    """Return the row of a turn's conversation, also of one in the trash, locked against other writers."""
-    (row,) = connection.execute(_CONVERSATION, {"turn": turn_id}).mappings().all()
-    return row
+    origin = connection.execute(select(turns.c.origin_id).where(turns.c.id == turn_id)).scalar() or turn_id
+    same = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
+    return list(connection.execute(same.order_by(turns.c.conversation_id)).scalars())
 
 
 def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:
@@ -150,10 +116,10 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
 
     No undo brings such a summary back. A change that nothing is left of is no change any more.
     """
-    own = {"conversation": turn.conversation_id}
+    own = summaries.c.conversation_id == turn.conversation_id
     gone = {
         summary_id
-        for summary_id, covered in connection.execute(_COVERED, own).all()
+        for summary_id, covered in connection.execute(select(summaries.c.id, summaries.c.covered).where(own))
         if any(first <= turn.number <= last for first, last in covered)
     }
     later = _without(gone, {name: conversation[name] for name in VIEW})
@@ -161,9 +127,11 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
         set_values(connection, conversations, turn.conversation_id, later)
     if gone:
         connection.execute(delete(summaries).where(summaries.c.id.in_(gone)))
-    for change in connection.execute(_CHANGES, own).mappings():
+    changes = select(history_changes).where(history_changes.c.conversation_id == turn.conversation_id)
+    for change in connection.execute(changes.order_by(history_changes.c.id.desc())).mappings().all():
         before = _without(gone, change["before"])
-        about_summary = change["kind"] in ("compact", "edit summary") and _same_view(before, later)
+        same_view = all(before[name] == later[name] for name in ("context_start", "view_start", "summary_id"))
+        about_summary = change["kind"] in ("compact", "edit summary") and same_view
         here = history_changes.c.id == change["id"]
         if about_summary or str(turn.id) in before.get("marks", {}):
             connection.execute(delete(history_changes).where(here))
@@ -179,16 +147,17 @@ def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
     return state | {"summary_id": None, "view_start": state["context_start"]}
 
 
-def _same_view(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return all(one[name] == other[name] for name in ("context_start", "view_start", "summary_id"))
-
-
 def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
     """Take a turn out of what is kept of the requests of later ones."""
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
+    query = (
+        select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
+        .join_from(turns, receipts, receipts.c.turn_id == turns.c.id, isouter=True)
+        .where(turns.c.conversation_id == turn.conversation_id)
+    )
     for start in range(0, len(numbers), TURNS_AT_ONCE):
-        some = {"conversation": turn.conversation_id, "numbers": numbers[start : start + TURNS_AT_ONCE]}
-        for later in connection.execute(_LATER, some).mappings().all():
+        some = query.where(turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE]))
+        for later in connection.execute(some).mappings().all():
             search, body = _without_turn(turn.number, later, later["body"])
             if search != later["search"]:
                 set_values(connection, turns, later["id"], {"search": search})

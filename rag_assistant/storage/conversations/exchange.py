@@ -1,15 +1,15 @@
 """Whole conversations out of the tables, and into them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic, sleep
 from typing import Any
 
 from msgspec.structs import asdict
-from sqlalchemy import Connection, RowMapping, Table, and_, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Table, and_, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import Message, Rating, Scope, Turn
-from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
+from rag_assistant.records import Message, Turn
+from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.views import turn_data
 from rag_assistant.storage.conversations.conversations import (
@@ -22,7 +22,8 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import count_all_messages, recount
-from rag_assistant.storage.conversations.sent_turns import keep_leaning
+from rag_assistant.storage.conversations.history import insert_summary
+from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import (
     IMAGES,
@@ -30,7 +31,6 @@ from rag_assistant.storage.conversations.turn_rows import (
     keep_pictures,
     load_pictures,
     picture_key,
-    sources_in,
 )
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Database, record_of, set_values
@@ -45,6 +45,8 @@ PAUSE = 2
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
+COPIED = ("created_at", "updated_at", "overrides", "context_start", "view_start", "decided_until")
+COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "erased_at", "version")
 
 
 class ExchangeStore:
@@ -94,22 +96,15 @@ class ExchangeStore:
             key: str = (rows[0]["idempotency_key"] if rows else None) or ""
             prefix = key_of(connection, IMPORTED)
             origin = row["branched_from"]
-            return WholeConversation(
-                id=row["id"],
-                title=row["title"],
-                created_at=row["created_at"],
-                updated_at=row["updated_at"],
-                turns=tuple(wholes),
-                key=IMPORTED + key.removeprefix(prefix) if key.startswith(prefix) else None,
-                branched_from=(origin["conversation_id"], origin["turn"]) if origin else None,
-                pinned=row["pinned"],
-                overrides=row["overrides"],
-                scope=Scope.from_dict(row["scope"]),
-                context_start=row["context_start"],
-                view_start=row["view_start"],
-                decided_until=row["decided_until"],
-                summary=_summary_of(connection, row["summary_id"]),
-            )
+            summary = select(summaries).where(summaries.c.id == row["summary_id"])
+            more = {
+                "turns": tuple(wholes),
+                "key": IMPORTED + key.removeprefix(prefix) if key.startswith(prefix) else None,
+                "branched_from": (origin["conversation_id"], origin["turn"]) if origin else None,
+                "scope": row["scope"] or {},
+                "summary": connection.execute(summary).mappings().first(),
+            }
+            return record_of({**row, **more}, WholeConversation)
 
     def insert(self, whole: WholeConversation) -> int:
         """Insert a whole conversation and return its id; its ids must be those of this database.
@@ -148,7 +143,18 @@ class ExchangeStore:
         return words_found_by(turn.question, answer, self._words_of) if answer.strip() else ""
 
     def _insert_conversation(self, connection: Connection, whole: WholeConversation, *, is_part: bool) -> int:
-        row = _conversation_values(connection, whole)
+        origin = whole.branched_from
+        row = {name: getattr(whole, name) for name in COPIED} | {
+            "person_id": owner_of_new(connection),
+            "title": whole.title[:MAX_TITLE_CHARS],
+            "turns": len(whole.turns),
+            "visible_turns": 0,
+            "visible_messages": 0,
+            "pinned": whole.pinned and count_pinned(connection) < MAX_PINNED,
+            "scope": whole.scope.as_dict(),
+            "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
+            "origin_id": origin[0] if origin else None,
+        }
         if is_part:
             row |= {"deleted_at": now(), "operation": {"what": IMPORT}, "operation_owner": self.process}
         inserted = insert(conversations).values(row).returning(conversations.c.id)
@@ -200,9 +206,11 @@ def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[W
 def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> None:
     """Count and show a conversation whose turns are there, and read it as it is read later."""
     count_all_messages(connection, new_id)
-    if whole.summary is not None:
-        _insert_summary(connection, new_id, whole.summary)
-    set_values(connection, conversations, new_id, {"deleted_at": None, "operation": None})
+    shown: dict[str, Any] = {"deleted_at": None, "operation": None}
+    if (summary := whole.summary) is not None:
+        about = summary.text, summary.covered, summary.written_by, summary.created_at
+        shown["summary_id"] = insert_summary(connection, new_id, *about)
+    set_values(connection, conversations, new_id, shown)
     recount(connection, new_id)
     conversation_of(connection, load_conversation(connection, new_id))
 
@@ -241,27 +249,6 @@ def _insert_all(connection: Connection, table: Table, rows: Sequence[dict[str, A
         connection.execute(insert(table), rows)
 
 
-def _conversation_values(connection: Connection, whole: WholeConversation) -> dict[str, Any]:
-    origin = whole.branched_from
-    return {
-        "person_id": owner_of_new(connection),
-        "title": whole.title[:MAX_TITLE_CHARS],
-        "created_at": whole.created_at,
-        "updated_at": whole.updated_at,
-        "turns": len(whole.turns),
-        "visible_turns": 0,
-        "visible_messages": 0,
-        "pinned": whole.pinned and count_pinned(connection) < MAX_PINNED,
-        "overrides": whole.overrides,
-        "scope": whole.scope.as_dict(),
-        "context_start": whole.context_start,
-        "view_start": whole.view_start,
-        "decided_until": whole.decided_until,
-        "branched_from": {"conversation_id": origin[0], "turn": origin[1]} if origin else None,
-        "origin_id": origin[0] if origin else None,
-    }
-
-
 def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:
     """Return the turns of which those of a branch are copies, by their numbers, so that they are erased together."""
     if branched_from is None:
@@ -274,19 +261,17 @@ def _origins(connection: Connection, branched_from: tuple[int, int] | None, firs
 
 def _turn_values(turn: WholeTurn) -> dict[str, Any]:
     answered = turn.erased_at is None and bool(answer_in(list(turn.answer.messages)).strip())
-    return _figures(turn.answer) | {
-        "visible": answered and not (turn.excluded or turn.purged),
-        "request": turn.request,
-        "created_at": turn.created_at,
-        "finished_at": turn.answer.finished_at,
-        "pinned": turn.pinned,
-        "excluded": turn.excluded,
-        "purged": turn.purged,
-        "erased_at": turn.erased_at,
-        "version": turn.version,
-        "versions": 1 + len(turn.others),
-        "message_count": 0 if turn.erased_at is not None else 1 + len(turn.answer.messages),
-    }
+    copied = {name: getattr(turn, name) for name in COPIED_OF_TURN}
+    return (
+        _figures(turn.answer)
+        | copied
+        | {
+            "visible": answered and not (turn.excluded or turn.purged),
+            "finished_at": turn.answer.finished_at,
+            "versions": 1 + len(turn.others),
+            "message_count": 0 if turn.erased_at is not None else 1 + len(turn.answer.messages),
+        }
+    )
 
 
 def _figures(answer: WholeAnswer) -> dict[str, Any]:
@@ -295,48 +280,21 @@ def _figures(answer: WholeAnswer) -> dict[str, Any]:
     return values | {"notes": list(answer.notes), "sources": answer.sources}
 
 
-def _insert_summary(connection: Connection, new_id: int, summary: WholeSummary) -> None:
-    covered = [list(run) for run in summary.covered]
-    row = {"conversation_id": new_id, "first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
-    row |= {name: getattr(summary, name) for name in ("text", "written_by", "created_at")}
-    summary_id = connection.execute(insert(summaries).values(row).returning(summaries.c.id)).scalar_one()
-    connection.execute(update(conversations).where(conversations.c.id == new_id).values(summary_id=summary_id))
-
-
-def _summary_of(connection: Connection, summary_id: int | None) -> WholeSummary | None:
-    if summary_id is None:
-        return None
-    row = connection.execute(select(summaries).where(summaries.c.id == summary_id)).mappings().one()
-    covered = [(first, last) for first, last in row["covered"]]
-    return WholeSummary(covered, row["text"], row["written_by"], row["created_at"])
-
-
 def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
-    chat = [*turn.iterations, *([{"role": "assistant", "content": turn.answer}] if turn.answer else [])]
     versions = select(answer_versions).where(answer_versions.c.turn_id == turn.id).order_by(answer_versions.c.version)
     others = connection.execute(versions).mappings().all() if turn.versions > 1 else []
     urls = load_pictures(connection, turn.images)
-    return WholeTurn(
-        question=turn.question,
-        answer=_answer_of(row, chat, turn.sources, row["finished_at"]),
-        created_at=turn.created_at,
+    own = {
+        "question": turn.question,
+        "answer": _answer_of({**row, "messages": turn.said_behind}),
         # The turn that a yes or no was about is over, and has another id elsewhere.
-        request={name: value for name, value in row["request"].items() if name != "confirms_turn"},
-        pinned=turn.pinned,
-        excluded=turn.excluded,
-        purged=turn.purged,
-        erased_at=turn.erased_at,
-        version=turn.version,
-        others={one["version"]: _other_answer_of(one) for one in others},
-        rating=None if turn.rating is None else Rating(**asdict(turn.rating)),
-        images=tuple(urls[key] for key in turn.images),
-    )
+        "request": {name: value for name, value in row["request"].items() if name != "confirms_turn"},
+        "others": {one["version"]: _answer_of({**one, **one["figures"]}) for one in others},
+        "rating": turn.rating,
+        "images": [urls[key] for key in turn.images],
+    }
+    return record_of({**row, **own}, WholeTurn)
 
 
-def _other_answer_of(row: RowMapping) -> WholeAnswer:
-    return _answer_of(row["figures"], row["messages"], sources_in(row["figures"]["sources"]), row["finished_at"])
-
-
-def _answer_of(figures: Any, items: Sequence[Message], sources: Any, finished_at: Any) -> WholeAnswer:
-    own = {"messages": items, "sources": sources, "finished_at": finished_at}
-    return record_of({**figures, **own}, WholeAnswer)
+def _answer_of(values: Mapping[str, Any]) -> WholeAnswer:
+    return record_of({**values, "sources": values["sources"] or ()}, WholeAnswer)

@@ -4,6 +4,7 @@ summaries, and changes that can be undone. No turn is ever shortened or lost by 
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -11,7 +12,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    bindparam,
     delete,
     exists,
     func,
@@ -31,14 +31,18 @@ from rag_assistant.records import (
     runs_of,
 )
 from rag_assistant.records.errors import (
-    ConversationBusy,
     HistoryChanged,
     NoSummary,
     NothingToUndo,
     TurnErased,
     TurnSummarised,
 )
-from rag_assistant.storage.conversations.conversations import Row, conversation_of, load_conversation
+from rag_assistant.storage.conversations.conversations import (
+    Row,
+    conversation_of,
+    load_conversation,
+    refuse_while_running,
+)
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.turn_rows import (
     as_turns,
@@ -61,25 +65,6 @@ MARKS = ("pinned", "excluded")
 MIN_CERTAINTY = 0.2
 # Words are looked for in fewer turns than this one by one, if no more than so many of all lie between them.
 FEW, NEAR = 100, 2_000
-_LAST_CHANGE = (
-    select(history_changes)
-    .where(history_changes.c.conversation_id == bindparam("conversation"))
-    .order_by(history_changes.c.id.desc())
-    .limit(1)
-)
-_LAST_KIND = _LAST_CHANGE.with_only_columns(history_changes.c.kind)
-_RUNNING = select(turns.c.number).where(
-    turns.c.conversation_id == bindparam("conversation"), turns.c.status == "running"
-)
-_LAST_FIGURES = (
-    select(turns.c.history)
-    .where(turns.c.conversation_id == bindparam("conversation"))
-    .order_by(turns.c.number.desc())
-    .limit(2)
-)
-_CITED = select(turns.c.number, turns.c.sources).where(
-    turns.c.conversation_id == bindparam("conversation"), turns.c.number.in_(bindparam("numbers", expanding=True))
-)
 
 
 class HistoryStore(Store):
@@ -119,9 +104,9 @@ class HistoryStore(Store):
 
     def last_passage_tokens(self, conversation_id: int) -> int:
         """Return how many tokens the passages took of the last answer; of the one before, where that has no figures."""
-        with self._database.read() as connection:
-            figures = [history for (history,) in connection.execute(_LAST_FIGURES, {"conversation": conversation_id})]
-        return next((int(history["tokens"]["passages"]) for history in figures if history), 0)
+        own = select(turns.c.history).where(turns.c.conversation_id == conversation_id)
+        last = self._values(own.order_by(turns.c.number.desc()).limit(2))
+        return next((int(history["tokens"]["passages"]) for history in last if history), 0)
 
     def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
@@ -151,14 +136,19 @@ class HistoryStore(Store):
             if not sure:
                 return []
             rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
-            related_turns = [_related(turn, surest[turn.id], conversation) for turn in as_turns(connection, rows)]
-        return sorted(related_turns, key=lambda turn: (-turn.certainty, -turn.number))
+            related = []
+            for turn in as_turns(connection, rows):
+                cited = tuple(source for source in turn.sources if source.cited)
+                why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
+                certainty = round(surest[turn.id], 2)
+                related.append(RelatedTurn(turn.number, turn.question, turn.answer, cited, certainty, why))
+        return sorted(related, key=lambda turn: (-turn.certainty, -turn.number))
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""
-        with self._database.read() as connection:
-            rows_of_turns = connection.execute(_CITED, {"conversation": conversation.id, "numbers": numbers}).all()
-        return {number: tuple(one for one in sources_in(rows) if one.cited) for number, rows in rows_of_turns}
+        own = turns.c.conversation_id == conversation.id, turns.c.number.in_(numbers)
+        rows = self._rows(select(turns.c.number, turns.c.sources).where(*own))
+        return {row["number"]: tuple(one for one in sources_in(row["sources"]) if one.cited) for row in rows}
 
     # --- changes; each can be undone
 
@@ -197,7 +187,7 @@ class HistoryStore(Store):
             if list(there.scalars()) != list(covered):
                 raise HistoryChanged
             runs = covered_by(connection, row["summary_id"]) + runs_of(covered)
-            summary_id = _insert_summary(connection, conversation.id, text, runs, written_by)
+            summary_id = insert_summary(connection, conversation.id, text, runs, written_by, now())
             values = {"summary_id": summary_id, "view_start": covered[-1] + 1}
             set_values(connection, conversations, conversation.id, values)
         return self._get(conversation.id)
@@ -208,7 +198,7 @@ class HistoryStore(Store):
             old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
             if old is None:
                 raise NoSummary(conversation_id)
-            summary_id = _insert_summary(connection, conversation_id, text, old["covered"], "a person")
+            summary_id = insert_summary(connection, conversation_id, text, old["covered"], "a person", now())
             set_values(connection, conversations, conversation_id, {"summary_id": summary_id})
         return self._get(conversation_id)
 
@@ -245,7 +235,7 @@ class HistoryStore(Store):
             refuse_while_running(connection, row)
             if row["operation"] is not None:
                 raise NothingToUndo(BEING_SUMMARISED)
-            last = connection.execute(_LAST_CHANGE, {"conversation": conversation_id}).mappings().first()
+            last = connection.execute(_last_change(conversation_id)).mappings().first()
             if last is None:
                 raise NothingToUndo(f"There is nothing to undo in conversation {conversation_id}.")
             before = dict(last["before"])
@@ -260,19 +250,12 @@ class HistoryStore(Store):
 
     def last_change(self, conversation_id: int) -> str | None:
         """Return the kind of the change that ``undo`` would take back."""
-        with self._database.read() as connection:
-            return next(
-                (kind for (kind,) in connection.execute(_LAST_KIND, {"conversation": conversation_id}).all()), None
-            )
+        return next((change["kind"] for change in self._rows(_last_change(conversation_id))), None)
 
     def decide(self, conversation_id: int, until_turn: int) -> None:
         """Remember that a person agreed that turns up to ``until_turn`` are left out."""
-        with self._database.write() as connection:
-            connection.execute(
-                update(conversations)
-                .where(conversations.c.id == conversation_id, conversations.c.decided_until < until_turn)
-                .values(decided_until=until_turn)
-            )
+        earlier = conversations.c.id == conversation_id, conversations.c.decided_until < until_turn
+        self._commit(update(conversations).where(*earlier).values(decided_until=until_turn))
 
     def _get(self, conversation_id: int) -> Conversation:
         with self._database.read() as connection:
@@ -297,12 +280,14 @@ class HistoryStore(Store):
             yield connection, row
             if _undoable(connection, load_conversation(connection, conversation_id), own, turn) == before:
                 return
-            connection.execute(
-                insert(history_changes).values(
-                    conversation_id=conversation_id, kind=kind, before=before, created_at=now()
-                )
-            )
+            change = {"conversation_id": conversation_id, "kind": kind, "before": before, "created_at": now()}
+            connection.execute(insert(history_changes).values(change))
             recount(connection, conversation_id)
+
+
+def _last_change(conversation_id: int) -> Select[Any]:
+    own = select(history_changes).where(history_changes.c.conversation_id == conversation_id)
+    return own.order_by(history_changes.c.id.desc()).limit(1)
 
 
 def _numbers(connection: Connection, numbers: Collection[int]) -> Select[tuple[int]]:
@@ -321,40 +306,22 @@ def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) ->
     return state
 
 
-def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
-    """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
-    numbers = [number for (number,) in connection.execute(_RUNNING, {"conversation": row["id"]})]
-    if numbers and numbers != [running]:
-        raise ConversationBusy(row["id"])
-
-
 def _see(connection: Connection, turn_id: int) -> None:
     """Let a turn be visible to the model if it has an answer with text and nothing speaks against it."""
     turn = load_turn(connection, turn_id)
-    visible = bool(turn.answer.strip()) and not (turn.excluded or turn.purged)
-    set_values(connection, turns, turn_id, {"visible": visible})
+    set_values(connection, turns, turn_id, {"visible": turn.may_be_seen})
 
 
-def _insert_summary(
-    connection: Connection, conversation_id: int, text: str, covered: list[list[int]], written_by: str
+def insert_summary(
+    connection: Connection,
+    conversation_id: int,
+    text: str,
+    covered: Sequence[Sequence[int]],
+    written_by: str,
+    created_at: datetime,
 ) -> int:
-    summary_id: int = connection.execute(
-        insert(summaries)
-        .values(
-            conversation_id=conversation_id,
-            first_turn=covered[0][0],
-            last_turn=covered[-1][1],
-            covered=covered,
-            text=text,
-            written_by=written_by,
-            created_at=now(),
-        )
-        .returning(summaries.c.id)
-    ).scalar_one()
-    return summary_id
-
-
-def _related(turn: Turn, certainty: float, conversation: Conversation) -> RelatedTurn:
-    cited: tuple[Source, ...] = tuple(source for source in turn.sources if source.cited)
-    why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
-    return RelatedTurn(turn.number, turn.question, turn.answer, cited, round(certainty, 2), why)
+    """Insert a summary of the turns in some runs of [first, last], and return its id."""
+    own = {"conversation_id": conversation_id, "text": text, "written_by": written_by, "created_at": created_at}
+    stands_for = {"first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
+    inserted = insert(summaries).values(own | stands_for).returning(summaries.c.id)
+    return int(connection.execute(inserted).scalar_one())

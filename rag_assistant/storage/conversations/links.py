@@ -1,6 +1,6 @@
 """Links with which a conversation is read by others, until they are revoked. Only their hashes are kept."""
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import delete, insert, select
 
 from rag_assistant.records import ConversationLink
 from rag_assistant.records.errors import LinkNotFound
@@ -8,12 +8,6 @@ from rag_assistant.storage.accounts.credentials import hash_of
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.tables import conversation_links, conversations, now, people
-
-_LINKS = (
-    select(conversation_links)
-    .where(conversation_links.c.conversation_id == bindparam("conversation"))
-    .order_by(conversation_links.c.id)
-)
 
 
 class ConversationLinkStore(Store):
@@ -25,16 +19,15 @@ class ConversationLinkStore(Store):
             load_conversation(connection, conversation_id)
             values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
             inserted = insert(conversation_links).values(values | {"created_at": now()})
-            return record_of(
-                connection.execute(inserted.returning(*conversation_links.c)).mappings().one(), ConversationLink
-            )
+            row = connection.execute(inserted.returning(*conversation_links.c)).mappings().one()
+            return record_of(row, ConversationLink)
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
         """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-            rows = connection.execute(_LINKS, {"conversation": conversation_id}).mappings()
-            return [record_of(row, ConversationLink) for row in rows]
+        own = select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
+        return self._records(own.order_by(conversation_links.c.id), ConversationLink)
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
         """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
@@ -56,8 +49,6 @@ class ConversationLinkStore(Store):
             .where(conversation_links.c.secret_hash == hash_of(secret))
             .where(conversations.c.deleted_at.is_(None), conversations.c.person_id.in_(welcome))
         )
-        with self._database.read() as connection:
-            row = connection.execute(query).mappings().first()
-        if row is None:
-            raise LinkNotFound
-        return row["person_id"], record_of(row, ConversationLink)
+        for row in self._rows(query):
+            return row["person_id"], record_of(row, ConversationLink)
+        raise LinkNotFound

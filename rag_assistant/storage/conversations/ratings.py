@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Literal
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import Connection, delete, exists, insert, select, update
 
 from rag_assistant.records import Turn, Unset
@@ -31,11 +31,8 @@ class RatingStore(Store):
             if isinstance(right_answer, Unset):
                 right_answer = turn.rating.right_answer if turn.rating else None
             _drop(connection, turn)
-            connection.execute(
-                insert(ratings).values(
-                    turn_id=turn_id, version=turn.version, rating=rating, right_answer=right_answer, rated_at=now()
-                )
-            )
+            values = {"version": turn.version, "rating": rating, "right_answer": right_answer, "rated_at": now()}
+            connection.execute(insert(ratings).values(turn_id=turn_id, **values))
             return load_turn(connection, turn_id)
 
     def remove(self, turn_id: int) -> Turn:
@@ -62,9 +59,8 @@ class RatingStore(Store):
 
     def keep_result(self, turn_id: int, rated_at: datetime, result: dict[str, Any]) -> None:
         """Keep what came of a rating when its question was asked again; one that was changed meanwhile has none."""
-        with self._database.write() as connection:
-            same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
-            connection.execute(update(ratings).where(*same).values(result=result))
+        same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
+        self._commit(update(ratings).where(*same).values(result=result))
 
 
 def _drop(connection: Connection, turn: Turn) -> None:
@@ -78,14 +74,6 @@ def _as_rated(connection: Connection, turn: Turn) -> Turn:
     """Return a turn with that of its answers that was rated."""
     if turn.rating is None or turn.rating.version == turn.version:
         return turn
-    rated = version_of(load_version(connection, turn, turn.rating.version))
-    return replace(
-        turn,
-        version=rated.version,
-        status=rated.status,
-        answer=rated.answer,
-        model=rated.model,
-        sources=rated.sources,
-        notes=rated.notes,
-        finished_at=rated.finished_at,
-    )
+    rated = asdict(version_of(load_version(connection, turn, turn.rating.version)))
+    del rated["chosen"]
+    return replace(turn, **rated)

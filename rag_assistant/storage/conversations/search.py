@@ -1,6 +1,6 @@
 """Which conversations hold some words: in their titles, or in what was said in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, exists, func, or_, select
 
@@ -35,8 +35,10 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
     rows = {row["id"]: row for row in _titled(connection, words, limit)}
     chosen = [*rows, *(one for one in best if one not in rows)][:limit]
     texts = _texts(connection, [best[one][0] for one in chosen if one in best])
-    rows |= _rows_of(connection, [one for one in chosen if one not in rows])
-    return [(rows[one], *_told(best.get(one), texts)) for one in chosen]
+    others = select(conversations).where(conversations.c.id.in_([one for one in chosen if one not in rows]))
+    rows |= {row["id"]: row for row in connection.execute(others).mappings()}
+    turns_of_hits = [best.get(one, (0, None)) for one in chosen]
+    return [(rows[one], number, texts.get(hit, "")) for one, (hit, number) in zip(chosen, turns_of_hits, strict=True)]
 
 
 def _own_turns(connection: Connection) -> ColumnElement[bool]:
@@ -55,11 +57,6 @@ def _are_few(connection: Connection, rows: Select[tuple[int]]) -> bool:
     return connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED
 
 
-def _told(hit: tuple[int, int] | None, texts: Mapping[int, str]) -> tuple[int | None, str]:
-    """Return the number and the text of the turn that was found, if there is one."""
-    return (None, "") if hit is None else (hit[1], texts.get(hit[0], ""))
-
-
 def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Return the conversation and the number of each of some turns, but for those of deleted conversations."""
     if not turn_ids:
@@ -69,11 +66,6 @@ def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tupl
     there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
     query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
     return {turn_id: (conversation_id, number) for turn_id, conversation_id, number in connection.execute(query).all()}
-
-
-def _rows_of(connection: Connection, conversation_ids: Sequence[int]) -> dict[int, RowMapping]:
-    query = select(conversations).where(conversations.c.id.in_(conversation_ids))
-    return {row["id"]: row for row in connection.execute(query).mappings()}
 
 
 def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequence[RowMapping]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from rag_assistant.records import Message, Turn, TurnStatus
 from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
-from rag_assistant.storage.conversations.sent_turns import keep_leaning
+from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS

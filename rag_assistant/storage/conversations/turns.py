@@ -136,6 +136,7 @@ class TurnStore:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)
         scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
+        key = question.idempotency_key
         accepted = {
             "conversation_id": conversation_id,
             "number": conversation.turns,
@@ -143,8 +144,8 @@ class TurnStore:
             "visible": False,
             "owner": self.owner,
             "request": request_of(replace(question, scope=scope)),
-            "idempotency_key": _key_of(connection, question),
-            "request_hash": hash_of(question) if question.idempotency_key else None,
+            "idempotency_key": None if key is None else key_of(connection, key),
+            "request_hash": hash_of(question) if key else None,
             "message_count": 1,
             "notes": [],
             "created_at": moment,
@@ -348,15 +349,10 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
     if question.idempotency_key is None:
         return None
-    key = _key_of(connection, question)
-    row = connection.execute(select(turns.c.id, turns.c.request_hash).where(turns.c.idempotency_key == key)).first()
+    own = turns.c.idempotency_key == key_of(connection, question.idempotency_key)
+    row = connection.execute(select(turns.c.id, turns.c.request_hash).where(own)).first()
     if row is None:
         return None
     if row.request_hash != hash_of(question):
         raise IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)
-
-
-def _key_of(connection: Connection, question: Question) -> str | None:
-    key = question.idempotency_key
-    return None if key is None else key_of(connection, key)

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
+from msgspec import convert
+from msgspec.structs import replace
+from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from rag_assistant.records import AnswerVersion, Turn
 from rag_assistant.records.errors import ConversationBusy, TurnErased, TurnNotRegenerable, VersionFixed, VersionNotFound
-from rag_assistant.storage.conversations.conversations import Row, load_conversation
+from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
 from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import load_turn
@@ -29,12 +31,6 @@ ABOUT_THE_ANSWER: dict[str, Any] = {
 }
 
 
-_FORGET = (
-    delete(receipts).where(receipts.c.turn_id == bindparam("turn")),
-    delete(messages).where(messages.c.turn_id == bindparam("turn"), messages.c.position > 0),
-)
-
-
 class VersionStore:
     """Lists the answers of a turn, and puts another one in the turn's place."""
 
@@ -47,13 +43,9 @@ class VersionStore:
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
             load_conversation(connection, turn.conversation_id)
-            rows = connection.execute(
-                select(answer_versions).where(answer_versions.c.turn_id == turn_id).order_by(answer_versions.c.version)
-            )
-            others = [version_of(row) for row in rows.mappings()]
-        present = AnswerVersion(
-            turn.version, turn.status, turn.answer, turn.model, turn.sources, turn.notes, turn.finished_at, chosen=True
-        )
+            rows = connection.execute(select(answer_versions).where(answer_versions.c.turn_id == turn_id)).mappings()
+            others = [version_of(row) for row in rows]
+        present = replace(convert(turn, AnswerVersion, from_attributes=True), chosen=True)
         return sorted([*others, present], key=lambda one: one.version)
 
     def choose(self, turn_id: int, version: int) -> Turn:
@@ -69,25 +61,21 @@ class VersionStore:
             _refuse_to_choose(connection, turn, conversation)
             keep_version(connection, turn)
             take_answer_off(connection, turn_id, row["figures"] | {"version": version})
-            self._put_on(connection, turn, row)
+            if row["messages"]:
+                insert_messages(connection, turn_id, row["messages"])
+            count_messages(connection, turn_id)
+            if row["receipt"] is not None:
+                connection.execute(insert(receipts).values(turn_id=turn_id, body=row["receipt"]))
+            answered = replace(turn, answer=answer_in(row["messages"]))
+            visible = {"visible": answered.may_be_seen, "finished_at": row["finished_at"]}
+            set_values(connection, turns, turn_id, visible)
+            if answered.answer.strip():
+                words = words_found_by(answered.question, answered.answer, self._words_of)
+                TURN_WORDS.insert(connection, [(turn_id, words)])
+            this = answer_versions.c.turn_id == turn_id, answer_versions.c.version == version
+            connection.execute(delete(answer_versions).where(*this))
             recount(connection, turn.conversation_id)
             return load_turn(connection, turn_id)
-
-    def _put_on(self, connection: Connection, turn: Turn, row: RowMapping) -> None:
-        """Give a turn that has no answer the one that a row keeps, and forget the row."""
-        messages_kept = row["messages"]
-        answer = answer_in(messages_kept)
-        if messages_kept:
-            insert_messages(connection, turn.id, messages_kept)
-        count_messages(connection, turn.id)
-        if row["receipt"] is not None:
-            connection.execute(insert(receipts).values(turn_id=turn.id, body=row["receipt"]))
-        visible = bool(answer.strip()) and not (turn.excluded or turn.purged)
-        set_values(connection, turns, turn.id, {"visible": visible, "finished_at": row["finished_at"]})
-        if answer.strip():
-            TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, self._words_of))])
-        own = answer_versions.c.turn_id == turn.id
-        connection.execute(delete(answer_versions).where(own, answer_versions.c.version == row["version"]))
 
 
 def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, Row]:
@@ -100,20 +88,15 @@ def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, Row]:
 def keep_version(connection: Connection, turn: Turn) -> None:
     """Keep the answer of a turn beside it, with everything that belongs to it."""
     row = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
-    chat: list[dict[str, Any]] = list(turn.iterations)
-    if turn.answer:
-        chat.append({"role": "assistant", "content": turn.answer})
-    body = connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn.id)).scalar()
-    connection.execute(
-        insert(answer_versions).values(
-            turn_id=turn.id,
-            version=turn.version,
-            messages=chat,
-            figures={name: row[name] for name in ABOUT_THE_ANSWER},
-            receipt=body,
-            finished_at=turn.finished_at,
-        )
-    )
+    values = {
+        "turn_id": turn.id,
+        "version": turn.version,
+        "messages": turn.said_behind,
+        "figures": {name: row[name] for name in ABOUT_THE_ANSWER},
+        "receipt": connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn.id)).scalar(),
+        "finished_at": turn.finished_at,
+    }
+    connection.execute(insert(answer_versions).values(values))
 
 
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
@@ -122,8 +105,8 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
     unanswered = {"message_count": 1, "visible": False, "stop_requested": False, "finished_at": None, "retry_at": None}
     fresh = ABOUT_THE_ANSWER | unanswered | values
     set_values(connection, turns, turn_id, fresh)
-    for forget in _FORGET:
-        connection.execute(forget, {"turn": turn_id})
+    connection.execute(delete(receipts).where(receipts.c.turn_id == turn_id))
+    connection.execute(delete(messages).where(messages.c.turn_id == turn_id, messages.c.position > 0))
     TURN_WORDS.drop(connection, [turn_id])
 
 
@@ -168,29 +151,21 @@ def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping
 
 
 def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> None:
-    busy = select(turns.c.id).where(turns.c.conversation_id == turn.conversation_id, turns.c.status == "running")
-    if connection.execute(busy).first() is not None:
-        raise ConversationBusy(turn.conversation_id)
+    refuse_while_running(connection, conversation)
     if turn.purged or turn.waiting is not None:
         raise VersionFixed(
             f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer stays: a yes or no is about it."
         )
     if conversation["operation"] is not None:
         raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
-    for summary_id in _summaries_in_reach(connection, conversation):
+    changes = select(history_changes.c.before).where(history_changes.c.conversation_id == conversation["id"])
+    earlier = [before.get("summary_id") for before in connection.execute(changes).scalars()]
+    for summary_id in {conversation["summary_id"], *earlier}:
         if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
             raise VersionFixed(
                 f"Turn {turn.number} is part of a summary that the model sees, or sees again by an undo, and the "
                 "summary tells of this answer. Undo the summary to choose another one."
             )
-
-
-def _summaries_in_reach(connection: Connection, conversation: Row) -> set[int]:
-    """Return the summary that the model sees, and those that taking changes back would bring back."""
-    own = history_changes.c.conversation_id == conversation["id"]
-    earlier = connection.execute(select(history_changes.c.before).where(own)).scalars()
-    ids = {conversation["summary_id"], *(before.get("summary_id") for before in earlier)}
-    return {summary_id for summary_id in ids if summary_id is not None}
 
 
 def version_of(row: RowMapping) -> AnswerVersion:

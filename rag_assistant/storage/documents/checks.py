@@ -12,6 +12,8 @@ from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import chunks, document_texts, documents, embedders, embeddings
 
 Ids = list[int]
+_CHUNKS = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
+_VECTORS = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
 
 
 class LibraryChecks(Store):
@@ -45,27 +47,21 @@ class LibraryChecks(Store):
             ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
             indexed = select(key).select_from(words)
             unknown = select(chunks.c.document_id).where(chunks.c.id.not_in(indexed), chunks.c.document_id.in_(ready))
-            return _sorted(connection, unknown)
+            return sorted(connection.execute(unknown.distinct()).scalars())
 
     def stray_words(self) -> int:
         """Return how many entries of keyword search belong to no chunk."""
         with self._database.read() as connection:
-            words, key = CHUNK_WORDS.columns(connection)
-            stray = select(func.count()).select_from(words).where(key.not_in(select(chunks.c.id)))
-            return connection.execute(stray).scalar_one()
+            return len(_stray_words(connection))
 
     def drop_stray_words(self) -> None:
         """Take those entries away."""
         with self._database.write() as connection:
-            words, key = CHUNK_WORDS.columns(connection)
-            stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
-            gone = list(connection.execute(stray).scalars())
-            connection.execute(words.delete().where(key.in_(gone)))
+            CHUNK_WORDS.drop(connection, _stray_words(connection))
 
     def with_broken_vectors(self) -> Ids:
         """Return the documents with a vector that does not have its model's length."""
-        with self._database.read() as connection:
-            return _sorted(connection, _broken_vectors(select(chunks.c.document_id)))
+        return self._sorted(_broken_vectors(select(chunks.c.document_id)))
 
     def drop_broken_vectors(self) -> None:
         """Take those vectors away: they are made anew."""
@@ -82,26 +78,23 @@ class LibraryChecks(Store):
             .join(documents, documents.c.id == chunks.c.document_id)
             .where(documents.c.state == "ready", chunks.c.id.not_in(has_one))
         )
-        with self._database.read() as connection:
-            return _sorted(connection, lacking)
+        return self._sorted(lacking)
 
     def wrong_counts(self) -> Ids:
         """Return the documents whose number of chunks is not what they say."""
-        held = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
-        with self._database.read() as connection:
-            return _sorted(connection, select(documents.c.id).where(documents.c.chunks != held))
+        return self._sorted(select(documents.c.id).where(documents.c.chunks != _CHUNKS))
 
     def wrong_versions(self) -> list[str]:
         """Return the models whose counters do not agree with the vectors that are kept."""
-        held = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
-        with self._database.read() as connection:
-            wrong = select(embedders.c.key).where(embedders.c.additions - embedders.c.deletions != held)
-            return list(connection.execute(wrong).scalars())
+        return self._values(select(embedders.c.key).where(embedders.c.additions - embedders.c.deletions != _VECTORS))
 
     def recount(self) -> None:
         """Let all counters say what is there."""
         with self._database.write() as connection:
             _recount(connection)
+
+    def _sorted(self, query: Select[Any]) -> Ids:
+        return sorted(self._values(query.distinct()))
 
 
 def _is_covered(connection: Connection, document_id: int) -> bool:
@@ -121,6 +114,12 @@ def _is_covered(connection: Connection, document_id: int) -> bool:
     return not held[reached:].strip()
 
 
+def _stray_words(connection: Connection) -> Ids:
+    words, key = CHUNK_WORDS.columns(connection)
+    stray = select(key).select_from(words).where(key.not_in(select(chunks.c.id)))
+    return list(connection.execute(stray).scalars())
+
+
 def _broken_vectors(query: Select[Any]) -> Select[Any]:
     return (
         query.select_from(embeddings)
@@ -131,14 +130,6 @@ def _broken_vectors(query: Select[Any]) -> Select[Any]:
 
 
 def _recount(connection: Connection) -> None:
-    held = select(func.count()).where(chunks.c.document_id == documents.c.id).scalar_subquery()
-    connection.execute(update(documents).values(chunks=held))
-    vectors = select(func.count()).where(embeddings.c.embedder == embedders.c.key).scalar_subquery()
-    # Both move, so that every index sees that it is behind.
-    connection.execute(
-        update(embedders).values(deletions=embedders.c.deletions + 1, additions=embedders.c.deletions + 1 + vectors)
-    )
-
-
-def _sorted(connection: Connection, query: Select[Any]) -> Ids:
-    return sorted(connection.execute(query.distinct()).scalars())
+    connection.execute(update(documents).values(chunks=_CHUNKS))
+    deletions = embedders.c.deletions + 1  # Both move, so that every index sees that it is behind.
+    connection.execute(update(embedders).values(deletions=deletions, additions=deletions + _VECTORS))

@@ -71,8 +71,7 @@ class ChunkStore(Store):
 
         Until then they stay, for what is damaged is better than nothing.
         """
-        with self._database.write() as connection:
-            connection.execute(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
+        self._commit(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
 
     def passages(self, scores: Mapping[int, float]) -> list[Passage]:
         """Return the chunks that may be found, of some ids with their scores, in their order.
@@ -98,16 +97,14 @@ class ChunkStore(Store):
 
     def pending_ids(self) -> set[int]:
         """Return the ids of the chunks of newer versions that are not to be found yet."""
-        with self._database.read() as connection:
-            return {chunk_id for (chunk_id,) in connection.execute(_PENDING)}
+        return set(self._values(_PENDING))
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by its id."""
         query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
         with self._database.read() as connection:
             own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
-            rows = connection.execute(query.where(*own))
-            return {row.document_id: row.text for row in rows}
+            return {row.document_id: row.text for row in connection.execute(query.where(*own))}
 
     def newest_beginnings(self, limit: int, chars: int) -> list[str]:
         """Return the first characters of the texts of up to ``limit`` documents that are ready, the newest first."""
@@ -172,18 +169,15 @@ def gaps_between(text: str, pieces: Sequence[Any]) -> list[str | None]:
 def _insert(
     connection: Connection, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]
 ) -> None:
-    connection.execute(
-        insert(document_texts).values(
-            document_id=document_id, text=extracted.text, markdown=extracted.markdown, warning=extracted.warning
-        )
-    )
+    own = {"text": extracted.text, "markdown": extracted.markdown, "warning": extracted.warning}
+    connection.execute(insert(document_texts).values(document_id=document_id, **own))
     if pieces:
         gaps = gaps_between(extracted.text, pieces)
-        own = ({"document_id": document_id, "gap": gap} for gap in gaps)
-        rows = [asdict(piece) | more for piece, more in zip(pieces, own, strict=True)]
-        ids = list(
-            connection.execute(insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True), rows).scalars()
-        )
+        rows = [
+            asdict(piece) | {"document_id": document_id, "gap": gap} for piece, gap in zip(pieces, gaps, strict=True)
+        ]
+        inserted = insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True)
+        ids = connection.execute(inserted, rows).scalars()
         index_words(connection, list(zip(ids, words, strict=True)))
 
 

@@ -6,8 +6,9 @@ vectors of the chunks in embeddings.py.
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, Select, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Document, DocumentState, NewDocument, Scope
@@ -20,7 +21,7 @@ from rag_assistant.records.errors import (
     StorageLimitReached,
 )
 from rag_assistant.storage.accounts.usage import bytes_of
-from rag_assistant.storage.database import lock
+from rag_assistant.storage.database import lock, set_values
 from rag_assistant.storage.documents.progress import DocumentProgress, give_up
 from rag_assistant.storage.documents.rows import (
     add_tags,
@@ -28,12 +29,10 @@ from rag_assistant.storage.documents.rows import (
     content_key,
     document_to_replace,
     drop_document,
-    drop_pending_versions,
     load_document,
     name_key,
     row_of,
     row_to_change,
-    set_values,
 )
 from rag_assistant.storage.ownership import in_readable_library, library_for_new, readable, writable
 from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, libraries, now
@@ -67,9 +66,16 @@ class DocumentStore(DocumentProgress):
             same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
                 raise SameContent(same["id"], replaces)
-            drop_pending_versions(connection, replaces, but=same["id"] if same is not None else None)
+            if replaces is not None:  # Newer versions that are not ready yet are given up.
+                pending = documents.c.replaces == replaces, documents.c.id != (same["id"] if same else 0)
+                for version in connection.execute(select(documents).where(*pending)).mappings().all():
+                    drop_document(connection, version)
             if same is not None:
-                self._take_up_same(connection, same, new, replaces)
+                if same["state"] in GIVEN_UP and same["owner"] == self._owner:
+                    replaces = None if replaces == same["id"] else replaces
+                    queued = {"state": "queued", "worker": None, "reason": None, "replaces": replaces}
+                    set_values(connection, documents, same["id"], queued)
+                add_tags(connection, same["id"], new.tags)
                 return load_document(connection, same["id"]), False
             if max_bytes is not None:
                 _refuse_beyond(connection, library_id, new.size_bytes, max_bytes)
@@ -108,12 +114,6 @@ class DocumentStore(DocumentProgress):
             raise LibraryNotFound(new.library_id or 0)
         return library_id
 
-    def _take_up_same(self, connection: Connection, same: RowMapping, new: NewDocument, replaces: int | None) -> None:
-        if same["state"] in GIVEN_UP and same["owner"] == self._owner:
-            replaces = None if replaces == same["id"] else replaces
-            set_values(connection, same["id"], state="queued", worker=None, reason=None, replaces=replaces)
-        add_tags(connection, same["id"], new.tags)
-
     def change(
         self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
     ) -> Document:
@@ -124,7 +124,7 @@ class DocumentStore(DocumentProgress):
             if name is not None:
                 changed["name_key"] = name_key(name)
             if changed:
-                set_values(connection, document_id, **changed)
+                set_values(connection, documents, document_id, changed)
             if tags is not None:
                 connection.execute(delete(document_tags).where(document_tags.c.document_id == document_id))
                 add_tags(connection, document_id, tags)
@@ -139,14 +139,13 @@ class DocumentStore(DocumentProgress):
             row = row_to_change(connection, document_id)
             if library_for_new(connection, library_id) is None:
                 raise LibraryNotFound(library_id)
-            both = documents.c.id == document_id, documents.c.replaces == document_id
-            for one in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
+            for one in connection.execute(_with_versions(document_id)).mappings().all():
                 key = content_key(library_id, one["sha256"])
                 there = select(documents.c.id).where(documents.c.content_key == key, documents.c.id != one["id"])
                 same = connection.execute(there).scalar()
                 if same is not None:
                     raise SameContent(same, row["id"])
-                set_values(connection, one["id"], library_id=library_id, content_key=key)
+                set_values(connection, documents, one["id"], {"library_id": library_id, "content_key": key})
             return load_document(connection, document_id)
 
     def get(self, document_id: int) -> Document:
@@ -199,8 +198,7 @@ class DocumentStore(DocumentProgress):
 
     def known_files(self) -> set[str]:
         """Return the names of all uploaded files that belong to a document."""
-        with self._database.read() as connection:
-            return set(connection.execute(select(documents.c.file)).scalars())
+        return set(self._values(select(documents.c.file)))
 
     def by_origin(self) -> dict[str, Document]:
         """Return the documents that were read from files of this machine, by the file's path."""
@@ -219,11 +217,8 @@ class DocumentStore(DocumentProgress):
         """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
         with self._database.read() as connection:
             row = row_of(connection, document_id)
-            body = connection.execute(
-                select(document_texts.c.text, document_texts.c.markdown).where(
-                    document_texts.c.document_id == document_id
-                )
-            ).first()
+            own = document_texts.c.document_id == document_id
+            body = connection.execute(select(document_texts).where(own)).first()
             pages = tuple(row["page_starts"] or ())
             return ExtractedText(body.text if body else "", row["media_type"], pages, bool(body and body.markdown))
 
@@ -273,26 +268,26 @@ class DocumentStore(DocumentProgress):
         """
         with self._database.write() as connection:
             row_to_change(connection, document_id, in_trash=in_trash)
-            both = documents.c.id == document_id, documents.c.replaces == document_id
-            for row in connection.execute(select(documents).where(both[0] | both[1])).mappings().all():
+            for row in connection.execute(_with_versions(document_id)).mappings().all():
                 drop_document(connection, row)
 
     def note_moved(self, document_id: int, source: str, target: str) -> None:
         """Note that the file of a document lies in another store now."""
-        with self._database.write() as connection:
-            one = documents.c.id == document_id, documents.c.owner == source
-            connection.execute(update(documents).where(*one).values(owner=target))
+        one = documents.c.id == document_id, documents.c.owner == source
+        self._commit(update(documents).where(*one).values(owner=target))
 
     def files_to_delete(self) -> list[str]:
         """Return the names of the files of deleted documents that lie where this process keeps files."""
-        with self._database.read() as connection:
-            here = deleted_files.c.owner == self._owner
-            return list(connection.execute(select(deleted_files.c.file).where(here)).scalars())
+        return self._values(select(deleted_files.c.file).where(deleted_files.c.owner == self._owner))
 
     def forget_file(self, file: str) -> None:
         """Note that a file was deleted."""
-        with self._database.write() as connection:
-            connection.execute(delete(deleted_files).where(deleted_files.c.file == file))
+        self._commit(delete(deleted_files).where(deleted_files.c.file == file))
+
+
+def _with_versions(document_id: int) -> Select[Any]:
+    """Return the query for a document and the newer versions of it that are not ready yet."""
+    return select(documents).where(or_(documents.c.id == document_id, documents.c.replaces == document_id))
 
 
 def _refuse_beyond(connection: Connection, library_id: int | None, size: int, max_bytes: int) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, ScalarSelect, Select, delete, exists, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
-from rag_assistant.storage.database import Store
+from rag_assistant.storage.database import Store, record_of
 from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
@@ -21,14 +21,11 @@ class EmbeddingStore(Store):
 
     def models(self) -> list[KnownEmbedder]:
         """Return every embedding model whose vectors are kept."""
-        with self._database.read() as connection:
-            return [_as_known(row) for row in connection.execute(select(embedders))]
+        return [_as_known(row) for row in self._rows(select(embedders))]
 
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` while there is none yet."""
-        with self._database.read() as connection:
-            rows = connection.execute(_SERVING).all()
-        return _as_known(rows[0]) if rows else None
+        return next(map(_as_known, self._rows(_SERVING)), None)
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
         """Keep a model, or what leads to it now; the first of all becomes the active one."""
@@ -47,18 +44,12 @@ class EmbeddingStore(Store):
         with self._database.write() as connection:
             row = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
             failed = select(documents.c.id).where(documents.c.state == "failed")
-            lacking = _lacking(key).where(chunks.c.document_id.not_in(failed)).limit(1)
+            lacking = chunks_without(key).where(chunks.c.document_id.not_in(failed)).limit(1)
             if row is None or connection.execute(lacking).first() is not None:
                 return False
             connection.execute(update(embedders).values(active=embedders.c.key == key))
             # What is not embedded yet by this model was counted by another's vectors.
-            embedded = (
-                select(func.count())
-                .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))
-                .where(chunks.c.document_id == documents.c.id, embeddings.c.embedder == key)
-                .scalar_subquery()
-            )
-            connection.execute(update(documents).values(embedded=embedded))
+            connection.execute(update(documents).values(embedded=_count_of(key)))
             return True
 
     def forget(self, key: str) -> None:
@@ -69,27 +60,22 @@ class EmbeddingStore(Store):
 
     def version(self, key: str) -> tuple[int, int]:
         """Return two numbers that move with every vector of a model that is kept, and every one that is dropped."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key)
-            ).first()
-            return (row.additions, row.deletions) if row is not None else (0, 0)
+        rows = self._rows(select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key))
+        return (rows[0]["additions"], rows[0]["deletions"]) if rows else (0, 0)
 
     def without_embedding(self, document_id: int, embedder: str) -> list[UnembeddedChunk]:
         """Return the document's chunks that ``embedder`` has not embedded yet, in their order."""
-        lacking = _lacking(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
-        query = lacking.with_only_columns(chunks.c.id, documents.c.name, chunks.c.section, chunks.c.text)
-        with self._database.read() as connection:
-            rows = connection.execute(query.join(documents, documents.c.id == chunks.c.document_id))
-            return [UnembeddedChunk(*row) for row in rows]
+        lacking = chunks_without(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
+        columns = chunks.c.id.label("chunk_id"), documents.c.name.label("document"), chunks.c.section, chunks.c.text
+        query = lacking.with_only_columns(*columns).join(documents, documents.c.id == chunks.c.document_id)
+        return self._records(query, UnembeddedChunk)
 
     def next_without(self, embedder: str, after: int) -> int | None:
         """Return the first document behind ``after`` that is finished and has chunks without a vector of a model."""
         finished = documents.c.state.in_(("ready", "failed"))
-        lacking = _lacking(embedder).where(chunks.c.document_id == documents.c.id).exists()
-        with self._database.read() as connection:
-            query = select(documents.c.id).where(documents.c.id > after, finished, lacking)
-            return connection.execute(query.order_by(documents.c.id).limit(1)).scalar()
+        lacking = chunks_without(embedder).where(chunks.c.document_id == documents.c.id).exists()
+        query = select(documents.c.id).where(documents.c.id > after, finished, lacking)
+        return next(iter(self._values(query.order_by(documents.c.id).limit(1))), None)
 
     def progress(self, embedder: str) -> tuple[int, int]:
         """Return how many chunks ``embedder`` has embedded, and how many there are."""
@@ -118,14 +104,8 @@ class EmbeddingStore(Store):
                 # Only now: with the first row it is certain that nobody makes the table at this moment.
                 if is_there(connection):
                     keep_vectors(connection, embedder, new)
-            done = (
-                select(func.count())
-                .select_from(embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id))
-                .where(chunks.c.document_id == document_id, embeddings.c.embedder == embedder)
-                .scalar_subquery()
-            )
-            unfinished = (documents.c.id == document_id, documents.c.state != "ready")
-            connection.execute(update(documents).where(*unfinished).values(embedded=done))
+            unfinished = documents.c.id == document_id, documents.c.state != "ready"
+            connection.execute(update(documents).where(*unfinished).values(embedded=_count_of(embedder)))
             own = embedders.c.key == embedder
             connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(new)))
             return True
@@ -133,26 +113,20 @@ class EmbeddingStore(Store):
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
         """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
         with self._database.read() as connection:
-            rows = connection.execute(
-                select(embeddings.c.chunk_id, embeddings.c.vector)
-                .where(embeddings.c.embedder == embedder, embeddings.c.chunk_id > chunk_id)
-                .order_by(embeddings.c.chunk_id)
-                .limit(limit)
-            )
+            later = _vectors_of(embedder).where(embeddings.c.chunk_id > chunk_id)
+            rows = connection.execute(later.order_by(embeddings.c.chunk_id).limit(limit))
             return [(row.chunk_id, row.vector) for row in rows]
 
     def vectors_within(self, embedder: str, within: ChunksInScope) -> list[tuple[int, bytes]]:
         """Return the embedded chunks of a scope."""
         with within.database.read() as connection:
-            own = select(embeddings.c.chunk_id, embeddings.c.vector).where(embeddings.c.embedder == embedder)
-            rows = connection.execute(own.where(within.holds(connection, embeddings.c.chunk_id)))
-            return [(row.chunk_id, row.vector) for row in rows]
+            query = _vectors_of(embedder).where(within.holds(connection, embeddings.c.chunk_id))
+            return [(row.chunk_id, row.vector) for row in connection.execute(query)]
 
     def embedded_ids(self, embedder: str) -> list[int]:
         """Return the ids of all embedded chunks, the smallest first."""
         own = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
-        with self._database.read() as connection:
-            return list(connection.execute(own.order_by(embeddings.c.chunk_id)).scalars())
+        return self._values(own.order_by(embeddings.c.chunk_id))
 
 
 def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
@@ -167,13 +141,22 @@ def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
         connection.execute(update(embedders).where(own).values(deletions=embedders.c.deletions + count))
 
 
-def _lacking(embedder: str) -> Select[Any]:
+def chunks_without(embedder: str) -> Select[Any]:
     """Return the query for the chunks that a model has not embedded."""
     has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
     return select(chunks.c.id, chunks.c.text).where(~has_one)
 
 
-def _as_known(row: Sequence[Any]) -> KnownEmbedder:
-    """Return the model of a row of its table."""
-    key, source, dimension, probe, serving, additions, deletions = row
-    return KnownEmbedder(key, dict(source), dimension, probe, serving, (additions, deletions))
+def _vectors_of(embedder: str) -> Select[int, bytes]:
+    return select(embeddings.c.chunk_id, embeddings.c.vector).where(embeddings.c.embedder == embedder)
+
+
+def _count_of(embedder: str) -> ScalarSelect[int]:
+    """Return how many chunks of a document, whose row is changed, a model has embedded."""
+    own = chunks.c.document_id == documents.c.id, embeddings.c.embedder == embedder
+    embedded = embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id)
+    return select(func.count()).select_from(embedded).where(*own).scalar_subquery()
+
+
+def _as_known(row: RowMapping) -> KnownEmbedder:
+    return record_of({**row, "version": (row["additions"], row["deletions"])}, KnownEmbedder)

@@ -1,9 +1,11 @@
 """How far documents have come: queued, being read or embedded, ready, given up; and who works on them."""
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, Connection, RowMapping, case, false, func, select, update
 
 from rag_assistant.records import Document, DocumentState
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.rows import (
     UNFINISHED,
@@ -11,7 +13,6 @@ from rag_assistant.storage.documents.rows import (
     is_whole,
     load_document,
     row_to_change,
-    set_values,
     take_its_place,
 )
 from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
@@ -40,22 +41,14 @@ class DocumentProgress(DocumentLists):
         """
         with self._database.write() as connection:
             to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
-            taken = connection.execute(
-                update(documents)
-                .where(documents.c.id == document_id, *to_read, self._is_free)
-                .values(state="reading", worker=self.worker, reason=None, attempts=0)
-            )
+            own = update(documents).where(documents.c.id == document_id, *to_read, self._is_free)
+            taken = connection.execute(own.values(state="reading", worker=self.worker, reason=None, attempts=0))
             return load_document(connection, document_id) if taken.rowcount else None
 
-    def take_in(self, state: DocumentState, document_id: int) -> bool:
-        """Tell whether a document is in a state, and nobody else works on it; then it is ours to work on."""
-        with self._database.write() as connection:
-            free = documents.c.id == document_id, documents.c.state == state, self._is_free
-            return bool(connection.execute(update(documents).where(*free).values(worker=self.worker)).rowcount)
-
-    def take_finished(self, document_id: int) -> bool:
-        """Tell whether a document is finished and nobody else works on it, to embed it anew; then it is ours."""
-        return self.take_in("ready", document_id) or self.take_in("failed", document_id)
+    def take_in(self, document_id: int, *states: DocumentState) -> bool:
+        """Tell whether a document is in one of some states, and nobody else works on it; then it is ours to work on."""
+        free = documents.c.id == document_id, documents.c.state.in_(states), self._is_free
+        return bool(self._commit(update(documents).where(*free).values(worker=self.worker)))
 
     def take_up_unfinished(
         self, *, recognises: bool = False, of_ours: bool = True, held: bool = False, max_taken: int | None = None
@@ -107,60 +100,46 @@ class DocumentProgress(DocumentLists):
     def _is_free(self) -> ColumnElement[bool]:
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
-    def ours(self) -> list[int]:
-        """Return the ids of all documents whose files lie where this process keeps them."""
-        return self.in_store(self._owner)
-
-    def in_store(self, owner: str) -> list[int]:
-        """Return the ids of the documents whose files lie in a store, by the name it has in their rows."""
-        with self._database.read() as connection:
-            query = select(documents.c.id).where(documents.c.owner == owner).order_by(documents.c.id)
-            return list(connection.execute(query).scalars())
+    def in_store(self, owner: str | None = None) -> list[int]:
+        """Return the ids of the documents whose files lie in a store, by its name in the rows; without one in ours."""
+        own = documents.c.owner == (owner or self._owner)
+        return self._values(select(documents.c.id).where(own).order_by(documents.c.id))
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
         """Tell whether a document exists, is in a state and is ours to work on."""
-        ours = documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker
-        with self._database.read() as connection:
-            return connection.execute(select(documents.c.id).where(*ours)).first() is not None
+        return self._any(documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker)
 
     def any_unfinished(self) -> bool:
         """Tell whether a document of ours that nobody else works on waits for anything."""
-        waits = documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner, self._is_free
-        with self._database.read() as connection:
-            return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
+        return self._any(documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner, self._is_free)
 
     def any_queued(self) -> bool:
         """Tell whether a document of ours waits to be read."""
-        waits = documents.c.state == "queued", documents.c.owner == self._owner
-        with self._database.read() as connection:
-            return connection.execute(select(documents.c.id).where(*waits).limit(1)).first() is not None
+        return self._any(documents.c.state == "queued", documents.c.owner == self._owner)
+
+    def _any(self, *conditions: ColumnElement[bool]) -> bool:
+        return bool(self._values(select(documents.c.id).where(*conditions).limit(1)))
 
     def count_attempt(self, document_id: int) -> int | None:
         """Return how often a document could not be embedded since it was read, this time included.
 
         ``None`` if it is not there any more.
         """
+        counted = update(documents).where(documents.c.id == document_id).values(attempts=documents.c.attempts + 1)
         with self._database.write() as connection:
-            counted = (
-                update(documents)
-                .where(documents.c.id == document_id)
-                .values(attempts=documents.c.attempts + 1)
-                .returning(documents.c.attempts)
-            )
-            return connection.execute(counted).scalar()
+            return connection.execute(counted.returning(documents.c.attempts)).scalar()
 
     def say(self, document_id: int, reason: str) -> None:
         """Keep a sentence about a document that is being worked on, such as what is tried again."""
-        with self._database.write() as connection:
-            worked_on = documents.c.id == document_id, documents.c.state.in_(UNFINISHED)
-            connection.execute(update(documents).where(*worked_on).values(reason=reason))
+        worked_on = documents.c.id == document_id, documents.c.state.in_(UNFINISHED)
+        self._commit(update(documents).where(*worked_on).values(reason=reason))
 
     def queue_again(self, document_id: int) -> Document:
         """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
-                set_values(connection, document_id, state="queued", worker=None, reason=None)
+                set_values(connection, documents, document_id, {"state": "queued", "worker": None, "reason": None})
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
@@ -187,8 +166,8 @@ class DocumentProgress(DocumentLists):
                 return False
             recognises = recognises and row["owner"] == self._owner
             if recognises and row["scanned_pages"] > row["recognised_pages"]:
-                next_one = {"state": "recognising", "worker": self.worker}
-                set_values(connection, document_id, embedded=row["chunks"], reason=None, **next_one)
+                following = {"state": "recognising", "worker": self.worker, "reason": None}
+                set_values(connection, documents, document_id, following | {"embedded": row["chunks"]})
                 return False
             warning = select(document_texts.c.warning).where(document_texts.c.document_id == document_id)
             finished = {
@@ -206,24 +185,22 @@ class DocumentProgress(DocumentLists):
         With ``also_ready`` one that was ready, too: a new embedding model cannot take it.
         """
         states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
-        with self._database.write() as connection:
-            connection.execute(
-                update(documents)
-                .where(documents.c.id == document_id, documents.c.state.in_(states))
-                .values(state="failed", reason=reason)
-            )
+        worked_on = documents.c.id == document_id, documents.c.state.in_(states)
+        self._commit(update(documents).where(*worked_on).values(state="failed", reason=reason))
 
 
 def give_up(connection: Connection, row: RowMapping) -> None:
     """Stop working on a document, as ``cancel`` does."""
-    was_ready = row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]
+    values: dict[str, Any] = {}
     if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
         give_up_scans(connection, row["id"], RECOGNITION_CANCELLED)
-        set_values(connection, row["id"], state="ready", reason=RECOGNITION_CANCELLED)
-    elif was_ready:
-        set_values(connection, row["id"], state="ready", reason=None)
+        values = {"state": "ready", "reason": RECOGNITION_CANCELLED}
+    elif row["state"] in ("queued", "reading") and 0 < row["chunks"] == row["embedded"]:
+        values = {"state": "ready", "reason": None}
     elif row["state"] in UNFINISHED:
         drop_chunks(connection, row["id"])
         drop_scans(connection, row["id"])
         forgotten = dict.fromkeys(("chunks", "embedded", "scanned_pages", "recognised_pages"), 0)
-        set_values(connection, row["id"], state="cancelled", reason=None, **forgotten)
+        values = {"state": "cancelled", "reason": None, **forgotten}
+    if values:
+        set_values(connection, documents, row["id"], values)

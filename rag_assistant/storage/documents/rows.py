@@ -5,12 +5,13 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, func, insert, select
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.storage.database import Store, record_of
+from rag_assistant.storage.database import Store, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
+from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
@@ -20,7 +21,6 @@ from rag_assistant.storage.tables import (
     deleted_files,
     document_tags,
     documents,
-    embeddings,
     processes,
 )
 
@@ -77,14 +77,6 @@ def document_to_replace(connection: Connection, document_id: int | None) -> int 
     return document_id if replaced is None else replaced
 
 
-def drop_pending_versions(connection: Connection, replaces: int | None, but: int | None) -> None:
-    """Give up the newer versions of a document that are not ready yet."""
-    if replaces is not None:
-        for version in connection.execute(select(documents).where(documents.c.replaces == replaces)).mappings().all():
-            if version["id"] != but:
-                drop_document(connection, version)
-
-
 def drop_document(connection: Connection, row: RowMapping) -> None:
     """Delete a document, and note that its file is to be deleted, too."""
     drop_chunks(connection, row["id"])
@@ -100,21 +92,14 @@ def drop_file(connection: Connection, row: RowMapping) -> None:
 def load_document(connection: Connection, document_id: int) -> Document:
     """Return a document with its tags. Raises DocumentNotFound."""
     query = select(documents).where(documents.c.id == document_id, readable(connection, documents.c.id))
-    matches = as_documents(connection, query)
-    if not matches:
-        raise DocumentNotFound(document_id)
-    return matches[0]
-
-
-def set_values(connection: Connection, document_id: int, **values: Any) -> None:
-    """Change columns of a document's row."""
-    connection.execute(update(documents).where(documents.c.id == document_id).values(values))
+    for document in as_documents(connection, query):
+        return document
+    raise DocumentNotFound(document_id)
 
 
 def add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
-    here = set(
-        connection.execute(select(document_tags.c.tag).where(document_tags.c.document_id == document_id)).scalars()
-    )
+    own = select(document_tags.c.tag).where(document_tags.c.document_id == document_id)
+    here = set(connection.execute(own).scalars())
     rows = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
     if rows:
         connection.execute(insert(document_tags), rows)
@@ -124,8 +109,7 @@ def is_whole(connection: Connection, document: RowMapping, embedder: str) -> boo
     """Tell whether every chunk of a document that was read is there, and has its vector."""
     own = chunks.c.document_id == document["id"]
     held = connection.execute(select(func.count()).select_from(chunks).where(own)).scalar_one()
-    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
-    lacking = connection.execute(select(chunks.c.id).where(own, ~has_one).limit(1)).first()
+    lacking = connection.execute(chunks_without(embedder).where(own).limit(1)).first()
     return 0 < held == document["chunks"] and lacking is None
 
 
@@ -133,7 +117,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     """Finish a document; if it is a newer version of another one, let it become that one."""
     older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
     if older is None:
-        set_values(connection, newer["id"], **finished)
+        set_values(connection, documents, newer["id"], finished)
         return
     newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
     add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
@@ -141,7 +125,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     move_chunks(connection, newer["id"], older["id"])
     move_scans(connection, newer["id"], older["id"])
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
-    set_values(connection, older["id"], **{name: newer[name] for name in TAKEN_OVER}, **finished)
+    set_values(connection, documents, older["id"], {name: newer[name] for name in TAKEN_OVER} | finished)
     drop_file(connection, older)
 
 
@@ -154,18 +138,14 @@ def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
     for start in range(0, len(rows), IDS_AT_ONCE):
         ids = [row["id"] for row in rows[start : start + IDS_AT_ONCE]]
         named = select(document_tags).where(document_tags.c.document_id.in_(ids)).order_by(document_tags.c.tag)
-        for row in connection.execute(named):
-            tags.setdefault(row.document_id, []).append(row.tag)
-    return [_as_document(row, tuple(tags.get(row["id"], ())), in_vain) for row in rows]
-
-
-def _as_document(row: RowMapping, tags: tuple[str, ...], in_vain: bool) -> Document:
-    own = {
-        "reason": NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"],
-        "pages": len(row["page_starts"]) if row["page_starts"] else None,
-        "tags": tags,
-    }
-    return record_of({**row, **own}, Document)
+        for document_id, tag in connection.execute(named):
+            tags.setdefault(document_id, []).append(tag)
+    matches = []
+    for row in rows:
+        reason = NO_WORKER if in_vain and row["state"] in UNFINISHED else row["reason"]
+        own = {"reason": reason, "pages": len(row["page_starts"] or ()) or None, "tags": tags.get(row["id"], ())}
+        matches.append(record_of({**row, **own}, Document))
+    return matches
 
 
 # The columns that have an index, together with the id.

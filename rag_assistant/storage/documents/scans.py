@@ -31,11 +31,8 @@ class ScanStore(Store):
 
     def pending(self, document_id: int) -> list[int]:
         """Return the pages that are to be recognised."""
-        query = select(scanned_pages.c.page).where(
-            scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
-        )
-        with self._database.read() as connection:
-            return list(connection.execute(query.order_by(scanned_pages.c.page)).scalars())
+        pending = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
+        return self._values(select(scanned_pages.c.page).where(*pending).order_by(scanned_pages.c.page))
 
     def keep(self, document_id: int, page: RecognisedPage) -> bool:
         """Keep what was recognised on a page; return False if its document was deleted or cancelled meanwhile."""
@@ -51,18 +48,15 @@ class ScanStore(Store):
 
     def recognised(self, document_id: int, page: int | None = None) -> dict[int, RecognisedPage]:
         """Return what was recognised on the pages of a document, or on one of them, by page."""
-        query = select(scanned_pages).where(
-            scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_not(None)
-        )
+        recognised = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_not(None)
+        query = select(scanned_pages).where(*recognised)
         if page is not None:
             query = query.where(scanned_pages.c.page == page)
-        with self._database.read() as connection:
-            return {
-                row.page: RecognisedPage(
-                    row.page, tuple(tuple(Word(*word) for word in line) for line in row.lines), row.problem
-                )
-                for row in connection.execute(query)
-            }
+        pages = {}
+        for row in self._rows(query):
+            lines = tuple(tuple(Word(*word) for word in line) for line in row["lines"])
+            pages[row["page"]] = RecognisedPage(row["page"], lines, row["problem"])
+        return pages
 
 
 def drop_scans(connection: Connection, document_id: int) -> None:

@@ -21,8 +21,7 @@ class SourceStore(Store):
 
     def keep_only(self, addresses: Sequence[str]) -> None:
         """Forget the state of what is no source any more."""
-        with self._database.write() as connection:
-            connection.execute(delete(document_sources).where(document_sources.c.address.not_in(addresses)))
+        self._commit(delete(document_sources).where(document_sources.c.address.not_in(addresses)))
 
     def claim(self, address: str, interval_seconds: float) -> bool:
         """Tell whether a source is due; then nobody else looks through it before the interval is over again."""
@@ -33,21 +32,13 @@ class SourceStore(Store):
 
     def release(self, address: str) -> None:
         """Let a source be due again at once, since looking through it was cut short."""
-        with self._database.write() as connection:
-            own = document_sources.c.address == address
-            connection.execute(update(document_sources).where(own).values(claimed_at=None))
+        self._commit(update(document_sources).where(document_sources.c.address == address).values(claimed_at=None))
 
     def note(self, address: str, *, files: int | None = None, refused: int = 0, problem: str | None = None) -> None:
         """Note what came of looking through a source; ``files`` stay as they were where that is not known."""
-        values = {"checked_at": now(), "problem": problem} | (
-            {} if files is None else {"files": files, "refused": refused}
-        )
-        with self._database.write() as connection:
-            own = document_sources.c.address == address
-            connection.execute(update(document_sources).where(own).values(values))
+        counts = {} if files is None else {"files": files, "refused": refused}
+        noted = update(document_sources).where(document_sources.c.address == address)
+        self._commit(noted.values(checked_at=now(), problem=problem, **counts))
 
     def all(self) -> list[SourceState]:
-        columns = document_sources.c
-        query = select(columns.address, columns.checked_at, columns.files, columns.refused, columns.problem)
-        with self._database.read() as connection:
-            return [SourceState(**row) for row in connection.execute(query.order_by(columns.address)).mappings()]
+        return self._records(select(document_sources).order_by(document_sources.c.address), SourceState)

@@ -169,7 +169,7 @@ receipts = Table(
     Column("body", CompressedJSON, nullable=False),
 )
 
-# Of which turns the receipt or the search of turn ``number`` may hold something: see sent_turns.py.
+# Of which turns the receipt or the search of turn ``number`` may hold something: see receipts.py.
 sent_turns = Table(
     "sent_turns",
     metadata,

@@ -64,7 +64,7 @@ def conversations() -> Response:
         listed = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
     before = parse_cursor("cursor", request.args.get("cursor"))
-    page = manager.deleted(limit + 1, before) if deleted else manager.page(limit + 1, before, pinned=pinned)
+    page = manager.page(limit + 1, before, pinned=None if deleted else pinned, deleted=bool(deleted))
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
     return page_response("conversations", [data_of(conversation_view(one)) for one in page[:limit]], following)

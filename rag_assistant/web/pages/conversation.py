@@ -275,7 +275,7 @@ def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
 def _just_deleted() -> Conversation | None:
     """Return the conversation that the address names as deleted, for as long as none was deleted after it."""
     number = whole_number("deleted", None, 1, MAX_INT32)
-    last = services().conversations.deleted(1) if number is not None else []
+    last = services().conversations.page(1, deleted=True) if number is not None else []
     return next((one for one in last if one.id == number), None)
 
 

@@ -58,7 +58,8 @@ def pin(conversation_id: int) -> Response:
 @blueprint.get("/deleted", policy=READ)
 def deleted() -> str:
     """Show the deleted conversations and documents, the last deleted first."""
-    page = services().conversations.deleted(DELETED_SHOWN + 1, parse_cursor("from", request.args.get("from")))
+    before = parse_cursor("from", request.args.get("from"))
+    page = services().conversations.page(DELETED_SHOWN + 1, before, deleted=True)
     shown = page[:DELETED_SHOWN]
     last = shown[-1] if len(page) > DELETED_SHOWN else None
     return render_template(

@@ -44,7 +44,7 @@ def manager(database: Database) -> ConversationManager:
 
 def listed(manager: ConversationManager) -> list[str]:
     found = [hit.conversation for hit in manager.find(["goose"], 9)]
-    return [one.title for one in (*manager.page(9), *manager.deleted(9), *found)]
+    return [one.title for one in (*manager.page(9), *manager.page(9, deleted=True), *found)]
 
 
 @both_engines

@@ -39,12 +39,12 @@ def test_what_was_put_away_is_listed_by_when(manager: ConversationManager) -> No
     ids = [manager.create(f"Talk {n}").id for n in range(4)]
     for number in (ids[2], ids[0], ids[1]):
         manager.delete(number)
-    listed = manager.deleted(9)
+    listed = manager.page(9, deleted=True)
     assert [one.id for one in listed] == [ids[1], ids[0], ids[2]]
     assert listed[0].deleted_at is not None
-    assert [one.id for one in manager.deleted(9, (listed[0].deleted_at, listed[0].id))] == [ids[0], ids[2]]
+    assert [one.id for one in manager.page(9, (listed[0].deleted_at, listed[0].id), deleted=True)] == [ids[0], ids[2]]
     manager.restore(ids[0])
-    assert [one.id for one in manager.deleted(9)] == [ids[1], ids[2]]
+    assert [one.id for one in manager.page(9, deleted=True)] == [ids[1], ids[2]]
 
 
 @both_engines

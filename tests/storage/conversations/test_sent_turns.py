@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rag_assistant.history.erasing import joined
 from rag_assistant.records import Question
-from rag_assistant.storage.conversations.sent_turns import keep_sent_turns, later_turns_with
+from rag_assistant.storage.conversations.receipts import keep_sent_turns, later_turns_with
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 

@@ -48,7 +48,7 @@ def test_a_document_of_another_installation_is_left_to_it(shelf: Shelf, database
         connection.execute(documents.update().values(owner="there"))
     assert shelf.documents.take(document.id) is None
     assert shelf.documents.take_up_unfinished(recognises=True) == ([], [], [])
-    assert shelf.documents.ours() == []
+    assert shelf.documents.in_store() == []
 
 
 @both_engines
