@@ -26,82 +26,70 @@ class NotAllowed(AssistantError):
 class AccountNotFound(NotFound):
     """There is no such account."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'There is no account "{name}".')
+    sentence = 'There is no account "{name}".'
 
 
 class NameTaken(Conflict):
     """Another account has this name."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'There is an account "{name}" already. Choose another name.')
+    sentence = 'There is an account "{name}" already. Choose another name.'
 
 
 class AccountsExist(Conflict):
     """The first account already exists."""
 
-    def __init__(self) -> None:
-        super().__init__("There is already an account. Sign in.")
+    sentence = "There is already an account. Sign in."
 
 
 class LastAdmin(Conflict):
     """Without this account, nobody could manage the others."""
 
-    def __init__(self) -> None:
-        super().__init__("This is the last administrator who can sign in. Make somebody else one first.")
+    sentence = "This is the last administrator who can sign in. Make somebody else one first."
 
 
 class StillOwns(Conflict):
     """An account cannot be deleted while something belongs to it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'Something was added to the account "{name}" meanwhile. Delete it again.')
+    sentence = 'Something was added to the account "{name}" meanwhile. Delete it again.'
 
 
 class CredentialNotFound(NotFound):
     """There is no such session or token, or it is somebody else's."""
 
-    def __init__(self, what: str, number: int) -> None:
-        super().__init__(f"There is no {what} {number}.")
+    sentence = "There is no {what} {number}."
 
 
 class LinkNotFound(NotFound):
     """The link to a conversation was revoked, or never existed."""
 
-    def __init__(self) -> None:
-        super().__init__("There is nothing behind this link; it may have been revoked.")
+    sentence = "There is nothing behind this link; it may have been revoked."
 
 
 class LinkOver(AssistantError):
     """The one-time link was used, has expired, or never existed."""
 
-    def __init__(self) -> None:
-        super().__init__("This link was used or is too old. Ask an administrator for a new one.")
+    sentence = "This link was used or is too old. Ask an administrator for a new one."
 
 
 class ProviderUnreachable(AssistantError):
     """The sign-in provider does not answer."""
 
-    def __init__(self, label: str) -> None:
-        super().__init__(f"{label} could not be reached. Try again in a moment, or sign in with a password.")
+    sentence = "{label} could not be reached. Try again in a moment, or sign in with a password."
 
 
 class NoProvider(Conflict):
     """No provider to sign in with is set."""
 
-    def __init__(self) -> None:
-        super().__init__("No provider is set with which one could sign in (oidc_issuer).")
+    sentence = "No provider is set with which one could sign in (oidc_issuer)."
 
 
 class IdentityTaken(Conflict):
     """The provider's account is linked to another account here."""
 
-    def __init__(self) -> None:
-        super().__init__("That account is already linked to someone here. Unlink it there first.")
+    sentence = "That account is already linked to someone here. Unlink it there first."
 
 
 class LastWayIn(Conflict):
     """Without this linked account, its person could not sign in."""
 
-    def __init__(self) -> None:
-        super().__init__("Nothing else lets you in. Have an administrator send you a password link first.")
+    sentence = "Nothing else lets you in. Have an administrator send you a password link first."

@@ -1,18 +1,27 @@
 """The root of the tree, and what the disk, the database and the settings do not give."""
 
+from string import Formatter
 from typing import Any
 
 
 class AssistantError(Exception):
     """The root of the tree.
 
-    ``details`` are figures and choices by which a caller can decide, ``param`` is the field that is wrong, and after
-    ``retry_after_seconds`` the same may succeed: ``None`` where there is no such thing.
+    ``sentence`` is what is said, with places that ``values`` fill in their order; where there is none, the one value
+    is said. ``details`` are figures and choices by which a caller can decide, ``param`` is the field that is wrong, and
+    after ``retry_after_seconds`` the same may succeed: ``None`` where there is no such thing.
     """
 
+    sentence: str | None = None
     details: dict[str, Any] | None = None
     param: str | None = None
     retry_after_seconds: float | None = None
+
+    def __init__(self, *values: object) -> None:
+        if self.sentence is not None:
+            places = dict.fromkeys(name for _, name, _, _ in Formatter().parse(self.sentence) if name)
+            values = (self.sentence.format(**dict(zip(places, values, strict=True))),)
+        super().__init__(*values)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the error in the one shape in which it is shown."""

@@ -8,53 +8,47 @@ from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 class ConversationNotFound(NotFound):
     """There is no such conversation."""
 
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(f"There is no conversation {conversation_id}.")
+    sentence = "There is no conversation {conversation_id}."
 
 
 class ConversationDeleted(ConversationNotFound):
     """The conversation is in the trash."""
 
+    sentence = "Conversation {conversation_id} is in the trash. Restore it to go on with it."
+
     def __init__(self, conversation_id: int) -> None:
-        AssistantError.__init__(self, f"Conversation {conversation_id} is in the trash. Restore it to go on with it.")
+        super().__init__(conversation_id)
         self.details = {"conversation_id": conversation_id}
 
 
 class ConversationBusy(Conflict):
     """The conversation is answering another question."""
 
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(
-            f"Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
-        )
+    sentence = "Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
 
 
 class TooManyPinned(Conflict):
     """No more conversations can be pinned."""
 
-    def __init__(self, max_pinned: int) -> None:
-        super().__init__(f"{max_pinned} conversations are pinned, and no more can be. Unpin one first.")
+    sentence = "{max_pinned} conversations are pinned, and no more can be. Unpin one first."
 
 
 class NotInTrash(Conflict):
     """The conversation was restored meanwhile, so it is not erased."""
 
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(f"Conversation {conversation_id} is no longer in the trash. Delete it first.")
+    sentence = "Conversation {conversation_id} is no longer in the trash. Delete it first."
 
 
 class TurnNotFound(NotFound):
     """There is no such turn."""
 
-    def __init__(self, turn_id: int) -> None:
-        super().__init__(f"There is no turn {turn_id}.")
+    sentence = "There is no turn {turn_id}."
 
 
 class TurnErased(Conflict):
     """The turn was erased, so nothing can be done with it."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"Turn {number} was erased. Only its place in the conversation is left.")
+    sentence = "Turn {number} was erased. Only its place in the conversation is left."
 
 
 class TurnNotRetryable(Conflict):
@@ -68,24 +62,21 @@ class TurnNotRegenerable(Conflict):
 class TurnNotRatable(Conflict):
     """The turn has no answer that could be rated."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"Turn {number} can't be rated: it has no answer yet, or it is a confirmation.")
+    sentence = "Turn {number} can't be rated: it has no answer yet, or it is a confirmation."
 
 
 class TurnSummarised(Conflict):
     """The turn is part of the summary, so it cannot be left out alone."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(
-            f"Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
-        )
+    sentence = (
+        "Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
+    )
 
 
 class VersionNotFound(NotFound):
     """The turn has no such answer."""
 
-    def __init__(self, turn_id: int, version: int, versions: int) -> None:
-        super().__init__(f"Turn {turn_id} has no answer {version}; it has {versions}.")
+    sentence = "Turn {turn_id} has no answer {version}; it has {versions}."
 
 
 class VersionFixed(Conflict):
@@ -95,38 +86,31 @@ class VersionFixed(Conflict):
 class ReceiptNotFound(NotFound):
     """The turn has no receipt: nothing was sent to a model yet."""
 
-    def __init__(self, turn_id: int) -> None:
-        super().__init__(f"Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased.")
+    sentence = "Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased."
 
 
 class ResponseNotFound(NotFound):
     """There is no stored response with this id."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f'There is no stored response "{name}". Those with turns sent along, or with store false, are not stored.'
-        )
+    sentence = 'There is no stored response "{name}". Those with turns sent along, or with store false, are not stored.'
 
 
 class PictureNotFound(NotFound):
     """The question has no picture with this number."""
 
-    def __init__(self, turn_id: int, count: int, number: int) -> None:
-        super().__init__(f"The question of turn {turn_id} has {count} pictures; there is no number {number}.")
+    sentence = "The question of turn {turn_id} has {count} pictures; there is no number {number}."
 
 
 class SourceNotFound(NotFound):
     """The answer has no source with this number."""
 
-    def __init__(self, turn: int, n: int) -> None:
-        super().__init__(f"Turn {turn} has no source {n}.")
+    sentence = "Turn {turn} has no source {n}."
 
 
 class NothingWaits(Conflict):
     """The turn does not wait for a yes or no."""
 
-    def __init__(self, turn_id: int) -> None:
-        super().__init__(f"Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done.")
+    sentence = "Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done."
 
 
 class NothingToUndo(Conflict):
@@ -140,8 +124,7 @@ class NothingToSummarise(Conflict):
 class NoSummary(NotFound):
     """The conversation has no summary at present."""
 
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(f"Conversation {conversation_id} has no summary at present.")
+    sentence = "Conversation {conversation_id} has no summary at present."
 
 
 class SummaryRejected(AssistantError):
@@ -151,8 +134,7 @@ class SummaryRejected(AssistantError):
 class HistoryChanged(Conflict):
     """The model's view changed while a summary was being written; the summary was thrown away."""
 
-    def __init__(self) -> None:
-        super().__init__("What the model sees was changed while the summary was written. Nothing was summarised.")
+    sentence = "What the model sees was changed while the summary was written. Nothing was summarised."
 
 
 class OverflowDecisionNeeded(Conflict):

@@ -6,25 +6,22 @@ from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 class DocumentNotFound(NotFound):
     """There is no such document."""
 
-    def __init__(self, document_id: int) -> None:
-        super().__init__(f"There is no document {document_id}; it may have been deleted.")
+    sentence = "There is no document {document_id}; it may have been deleted."
 
 
 class FileMissing(AssistantError):
     """The document's file is missing from the uploaded files; the text that was read from it is kept."""
 
-    def __init__(self, document_id: int) -> None:
-        super().__init__(
-            f"The file of document {document_id} is gone. "
-            "What was read of it is still found; add the file again to have it back."
-        )
+    sentence = (
+        "The file of document {document_id} is gone. "
+        "What was read of it is still found; add the file again to have it back."
+    )
 
 
 class FileDamaged(AssistantError):
     """The file is no longer the one that was uploaded."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__(f"The file {file} is not the one that was uploaded. Add the document again.")
+    sentence = "The file {file} is not the one that was uploaded. Add the document again."
 
 
 class SameContent(Conflict):
@@ -49,8 +46,7 @@ class ExtractionFailed(AssistantError):
 class ExtractionCancelled(AssistantError):
     """Reading the file was given up because its text is no longer wanted."""
 
-    def __init__(self) -> None:
-        super().__init__("Reading this file was given up: it was deleted, or the server is closing.")
+    sentence = "Reading this file was given up: it was deleted, or the server is closing."
 
 
 class PageNotDrawn(AssistantError):
@@ -60,33 +56,25 @@ class PageNotDrawn(AssistantError):
 class LibraryNotFound(NotFound):
     """There is no such library, or not for this person."""
 
-    def __init__(self, library_id: int) -> None:
-        super().__init__(f"There is no library {library_id}.")
+    sentence = "There is no library {library_id}."
 
 
 class LibraryReadOnly(AssistantError):
     """The document can be read but not changed: its library is shared read-only, or the token does not allow it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f'"{name}" may be read, but not changed: its library belongs to somebody else, or your token allows less.'
-        )
+    sentence = '"{name}" may be read, but not changed: its library belongs to somebody else, or your token allows less.'
 
 
 class NotLibraryOwner(AssistantError):
     """Only the owner of a library may decide who uses it."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f'The library "{name}" belongs to somebody else; only its owner can change or share it.')
+    sentence = 'The library "{name}" belongs to somebody else; only its owner can change or share it.'
 
 
 class LibraryInUse(Conflict):
     """A library cannot be deleted: it has documents, perhaps in the trash, or it is a person's last one."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f'The library "{name}" has documents, perhaps in the trash, or is your last one, so it cannot be deleted.'
-        )
+    sentence = 'The library "{name}" has documents, perhaps in the trash, or is your last one, so it cannot be deleted.'
 
 
 class EmbedderFailed(AssistantError):
@@ -116,5 +104,4 @@ class OriginUnavailable(AssistantError):
 class NoWebPage(Conflict):
     """The document did not come from the web, so it cannot be fetched again."""
 
-    def __init__(self, document_id: int) -> None:
-        super().__init__(f"Document {document_id} was not added by a web address, so it cannot be fetched again.")
+    sentence = "Document {document_id} was not added by a web address, so it cannot be fetched again."

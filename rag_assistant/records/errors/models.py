@@ -36,8 +36,7 @@ class ModelNotFound(NotFound):
 class NoEndpoint(Conflict):
     """No endpoint is set that could be tested."""
 
-    def __init__(self) -> None:
-        super().__init__("No endpoint is set. Set openai_base_url, openai_api_key or both first.")
+    sentence = "No endpoint is set. Set openai_base_url, openai_api_key or both first."
 
 
 class ModelUnreachable(ModelError):
@@ -84,8 +83,7 @@ class AnswerInterrupted(ModelError):
 class AnswerTakenOver(AssistantError):
     """This process was taken for dead while it answered, and another one has ended the turn."""
 
-    def __init__(self) -> None:
-        super().__init__("The server was not heard of for too long; the answer was ended with what is kept of it.")
+    sentence = "The server was not heard of for too long; the answer was ended with what is kept of it."
 
 
 class AnswerStopped(AssistantError):

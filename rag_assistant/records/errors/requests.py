@@ -32,8 +32,7 @@ class RequestRefused(AssistantError):
 class ServedByWebs(NotFound):
     """This process is a worker; only web servers answer this request."""
 
-    def __init__(self) -> None:
-        super().__init__("This process is a worker: it answers /healthz, /readyz and /metrics.")
+    sentence = "This process is a worker: it answers /healthz, /readyz and /metrics."
 
 
 class UnknownCommand(AssistantError):
@@ -43,10 +42,7 @@ class UnknownCommand(AssistantError):
 class IdempotencyKeyReused(AssistantError):
     """The key was used before, for another question."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
-        )
+    sentence = 'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
 
 
 class Overloaded(AssistantError):
@@ -66,8 +62,7 @@ class ServerEnding(AssistantError):
 
     retry_after_seconds = 5
 
-    def __init__(self) -> None:
-        super().__init__("The server is stopping. Nothing was stored; try again in a few seconds.")
+    sentence = "The server is stopping. Nothing was stored; try again in a few seconds."
 
 
 class TooManyFetches(AssistantError):
@@ -87,8 +82,7 @@ class ImportsBusy(AssistantError):
 
     retry_after_seconds = 5
 
-    def __init__(self) -> None:
-        super().__init__("Another import is being read. Nothing was stored; try again in a few seconds.")
+    sentence = "Another import is being read. Nothing was stored; try again in a few seconds."
 
 
 class PasswordsBusy(AssistantError):
@@ -96,8 +90,7 @@ class PasswordsBusy(AssistantError):
 
     retry_after_seconds = 5
 
-    def __init__(self) -> None:
-        super().__init__("Too many people are signing in at this moment. Try again in a few seconds.")
+    sentence = "Too many people are signing in at this moment. Try again in a few seconds."
 
 
 class TooManyAttempts(AssistantError):
