@@ -51,7 +51,6 @@ from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.tokenize import words_of
 from rag_assistant.runtime.data_dir import installation_id, join_commands, lock_data_dir, open_data_dir
-from rag_assistant.runtime.job_queue import JobQueue
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.agreement import shared_settings
@@ -60,7 +59,7 @@ from rag_assistant.settings.package_files import GUIDE, home
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
-from rag_assistant.storage.accounts.usage import UsageStore
+from rag_assistant.storage.accounts.usage import ModelCountsStore, UsageStore
 from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.corrections import CorrectionStore
@@ -68,10 +67,9 @@ from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
-from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import VersionStore
+from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
 from rag_assistant.storage.documents.chunks import ChunkStore
@@ -82,7 +80,6 @@ from rag_assistant.storage.documents.scans import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
-from rag_assistant.storage.model_counts import ModelCountsStore
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe
 
@@ -152,7 +149,6 @@ class Services:
             self.embeddings,
             self.embedders,
             self.uploads,
-            JobQueue,
             lambda: settings.current,
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,

@@ -36,11 +36,12 @@ class Places:
             if self._taken[kind] >= MAX_PLACES[kind]:
                 raise LimitReached(f"{MAX_PLACES[kind]} requests of yours are under way already", RETRY_PLACE_SECONDS)
             self._taken[kind] += 1
-        return lambda: self._give_back(kind)
 
-    def _give_back(self, kind: Kind) -> None:
-        with self._lock:
-            self._taken[kind] -= 1
+        def give_back() -> None:
+            with self._lock:
+                self._taken[kind] -= 1
+
+        return give_back
 
 
 class PersonalLimits:

@@ -32,7 +32,7 @@ from rag_assistant.records.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
-from rag_assistant.runtime.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:
     from rag_assistant.answering.live import LiveTurn
@@ -272,7 +272,7 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
 # --- build: from the draft to a request that fits
 
 
-@measured("fit")
+@step("fit")
 def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> BuiltRequest:
     """Return the request of a draft, with what of earlier turns comes back for the question."""
     # How the model counts may have been learnt from the request before.
@@ -314,8 +314,8 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: 
     deps.writer.keep_iteration(turn, messages)
     steps_before = len(turn.steps)
     live.turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
-    for step in step_events(turn, turn.steps[steps_before:]):
-        live.add_step(step)
+    for called in step_events(turn, turn.steps[steps_before:]):
+        live.add_step(called)
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:
         show(live, deps, asks)

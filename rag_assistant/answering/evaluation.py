@@ -16,7 +16,7 @@ from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, v
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import ConversationNotFound
 from rag_assistant.storage.conversations.branching import BranchStore
-from rag_assistant.storage.conversations.ratings import RatingStore
+from rag_assistant.storage.conversations.versions import RatingStore
 
 TURNS_AT_ONCE = 200
 

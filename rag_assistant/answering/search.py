@@ -25,7 +25,7 @@ from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.search import sections_of
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
-from rag_assistant.runtime.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
@@ -53,7 +53,7 @@ MAX_QUERY_CHARS = 600
 MAX_LISTED = 30
 
 
-@measured("search")
+@step("search")
 def search_for(
     draft: Draft,
     live: LiveTurn,

@@ -49,15 +49,15 @@ def restore(services: Services, file: Path) -> None:
     with lock_data_dir(services.data_dir):
         try:
             with progress("restore") as tell:
-                restored = restore_backup(file, _kept(services), tell)
+                created_at, settings = restore_backup(file, _kept(services), tell)
         except BackupFailed:
             if services.database.is_sqlite:
                 drop_unused(services.data_dir)
             raise
     database = "" if services.database.is_sqlite else " and PostgreSQL"
     files = f" and {services.uploads.store.address}" if services.uploads.store.is_shared else ""
-    click.echo(f"Restored into {services.data_dir}{database}{files}: the state of {restored.created_at[:19]} UTC.")
-    click.echo(f"Its settings, without keys: {restored.settings}")
+    click.echo(f"Restored into {services.data_dir}{database}{files}: the state of {created_at[:19]} UTC.")
+    click.echo(f"Its settings, without keys: {settings}")
 
 
 def _kept(services: Services) -> Kept:

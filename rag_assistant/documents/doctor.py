@@ -57,7 +57,7 @@ class Doctor(Struct, frozen=True):
     def _vectors(self) -> Iterator[Finding]:
         broken = self.checks.with_broken_vectors()
         if broken:
-            yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._drop_broken_vectors)
+            yield Finding(f"{_named(broken)}: vectors of the wrong length.", self._remake_broken_vectors)
         serving = self.embeddings.serving()
         lacking = self.checks.lacking_vectors(serving.key) if serving else []
         if lacking:
@@ -78,7 +78,7 @@ class Doctor(Struct, frozen=True):
             return
         documents = self.library.documents
         there, expected = {one.name for one in stored}, documents.known_files()
-        lost = [number for number in documents.in_store() if documents.file_of(number) not in there]
+        lost = [number for number in documents.in_store() if documents.with_file(number)[1] not in there]
         if lost:
             yield Finding(f"{_named(lost)}: the uploaded file is gone; what was read of it is still here.")
         if strays := [one.name for one in stored if self.uploads.is_stray(one, expected)]:
@@ -95,7 +95,7 @@ class Doctor(Struct, frozen=True):
         except FilesUnavailable:
             return None
         ours = set(self.library.documents.in_store())
-        if any(one not in ours or self.library.documents.file_of(one) not in here for one in document_ids):
+        if any(one not in ours or self.library.documents.with_file(one)[1] not in here for one in document_ids):
             return None
 
         def mend() -> None:
@@ -105,7 +105,7 @@ class Doctor(Struct, frozen=True):
 
         return mend
 
-    def _drop_broken_vectors(self) -> None:
+    def _remake_broken_vectors(self) -> None:
         self.checks.drop_broken_vectors()
         self.library.reindex()
 

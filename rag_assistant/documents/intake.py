@@ -53,7 +53,9 @@ class Intake:
         if document_here is None:
             return self._take_in_new(file, is_there, tags)
         document_here = self._documents.get(document_here.id)
-        if document_here.sha256 == _sha256_of(file):
+        with file.open() as content:
+            is_same = document_here.sha256 == hashlib.file_digest(content, "sha256").hexdigest()
+        if is_same:
             return self._leave(document_here, tags, retry), "unchanged"
         try:
             with file.open() as content:
@@ -90,8 +92,3 @@ class Intake:
         """Return the documents whose origin belongs to what was looked through, and is not there any more."""
         by_origin = self._documents.by_origin()
         return [document for origin, document in by_origin.items() if belongs(origin) and not is_there(origin)]
-
-
-def _sha256_of(file: SourceFile) -> str:
-    with file.open() as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -60,7 +60,6 @@ class Library:
         embeddings: EmbeddingStore,
         embedders: Embedders,
         uploads: Uploads,
-        open_queue: Callable[[str], JobQueue],
         settings: Callable[[], Settings],
         scans: ScanStore,
         tell_others: Callable[[], None] | None = None,
@@ -75,8 +74,8 @@ class Library:
         self._deleting = threading.Event()
         self._look: Heartbeat | None = None
         self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
-        self._reading = open_queue("reading")
-        self._embedding = open_queue("embedding")
+        self._reading = JobQueue("reading")
+        self._embedding = JobQueue("embedding")
         self._embedder = embedding.DocumentEmbedder(
             documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
         )
@@ -157,10 +156,6 @@ class Library:
         log.info("Document %s was deleted.", document_id)
         self._delete_files_now()
 
-    def cancel(self, document_id: int) -> Document:
-        """Stop working on a document and forget what was read of it; its file stays. Raises DocumentNotFound."""
-        return self.documents.cancel(document_id)
-
     def read_again(self, document_id: int) -> Document:
         """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
 
@@ -182,7 +177,7 @@ class Library:
         try:
             return document, store.open(file)
         except FileNotFoundError as error:
-            if self.documents.file_of(document_id) != file:  # A newer version has just taken its place.
+            if self.documents.with_file(document_id)[1] != file:  # A newer version has just taken its place.
                 return self.open_file(document_id)
             raise FileMissing(document_id) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -25,11 +25,6 @@ class Scope(Struct, frozen=True):
     def as_dict(self) -> dict[str, list[Any]] | None:
         """Return the scope as it is kept and shown, ``None`` where it leaves all documents."""
         return {"document_ids": list(self.document_ids), "tags": list(self.tags)} if self else None
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any] | None) -> Scope:
-        """Return the scope that ``as_dict`` kept."""
-        return cls(tuple(stored["document_ids"]), tuple(stored["tags"])) if stored else cls()
 
     def holds(self, document_id: int, tags: Iterable[str]) -> bool:
         """Tell whether a document with these tags is one of those that are searched."""

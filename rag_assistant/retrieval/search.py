@@ -37,7 +37,7 @@ from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
-from rag_assistant.runtime.telemetry.steps import measured
+from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.package_files import GUIDE_NAMES
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class Retriever:
             log.warning("Choosing sentences by keywords alone: %s", error)
         return choose(None)
 
-    @measured("keywords")
+    @step("keywords")
     def _by_keyword(self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
         state = self._keywords.state()
 
@@ -270,7 +270,7 @@ class Retriever:
 
         return add(hits(query.text), hits(query.context), query.share) if query.is_follow_up else hits(query.text)
 
-    @measured("vectors")
+    @step("vectors")
     def _by_vector(
         self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]
     ) -> tuple[list[Hit], Familiarity]:
@@ -294,7 +294,7 @@ class Retriever:
         length = float(np.linalg.norm(own + np.float32(query.share) * context)) or 1.0
         return mix(nearest[0], nearest[1], query.share, length), familiarity
 
-    @measured("passages")
+    @step("passages")
     def _existing(self, ranked: Sequence[Hit], limit: int) -> list[Passage]:
         """Return the first ``limit`` hits that SQL still knows."""
         passages: list[Passage] = []

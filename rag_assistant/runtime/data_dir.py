@@ -32,7 +32,8 @@ def open_data_dir(path: Path) -> Path:
         is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         (path / LOCK_FILE).open("a").close()
-        _close_to_others(path)
+        if path.stat().st_mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid():  # What everybody may do with it.
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~stat.S_IRWXO)
     except OSError as error:
         raise SettingsError(
             f'data_dir is "{path}": cannot create or write to this folder ({error.strerror}). '
@@ -41,13 +42,6 @@ def open_data_dir(path: Path) -> Path:
     if is_new:
         log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)
     return path
-
-
-def _close_to_others(path: Path) -> None:
-    """Take from a folder of ours what everybody may do with it."""
-    mode = path.stat().st_mode
-    if mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid():
-        path.chmod(stat.S_IMODE(mode) & ~stat.S_IRWXO)
 
 
 def drop_unused(data_dir: Path) -> None:

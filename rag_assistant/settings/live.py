@@ -197,7 +197,9 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _make(path, SETTINGS_EXAMPLE.read_bytes())
-        _refresh(path.with_name(SETTINGS_SCHEMA.name), SETTINGS_SCHEMA.read_bytes())
+        schema, content = path.with_name(SETTINGS_SCHEMA.name), SETTINGS_SCHEMA.read_bytes()
+        if not schema.exists() or schema.read_bytes() != content:  # That of an older version.
+            schema.write_bytes(content)
     except OSError as error:
         log.warning("%s or its schema cannot be made (%s); we go on without.", path, error.strerror)
 
@@ -231,9 +233,3 @@ def _replace(path: Path, content: bytes) -> None:
         if written:
             Path(written).unlink(missing_ok=True)
         raise SettingsError(f"{path.name} cannot be written: {error.strerror}. Nothing was saved.") from error
-
-
-def _refresh(path: Path, content: bytes) -> None:
-    """Write a file whose content is another one, such as the schema of an older version."""
-    if not path.exists() or path.read_bytes() != content:
-        path.write_bytes(content)

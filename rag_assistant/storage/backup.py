@@ -67,13 +67,6 @@ class _Manifest(Struct, frozen=True):
     created_at: str = ""
 
 
-class Restored(Struct, frozen=True):
-    """A backup that was restored: from when it is, and where its settings are."""
-
-    created_at: str
-    settings: Path
-
-
 class Backup(Struct, frozen=True):
     """What is in a backup; ``missing`` counts documents whose file was deleted while it was made."""
 
@@ -166,8 +159,8 @@ def _without_keys(settings: Path) -> str | None:
     return json.dumps({name: value for name, value in values.items() if name not in LEFT_OUT}, indent=2) + "\n"
 
 
-def restore_backup(source: Path, data: Kept, progress: Progress) -> Restored:
-    """Put a backup where nothing is yet.
+def restore_backup(source: Path, data: Kept, progress: Progress) -> tuple[str, Path]:
+    """Put a backup where nothing is yet; return from when it is, and where its settings are.
 
     Nothing is in place before all of it is whole, and files before the database that names them: where that breaks off,
     it can be done again. Raises BackupFailed.
@@ -182,7 +175,7 @@ def restore_backup(source: Path, data: Kept, progress: Progress) -> Restored:
                 raise BackupFailed(f"{source} was made by version {about.version}, which is newer. Install that one.")
             _unpack(archive, Path(name), progress)
             _refuse_foreign(Path(name), about.schema)
-            return Restored(about.created_at, _put_in_place(Path(name), data))
+            return about.created_at, _put_in_place(Path(name), data)
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, *FOREIGN) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except StorageFailed as error:

@@ -25,6 +25,7 @@ from sqlalchemy import (
     create_engine,
     event,
     func,
+    insert,
     make_url,
     select,
     text,
@@ -276,6 +277,11 @@ def lock(connection: Connection, operation: str) -> None:
     if connection.dialect.name != "sqlite":
         # Of the transaction and not of the connection, so that a pooler in transaction mode keeps it, too.
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
+
+
+def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+    """Insert a row into a table and return the id that it got."""
+    return int(connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
 
 
 def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:

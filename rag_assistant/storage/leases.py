@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, delete, insert, select, true, update
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.settings.agreement import conflict, differences
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, Store
 from rag_assistant.storage.tables import processes
 
 log = logging.getLogger(__name__)
@@ -41,14 +41,14 @@ def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
     return owner.is_(None) | owner.not_in(select(processes.c.id))
 
 
-class Leases:
+class Leases(Store):
     """Enters this process among those that live, and takes off those that died.
 
     ``settings`` are compared with those of other servers; see settings/agreement.py.
     """
 
     def __init__(self, database: Database, installation: str, settings: Mapping[str, Any]) -> None:
-        self._database = database
+        super().__init__(database)
         self._installation = installation
         self._settings = dict(settings)
         self._kind: ProcessKind = "server"
@@ -101,8 +101,7 @@ class Leases:
     def _insert(self, kind: ProcessKind) -> str:
         name, began = uuid.uuid4().hex, since_boot()
         own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings}
-        with self._database.write() as connection:
-            connection.execute(insert(processes).values(own))
+        self._commit(insert(processes).values(own))
         self._heard = began
         return name
 
@@ -111,14 +110,12 @@ class Leases:
         if self._database.is_sqlite:
             return []
         others = processes.c.kind != "command", processes.c.installation != self._installation
-        with self._database.read() as connection:
-            return list(connection.execute(select(processes.c.settings).where(*others)).scalars())
+        return self._values(select(processes.c.settings).where(*others))
 
     def leave(self) -> None:
         """Give up everything that is still ours, so that nobody waits for it."""
         if self._id is not None:
-            with self._database.write() as connection:
-                connection.execute(delete(processes).where(processes.c.id == self._id))
+            self._commit(delete(processes).where(processes.c.id == self._id))
             self._id = None
 
     def forget(self, *, commands: bool) -> None:
@@ -128,16 +125,12 @@ class Leases:
         """
         ours = true() if self._database.is_sqlite else processes.c.installation == self._installation
         dead = processes.c.kind == "command" if commands else processes.c.kind != "command"
-        with self._database.write() as connection:
-            connection.execute(delete(processes).where(ours, dead))
+        self._commit(delete(processes).where(ours, dead))
 
     def beat(self) -> str | None:
         """Say that this process lives. If the others have taken it for dead, enter it anew and return its new name."""
         began = since_boot()
-        with self._database.write() as connection:
-            own = update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)
-            is_known = connection.execute(own).rowcount
-        if is_known:
+        if self._commit(update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)):
             self._heard = began
             return None
         log.error("This process was not heard of for %g seconds; what it worked on was given up.", LEASE_SECONDS)
@@ -145,26 +138,21 @@ class Leases:
 
     def bury(self) -> int:
         """Take off the other processes whose beats have not moved for the time of a lease, and return how many."""
-        with self._database.read() as connection:
-            others = select(processes.c.id, processes.c.beats, processes.c.kind).where(processes.c.id != self._id)
-            rows = connection.execute(others).all()
-        beats = {row.id: row.beats for row in rows}
-        self._kinds = {row.kind for row in rows}
+        others = self._rows(select(processes).where(processes.c.id != self._id))
+        self._kinds = {other["kind"] for other in others}
         now = monotonic()
         if now - self._looked > MAX_PAUSE_SECONDS:
             self._seen = {}
         self._looked = now
-        self._seen = {
-            name: before if (before := self._seen.get(name)) and before[0] == count else (count, now)
-            for name, count in beats.items()
-        }
-        still = [(name, count) for name, (count, since) in self._seen.items() if now - since >= LEASE_SECONDS]
-        return sum(self._bury(name, count) for name, count in still)
-
-    def _bury(self, name: str, beats: int) -> int:
-        with self._database.write() as connection:
+        seen = {other["id"]: (other["beats"], now) for other in others}
+        for name, before in self._seen.items():
+            if name in seen and seen[name][0] == before[0]:
+                seen[name] = before
+        self._seen, buried = seen, 0
+        for name, (beats, since) in seen.items():
             silent = processes.c.id == name, processes.c.beats == beats
-            gone = connection.execute(delete(processes).where(*silent)).rowcount
-        if gone:
-            log.warning("Process %s has been silent for %g seconds; others take over its work.", name, LEASE_SECONDS)
-        return gone
+            if now - since >= LEASE_SECONDS and self._commit(delete(processes).where(*silent)):
+                buried += 1
+                silence = "Process %s has been silent for %g seconds; others take over its work."
+                log.warning(silence, name, LEASE_SECONDS)
+        return buried

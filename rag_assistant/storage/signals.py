@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from sqlalchemy import text
+from sqlalchemy import func, select
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.storage.database import Database
@@ -119,9 +119,7 @@ class Signals:
             return
         try:
             with self._database.write() as connection:
-                connection.execute(
-                    text("SELECT pg_notify(:channel, :payload)"), {"channel": CHANNEL, "payload": payload}
-                )
+                connection.execute(select(func.pg_notify(CHANNEL, payload)))
         except StorageFailed as error:
             log.debug("Others were not told (%s); they look by themselves: %s", payload, error)
 

@@ -1,9 +1,6 @@
 """Whether the database answers, and how much it holds, for people who look after it."""
 
-from __future__ import annotations
-
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
@@ -61,9 +58,6 @@ def _by_state(connection: Connection) -> dict[str, int]:
     states = connection.execute(select(documents.c.state, func.count()).where(current).group_by(documents.c.state))
     return {state: count for state, count in states}  # noqa: C416 - rows are no pairs to mypy
 
-
-if TYPE_CHECKING:
-    from rag_assistant.storage.database import Database
 
 QUESTION = "SELECT id FROM turns LIMIT 1"
 

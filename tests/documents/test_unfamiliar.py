@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.documents.unfamiliar import Unfamiliar, unfamiliar_documents
+from rag_assistant.documents.embedding import Unfamiliar, unfamiliar_documents
 from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
 from rag_assistant.storage.database import Database
 from tests.testkit.embedders import WordHashEmbedder

@@ -16,8 +16,7 @@ from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.scope import ChunksInScope
-from rag_assistant.storage.id_ranges import IdRanges
+from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
 from tests.web.conftest import until
 
 SECONDS = 60.0

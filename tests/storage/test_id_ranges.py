@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.storage.id_ranges import IdRanges, ranges_of
+from rag_assistant.storage.documents.scope import IdRanges, ranges_of
 
 some_ids = st.sets(st.integers(1, 60))
 

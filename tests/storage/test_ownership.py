@@ -23,9 +23,8 @@ from rag_assistant.storage.conversations.branching import BranchStore
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.history import HistoryStore
-from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import VersionStore
+from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -202,7 +201,7 @@ def test_the_same_content_is_a_document_in_each_library(ann: Desk, ben: Desk) ->
     [
         lambda desk, n: desk.documents.get(n),
         lambda desk, n: desk.documents.text(n),
-        lambda desk, n: desk.documents.file_of(n),
+        lambda desk, n: desk.documents.with_file(n),
         lambda desk, n: desk.documents.change(n, name="x"),
         lambda desk, n: desk.documents.cancel(n),
         lambda desk, n: desk.documents.queue_again(n),

@@ -58,7 +58,7 @@ def files_below(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
             files = sorted(below for below in path.rglob("*") if below.is_file())
-            yield from (below for below in files if not _hidden(below, path))
+            yield from (below for below in files if not is_hidden(below.relative_to(path).parts))
         else:
             yield path
 
@@ -74,8 +74,8 @@ def refuse_strange(path: Path, given: Iterable[Path]) -> None:
         raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
 
 
-def _hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(folder).parts)
+def is_hidden(parts: Iterable[str]) -> bool:
+    return any(part.startswith(".") for part in parts)
 
 
 class Bucket:
@@ -90,7 +90,7 @@ class Bucket:
         """Yield the objects that are there. Raises OriginUnavailable."""
         try:
             for key, mark in self._files.objects():
-                if not any(part.startswith(".") for part in key.split("/")):
+                if not is_hidden(key.split("/")):
                     name = key.rsplit("/", 1)[-1]
                     yield SourceFile(f"{self._prefix}{key}", name, mark, partial(self._files.open, key))
         except FilesUnavailable as error:

@@ -9,7 +9,6 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
 
 from msgspec.structs import replace
 
@@ -88,9 +87,6 @@ class GitRepository:
         except subprocess.TimeoutExpired as error:
             raise OriginUnavailable(f"{self._url} takes longer than {TIMEOUT_SECONDS:g} seconds.") from error
         except subprocess.CalledProcessError as error:
-            self._say(error)
-
-    def _say(self, error: subprocess.CalledProcessError) -> NoReturn:
-        lines = [line for line in error.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
-        reason = lines[0].partition(": ")[2] if lines else f"git ended with {error.returncode}"
-        raise OriginUnavailable(f"{self._url} could not be fetched: {reason.rstrip('.')}.") from error
+            lines = [line for line in error.stderr.splitlines() if line.startswith(("fatal:", "error:"))]
+            reason = lines[0].partition(": ")[2] if lines else f"git ended with {error.returncode}"
+            raise OriginUnavailable(f"{self._url} could not be fetched: {reason.rstrip('.')}.") from error

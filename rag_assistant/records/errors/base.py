@@ -1,6 +1,6 @@
 """The root of the tree, and what the disk, the database and the settings do not give."""
 
-from string import Formatter
+import re
 from typing import Any
 
 
@@ -19,7 +19,7 @@ class AssistantError(Exception):
 
     def __init__(self, *values: object) -> None:
         if self.sentence is not None:
-            places = dict.fromkeys(name for _, name, _, _ in Formatter().parse(self.sentence) if name)
+            places = dict.fromkeys(re.findall(r"\{(\w+)\}", self.sentence))
             values = (self.sentence.format(**dict(zip(places, values, strict=True))),)
         super().__init__(*values)
 

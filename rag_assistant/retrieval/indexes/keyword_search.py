@@ -16,8 +16,7 @@ from rag_assistant.retrieval.hybrid import Hit
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
     from rag_assistant.storage.documents.keywords import KeywordIndex, KeywordState
-    from rag_assistant.storage.documents.scope import ChunksInScope
-    from rag_assistant.storage.id_ranges import IdRanges
+    from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
 
 log = logging.getLogger(__name__)
 

@@ -1,19 +1,15 @@
-"""The steps of an answer, each measured where it is done: ``with step("model")``, or ``@measured("keywords")``.
+"""The steps of an answer, each measured where it is done: ``with step("model")``, or ``@step("keywords")``.
 
 Who measures is known by the context in which an answer runs. Where nobody does, a step costs next to nothing.
 """
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import wraps
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal
 
 from msgspec import Struct, field
-
-Given = ParamSpec("Given")
-Returned = TypeVar("Returned")
 
 # search: everything before the request is built; keywords, vectors and passages (reading them) are its parts.
 StepName = Literal["turn", "search", "keywords", "vectors", "passages", "fit", "model", "tool"]
@@ -49,22 +45,10 @@ def continue_trace(traceparent: str | None) -> None:
     _traceparent.set(traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None)
 
 
-def step(name: StepName, **facts: Value) -> AbstractContextManager[Step]:
-    """Measure what is done inside as a step; more facts can be added to it until its end."""
+@contextmanager
+def step(name: StepName, **facts: Value) -> Iterator[Step]:
+    """Measure what is done inside as a step, or each call of a function; more facts can be added until its end."""
     begun = Step(name, facts, _traceparent.get())
     watch = watching.get()
-    return nullcontext(begun) if watch is None else watch(begun)
-
-
-def measured(name: StepName) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
-    """Make each call of a function a step."""
-
-    def decorate(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
-        @wraps(function)
-        def run(*args: Given.args, **kwargs: Given.kwargs) -> Returned:
-            with step(name):
-                return function(*args, **kwargs)
-
-        return run
-
-    return decorate
+    with nullcontext(begun) if watch is None else watch(begun):
+        yield begun

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, delete, func, insert, select, upd
 from rag_assistant.records import Access, LibraryRecord
 from rag_assistant.records.errors import AccountNotFound, LibraryInUse, LibraryNotFound, NotLibraryOwner
 from rag_assistant.storage.accounts.people import name_key
-from rag_assistant.storage.database import Store, lock, person_of, record_of
+from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of
 from rag_assistant.storage.ownership import libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
@@ -37,8 +37,7 @@ class LibraryStore(Store):
     def add(self, name: str) -> LibraryRecord:
         """Make a library of one's own."""
         with self._database.write() as connection:
-            inserted = insert(libraries).values(name=name, person_id=person_of(connection)).returning(libraries.c.id)
-            library_id: int = connection.execute(inserted).scalar_one()
+            library_id = insert_row(connection, libraries, {"name": name, "person_id": person_of(connection)})
         return self.get(library_id)
 
     def change(self, library_id: int, values: dict[str, Any]) -> LibraryRecord:

@@ -3,12 +3,14 @@
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
+from msgspec.structs import asdict
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, select, update
 
+from rag_assistant.records import ModelCounts
 from rag_assistant.records.errors import LimitReached
-from rag_assistant.storage.database import Store, lock
+from rag_assistant.storage.database import Store, insert_row, lock, record_of
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.tables import asked_questions, documents, libraries, model_tokens, now
+from rag_assistant.storage.tables import asked_questions, documents, libraries, model_counts, model_tokens, now
 
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 RETRY_RUNNING_SECONDS = 5.0
@@ -34,9 +36,7 @@ class UsageStore(Store):
             if per_minute is not None and len(newest) >= per_minute:
                 wait = (newest[per_minute - 1] + MINUTE - moment).total_seconds()
                 raise LimitReached(f"You asked {per_minute} questions within a minute", wait)
-            row = {"person_id": person_id, "at": moment, "owner": process}
-            new = insert(asked_questions).values(row).returning(asked_questions.c.id)
-            return int(connection.execute(new).scalar_one())
+            return insert_row(connection, asked_questions, {"person_id": person_id, "at": moment, "owner": process})
 
     def release_questions(self, numbers: Collection[int]) -> None:
         """Keep that questions are not being answered any more."""
@@ -111,3 +111,23 @@ def _of_a_day(person_id: int | None, moment: datetime) -> list[ColumnElement[boo
 def _within(at: ColumnElement[datetime], time: timedelta, moment: datetime) -> ColumnElement[bool]:
     """Return the condition for what is not older, nor farther ahead: then the clock was wrong when it was kept."""
     return at.between(moment - time, moment + time)
+
+
+class ModelCountsStore(Store):
+    """Keeps a row for each endpoint and model."""
+
+    def get(self, base_url: str, model: str) -> ModelCounts | None:
+        """Return what is known of a model, ``None`` if nothing is."""
+        with self._database.read() as connection:
+            row = connection.execute(select(model_counts).where(*_of(base_url, model))).mappings().first()
+        return None if row is None else record_of(row, ModelCounts)
+
+    def keep(self, base_url: str, model: str, counts: ModelCounts) -> None:
+        """Keep what is known of a model."""
+        with self._database.write(forced=False) as connection:
+            connection.execute(delete(model_counts).where(*_of(base_url, model)))
+            connection.execute(insert(model_counts).values(base_url=base_url, model=model, **asdict(counts)))
+
+
+def _of(base_url: str, model: str) -> list[ColumnElement[bool]]:
+    return [model_counts.c.base_url == base_url, model_counts.c.model == model]

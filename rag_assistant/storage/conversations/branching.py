@@ -20,7 +20,7 @@ from rag_assistant.storage.conversations.conversations import (
 from rag_assistant.storage.conversations.counters import count_all_messages, counted, covered_by, recount
 from rag_assistant.storage.conversations.receipts import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Store, set_values
+from rag_assistant.storage.database import Store, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
 
@@ -40,9 +40,8 @@ class BranchStore(Store):
 
     def branches_of(self, conversation_id: int) -> list[Branch]:
         """Return the branches that go off a conversation, the oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(BRANCHES, {"origin": conversation_id}).all()
-        return [Branch(branch_id, title, branched_from["turn"]) for branch_id, title, branched_from in rows]
+        branches = self._rows(BRANCHES, {"origin": conversation_id})
+        return [Branch(one["id"], one["title"], one["branched_from"]["turn"]) for one in branches]
 
     def etag(self, conversation_id: int) -> str:
         """Return a tag, as HTTP spells it, that is another one as soon as anything of a conversation is new.
@@ -128,8 +127,7 @@ def _view_before(connection: Connection, row: Mapping[str, Any], number: int) ->
 def _copy_summary(connection: Connection, summary_id: int, branch_id: int) -> int:
     own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
     row = connection.execute(select(*own).where(summaries.c.id == summary_id)).mappings().one()
-    copied = insert(summaries).values(dict(row) | {"conversation_id": branch_id}).returning(summaries.c.id)
-    return int(connection.execute(copied).scalar_one())
+    return insert_row(connection, summaries, {**row, "conversation_id": branch_id})
 
 
 def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:

@@ -25,15 +25,9 @@ from rag_assistant.storage.conversations.counters import count_all_messages, rec
 from rag_assistant.storage.conversations.history import insert_summary
 from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
-from rag_assistant.storage.conversations.turn_rows import (
-    IMAGES,
-    as_turns,
-    keep_pictures,
-    load_pictures,
-    picture_key,
-)
+from rag_assistant.storage.conversations.turn_rows import IMAGES, as_turns, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database, record_of, set_values
+from rag_assistant.storage.database import Database, insert_row, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, now, ratings, summaries, turns
@@ -157,8 +151,7 @@ class ExchangeStore:
         }
         if is_part:
             row |= {"deleted_at": now(), "operation": {"what": IMPORT}, "operation_owner": self.process}
-        inserted = insert(conversations).values(row).returning(conversations.c.id)
-        return int(connection.execute(inserted).scalar_one())
+        return insert_row(connection, conversations, row)
 
     def _insert_turns(
         self,

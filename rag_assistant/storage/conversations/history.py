@@ -7,36 +7,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ARRAY,
-    Connection,
-    Integer,
-    Select,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import ARRAY, Connection, Integer, Select, delete, exists, func, insert, literal, select, update
 
-from rag_assistant.records import (
-    Conversation,
-    DataUrl,
-    PastTurn,
-    RelatedTurn,
-    Source,
-    Turn,
-    runs_of,
-)
-from rag_assistant.records.errors import (
-    HistoryChanged,
-    NoSummary,
-    NothingToUndo,
-    TurnErased,
-    TurnSummarised,
-)
+from rag_assistant.records import Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records.errors import HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.storage.conversations.conversations import (
     Row,
     conversation_of,
@@ -44,14 +18,8 @@ from rag_assistant.storage.conversations.conversations import (
     refuse_while_running,
 )
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
-from rag_assistant.storage.conversations.turn_rows import (
-    as_turns,
-    load_pictures,
-    load_turn,
-    sources_in,
-    turns_in_view,
-)
-from rag_assistant.storage.database import Store, as_json, set_values
+from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
+from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
 
@@ -323,5 +291,4 @@ def insert_summary(
     """Insert a summary of the turns in some runs of [first, last], and return its id."""
     own = {"conversation_id": conversation_id, "text": text, "written_by": written_by, "created_at": created_at}
     stands_for = {"first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
-    inserted = insert(summaries).values(own | stands_for).returning(summaries.c.id)
-    return int(connection.execute(inserted).scalar_one())
+    return insert_row(connection, summaries, own | stands_for)

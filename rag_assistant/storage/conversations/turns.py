@@ -45,7 +45,7 @@ from rag_assistant.storage.conversations.versions import (
     refuse_to_regenerate,
     take_answer_off,
 )
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, Store
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import key_of, own_conversations
 from rag_assistant.storage.tables import conversations, now, turns
@@ -66,7 +66,7 @@ _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 Cited = Callable[[Turn, str], tuple[Source, ...]]
 
 
-class TurnStore:
+class TurnStore(Store):
     """Keeps turns with their messages and receipts.
 
     ``owner`` names this process: it writes to no running turn of another one. ``words_of`` makes of a text what keyword
@@ -74,7 +74,7 @@ class TurnStore:
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
-        self._database = database
+        super().__init__(database)
         self.owner = owner
         self._words_of = words_of
 
@@ -261,13 +261,11 @@ class TurnStore:
     def request_stop(self, turn_id: int) -> bool:
         """Note that a turn is to be stopped by the process that answers it; return False if it does not run."""
         running = turns.c.id == turn_id, turns.c.status == "running"
-        with self._database.write() as connection:
-            return bool(connection.execute(update(turns).where(*running).values(stop_requested=True)).rowcount)
+        return bool(self._commit(update(turns).where(*running).values(stop_requested=True)))
 
     def stops_requested(self) -> list[int]:
         """Return the running turns of ours that were stopped through another process."""
-        with self._database.read() as connection:
-            return [turn_id for (turn_id,) in connection.execute(_STOPPED, {"present_owner": self.owner})]
+        return self._values(_STOPPED, {"present_owner": self.owner})
 
     def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
         """End the running turns whose process has died, and return them.
@@ -275,10 +273,8 @@ class TurnStore:
         They keep the text that was committed; ``cited`` marks which sources a text cites.
         """
         nobodys = turns.c.status == "running", is_nobodys(turns.c.owner)
-        with self._database.read() as connection:
-            unfinished = list(connection.execute(select(turns.c.id).where(*nobodys)).scalars())
         ended = []
-        for turn_id in unfinished:
+        for turn_id in self._values(select(turns.c.id).where(*nobodys)):
             try:
                 ended.append(self.interrupt(turn_id, cited))
             except Exception:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Document, DocumentState, NewDocument, Scope
@@ -21,7 +21,7 @@ from rag_assistant.records.errors import (
     StorageLimitReached,
 )
 from rag_assistant.storage.accounts.usage import bytes_of
-from rag_assistant.storage.database import lock, set_values
+from rag_assistant.storage.database import insert_row, lock, set_values
 from rag_assistant.storage.documents.progress import DocumentProgress, give_up
 from rag_assistant.storage.documents.rows import (
     add_tags,
@@ -29,6 +29,7 @@ from rag_assistant.storage.documents.rows import (
     content_key,
     document_to_replace,
     drop_document,
+    drop_pending_versions,
     load_document,
     name_key,
     row_of,
@@ -39,6 +40,7 @@ from rag_assistant.storage.tables import deleted_files, document_tags, document_
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 _CURRENT = documents.c.replaces.is_(None), documents.c.deleted_at.is_(None)
+COPIED = ("name", "media_type", "size_bytes", "sha256", "file", "origin")
 
 
 class DocumentStore(DocumentProgress):
@@ -66,10 +68,8 @@ class DocumentStore(DocumentProgress):
             same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
                 raise SameContent(same["id"], replaces)
-            if replaces is not None:  # Newer versions that are not ready yet are given up.
-                pending = documents.c.replaces == replaces, documents.c.id != (same["id"] if same else 0)
-                for version in connection.execute(select(documents).where(*pending)).mappings().all():
-                    drop_document(connection, version)
+            if replaces is not None:
+                drop_pending_versions(connection, replaces, but=same["id"] if same is not None else 0)
             if same is not None:
                 if same["state"] in GIVEN_UP and same["owner"] == self._owner:
                     replaces = None if replaces == same["id"] else replaces
@@ -79,27 +79,18 @@ class DocumentStore(DocumentProgress):
                 return load_document(connection, same["id"]), False
             if max_bytes is not None:
                 _refuse_beyond(connection, library_id, new.size_bytes, max_bytes)
-            document_id = connection.execute(
-                insert(documents)
-                .values(
-                    name=new.name,
-                    name_key=name_key(new.name),
-                    media_type=new.media_type,
-                    size_bytes=new.size_bytes,
-                    content_key=key,
-                    sha256=new.sha256,
-                    library_id=library_id,
-                    owner=self._owner,
-                    file=new.file,
-                    state="queued",
-                    chunks=0,
-                    embedded=0,
-                    created_at=now(),
-                    origin=new.origin,
-                    replaces=replaces,
-                )
-                .returning(documents.c.id)
-            ).scalar_one()
+            values = {name: getattr(new, name) for name in COPIED} | {
+                "name_key": name_key(new.name),
+                "content_key": key,
+                "library_id": library_id,
+                "owner": self._owner,
+                "state": "queued",
+                "chunks": 0,
+                "embedded": 0,
+                "created_at": now(),
+                "replaces": replaces,
+            }
+            document_id = insert_row(connection, documents, values)
             add_tags(connection, document_id, new.tags)
             return load_document(connection, document_id), True
 
@@ -185,11 +176,6 @@ class DocumentStore(DocumentProgress):
             file = str(row_of(connection, document_id)["file"])  # First: it keeps a newer version out.
             return load_document(connection, document_id), file
 
-    def file_of(self, document_id: int) -> str:
-        """Return the name of the uploaded file. Raises DocumentNotFound."""
-        with self._database.read() as connection:
-            return str(row_of(connection, document_id)["file"])
-
     def ids_by_sha256(self) -> dict[str, int]:
         """Return the ids of all documents by what their files hold."""
         with self._database.read() as connection:
@@ -233,10 +219,11 @@ class DocumentStore(DocumentProgress):
             if row["replaces"] is not None:
                 drop_document(connection, row)
                 return
-            drop_pending_versions(connection, document_id, but=None)
+            drop_pending_versions(connection, document_id)
             give_up(connection, row)
             # The same content may come again meanwhile.
-            set_values(connection, document_id, deleted_at=now(), content_key=f"deleted {document_id}")
+            values = {"deleted_at": now(), "content_key": f"deleted {document_id}"}
+            set_values(connection, documents, document_id, values)
 
     def restore(self, document_id: int) -> Document:
         """Bring a document back from the trash. Raises DocumentNotFound, LibraryReadOnly, SameContent."""
@@ -246,7 +233,7 @@ class DocumentStore(DocumentProgress):
             same = connection.execute(select(documents.c.id).where(documents.c.content_key == key)).scalar()
             if same is not None:
                 raise SameContent(same, document_id)
-            set_values(connection, document_id, deleted_at=None, content_key=key)
+            set_values(connection, documents, document_id, {"deleted_at": None, "content_key": key})
             return load_document(connection, document_id)
 
     def trashed(self, limit: int) -> list[Document]:

@@ -16,13 +16,7 @@ from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
 from rag_assistant.storage.ownership import in_readable_library, readable, writable
-from rag_assistant.storage.tables import (
-    chunks,
-    deleted_files,
-    document_tags,
-    documents,
-    processes,
-)
+from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, processes
 
 # Where a document is worked on, or is to be.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
@@ -75,6 +69,13 @@ def document_to_replace(connection: Connection, document_id: int | None) -> int 
         return None
     replaced: int | None = row_to_change(connection, document_id)["replaces"]
     return document_id if replaced is None else replaced
+
+
+def drop_pending_versions(connection: Connection, replaces: int, but: int = 0) -> None:
+    """Give up the newer versions of a document that are not ready yet."""
+    pending = documents.c.replaces == replaces, documents.c.id != but
+    for version in connection.execute(select(documents).where(*pending)).mappings().all():
+        drop_document(connection, version)
 
 
 def drop_document(connection: Connection, row: RowMapping) -> None:

@@ -15,7 +15,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 
-@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer, accounts=True)
+@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer)
 def account() -> Response:
     """Return who asks, what they may do here, and what they have taken of what they may take."""
     caller, usage = identity(), services().limits
@@ -27,13 +27,10 @@ def account() -> Response:
 
 def limits_data(limits: PersonalLimits, settings: Settings) -> dict[str, Any]:
     usage, person_id = limits.usage, limits.person_id
-    return {
-        "questions_per_minute": _of(usage.recent_questions(person_id), settings.max_questions_per_minute),
-        "running_answers": _of(usage.running(person_id), settings.max_running_answers_per_person),
-        "stored_bytes": _of(usage.stored_bytes(person_id), limits.max_bytes()),
-        "tokens_per_day": _of(usage.tokens(person_id), settings.max_tokens_per_day_per_person),
+    shares = {
+        "questions_per_minute": (usage.recent_questions(person_id), settings.max_questions_per_minute),
+        "running_answers": (usage.running(person_id), settings.max_running_answers_per_person),
+        "stored_bytes": (usage.stored_bytes(person_id), limits.max_bytes()),
+        "tokens_per_day": (usage.tokens(person_id), settings.max_tokens_per_day_per_person),
     }
-
-
-def _of(used: int, limit: int | None) -> dict[str, int | None]:
-    return {"used": used, "limit": limit}
+    return {name: {"used": used, "limit": limit} for name, (used, limit) in shares.items()}

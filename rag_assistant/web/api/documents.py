@@ -122,7 +122,7 @@ def change(document_id: int) -> Response:
 @blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer)
 def cancel(document_id: int) -> Response:
     """Stop working on a document; it can be taken up again."""
-    return jsonify(visible_data(services().library.cancel(document_id)))
+    return jsonify(visible_data(services().documents.cancel(document_id)))
 
 
 @blueprint.post("/<int:document_id>/retry", policy=DOCUMENTS, answer=DocumentAnswer, status=202)

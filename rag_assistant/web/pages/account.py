@@ -6,6 +6,7 @@ from rag_assistant.accounts.passwords import MIN_CHARS
 from rag_assistant.records import ABILITIES, Person
 from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllowed
 from rag_assistant.records.validation import spells_number
+from rag_assistant.web.api.account import limits_data
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import (
@@ -122,7 +123,7 @@ def _password_form(link: str, refused: AssistantError | None = None) -> Response
 @blueprint.get("/account", policy=OWN_ACCOUNT)
 def account(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
     """Show who is signed in, where, and which tokens there are; ``secret`` is that of one that was just made."""
-    person, session = signed_in(), identity().session
+    person, session, limits = signed_in(), identity().session, services().limits
     return render_template(
         "account.html",
         person=person,
@@ -135,7 +136,7 @@ def account(error: AssistantError | None = None, secret: str | None = None, toke
         tokens=whole_services().accounts.credentials.tokens_of(person.id),
         scopes=[ability for ability in ABILITIES if ability in person.abilities],
         token_days=TOKEN_DAYS,
-        limits=services().limits,
+        limits=limits and limits_data(limits, services().settings.current),
         min_chars=MIN_CHARS,
         error=error,
         secret=secret,

@@ -7,8 +7,8 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 from msgspec.json import encode
 
+from rag_assistant.documents.embedding import unfamiliar_documents
 from rag_assistant.documents.page_images import DRAWN
-from rag_assistant.documents.unfamiliar import unfamiliar_documents
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
@@ -98,7 +98,7 @@ def fetch_again(document_id: int) -> Response:
 @blueprint.post("/documents/<int:document_id>/cancel", policy=DOCUMENTS)
 def cancel(document_id: int) -> Response:
     """Stop working on a document."""
-    services().library.cancel(document_id)
+    services().documents.cancel(document_id)
     return _to_library()
 
 

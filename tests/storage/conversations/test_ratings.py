@@ -5,8 +5,8 @@ import pytest
 from rag_assistant.records import UNSET
 from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.ratings import RatingStore
 from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.conversations.versions import RatingStore
 from rag_assistant.storage.database import Database
 from tests.conftest import both_engines
 from tests.storage.conversations.test_turns import ask

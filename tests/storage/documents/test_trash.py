@@ -31,7 +31,7 @@ def test_nothing_finds_a_document_in_the_trash_and_it_comes_back_without_being_e
     assert [one.id for one in shelf.documents.page(9)] == [other.id]
     assert (shelf.documents.tags(), shelf.documents.find("", EVERYTHING, 9)[1]) == ({}, 1)
     assert shelf.chunks.beginnings([document.id], 9) == {}
-    for use in (shelf.documents.get, shelf.documents.text, shelf.documents.file_of, shelf.documents.trash):
+    for use in (shelf.documents.get, shelf.documents.text, shelf.documents.with_file, shelf.documents.trash):
         with pytest.raises(DocumentNotFound):
             use(document.id)
     assert [(one.id, one.state) for one in shelf.documents.trashed(9)] == [(document.id, "ready")]

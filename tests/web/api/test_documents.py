@@ -239,7 +239,7 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
 
 def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, services: Services) -> None:
     number = upload(client, "The keeper feeds geese.")["document_id"]
-    services.uploads.store.drop(services.documents.file_of(number))
+    services.uploads.store.drop(services.documents.with_file(number)[1])
     for response in (client.get(f"/api/documents/{number}/file"), client.post(f"/api/documents/{number}/retry")):
         assert response.status_code == 410
         assert response.json["error"]["type"] == "FileMissing"
