@@ -6,8 +6,9 @@ from typing import Any
 from flask import Blueprint, Response, jsonify, make_response, request, url_for
 from msgspec import Struct
 
-from rag_assistant.records import ConversationLink, Source, Turn
+from rag_assistant.records import ConversationLink
 from rag_assistant.records.errors import LinkNotFound
+from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import NewLinkBody
 from rag_assistant.web.request_parsing import read_optional_json
@@ -37,7 +38,7 @@ class LinksAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     links: list[LinkAnswer]
 
 
-class SharedSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SharedSource(Struct, frozen=True, forbid_unknown_fields=True):
     """A passage that an answer cites."""
 
     n: int
@@ -46,7 +47,7 @@ class SharedSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     text: str
 
 
-class SharedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SharedTurn(Struct, frozen=True, forbid_unknown_fields=True):
     """A turn of a shared conversation."""
 
     turn: int
@@ -56,7 +57,7 @@ class SharedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: list[SharedSource]
 
 
-class SharedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     """A conversation as whoever has its link reads it."""
 
     title: str
@@ -97,32 +98,11 @@ def shared() -> Response:
     """Return the conversation behind a link, as it is now, with the sources that whoever asks may read."""
     if "link" not in request.args:
         raise LinkNotFound
-    conversation = read_shared(request.args["link"])
-    return jsonify(
-        title=conversation.title, owner=conversation.owner, turns=[_turn_data(*one) for one in conversation.turns]
-    )
+    return jsonify(data_of(read_shared(request.args["link"])))
 
 
 def link_data(link: ConversationLink) -> dict[str, Any]:
     return {"link_id": link.id, "with_sources": link.with_sources, "created_at": link.created_at.isoformat()}
-
-
-def _turn_data(turn: Turn, sources: tuple[Source, ...]) -> dict[str, Any]:
-    return {
-        "turn": turn.number,
-        "question": turn.question,
-        "answer": turn.answer,
-        "created_at": turn.created_at.isoformat(),
-        "sources": [{"n": one.n, "document": one.document, "page": one.page, "text": one.text} for one in sources],
-    }
-
-
-class SharedConversation(Struct, frozen=True):
-    """A conversation as whoever has its link reads it: each turn with the sources that they may read."""
-
-    title: str
-    owner: str
-    turns: tuple[tuple[Turn, tuple[Source, ...]], ...]
 
 
 def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLink, str]:
@@ -139,18 +119,17 @@ def revoke_link(conversation_id: int, link_id: int) -> None:
     note_for_audit(f"revoked link {link_id}", f"conversation {conversation_id}")
 
 
-def read_shared(secret: str) -> SharedConversation:
-    """Return what a link leads to, as it is now. Raises LinkNotFound."""
+def read_shared(secret: str) -> SharedAnswer:
+    """Return what a link leads to, as it is now, with the sources that whoever asks may read. Raises LinkNotFound."""
     owner_id, link = whole_services().links.owner_of(secret)
     owners = whole_services().for_person(owner_id, changes_documents=False)
     conversation = owners.conversations.get(link.conversation_id)
-    turns = [turn for turn in owners.turns.every(conversation.id) if turn.status not in ("running", "erased")]
-    shown = tuple((turn, _readable(turn) if link.with_sources else ()) for turn in turns)
-    return SharedConversation(conversation.title, whole_services().accounts.people.get(owner_id).name, shown)
-
-
-def _readable(turn: Turn) -> tuple[Source, ...]:
-    """Return what an answer cites of the documents that whoever asks may read."""
-    cited = [source for source in turn.sources if source.cited]
-    hidden = services().documents.missing({source.document_id for source in cited})
-    return tuple(source for source in cited if source.document_id not in hidden)
+    turns = []
+    for turn in owners.turns.every(conversation.id):
+        if turn.status not in ("running", "erased"):
+            cited = [source for source in turn.sources if source.cited] if link.with_sources else []
+            hidden = services().documents.missing({source.document_id for source in cited})
+            sources = [view_of(SharedSource, source) for source in cited if source.document_id not in hidden]
+            created_at = turn.created_at.isoformat()
+            turns.append(SharedTurn(turn.number, turn.question, turn.answer, created_at, sources))
+    return SharedAnswer(conversation.title, whole_services().accounts.people.get(owner_id).name, turns)

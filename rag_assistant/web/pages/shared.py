@@ -39,7 +39,7 @@ def revoke(conversation_id: int, link_id: int) -> Response:
 def shared() -> str:
     """Show a shared conversation, with sources if its owner says so and as far as the reader may read them."""
     conversation = read_shared(request.args.get("link", ""))
-    drawn = [(turn, render_markdown(turn.answer), sources) for turn, sources in conversation.turns]
+    drawn = [(turn, render_markdown(turn.answer), turn.sources) for turn in conversation.turns]
     return render_template(
         "shared.html", title=conversation.title, owner=conversation.owner, shown=drawn, **frame(None)
     )
