@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from itertools import chain
 from typing import Any
 
@@ -31,25 +32,15 @@ class Asked(Struct, frozen=True):
     manages_context: bool = False
 
 
-class _Answering(Struct, frozen=True):
-    """An answer that has begun. ``leave`` is what is done when its reader goes."""
-
-    events: Events
-    about: About
-    leave: Callable[[], None]
-
-
 def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
     """Answer with the ``shape`` of the whole answer. One that failed or broke off is an error."""
-    answering = _begin(incoming)
-    try:
-        data = collect(answering.events)
-    finally:
-        answering.leave()
+    with ExitStack() as leaving:
+        events, facts = _begin(incoming, leaving)
+        data = collect(events)
     if "error" in data:
         return answer_with_error(data)
-    response = jsonify(shape(data, answering.about))
-    response.headers.update(headers_of(data, answering.about))
+    response = jsonify(shape(data, facts))
+    response.headers.update(headers_of(data, facts))
     return response
 
 
@@ -59,44 +50,35 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
     It begins with the figures, which stand in its headers, or after a while without them; what fails before is an
     error.
     """
-    answering = _begin(incoming)
-    try:
-        begun = _until_start(answering.events)
+    with ExitStack() as leaving:
+        events, facts = _begin(incoming, leaving)
+        begun = _until_start(events)
         first = begun[-1]
         if first is not None and first.name == "error":
-            answering.leave()
             return answer_with_error(first.data)
-        shown = frames(chain(begun, answering.events), answering.about)
-        response = Response(shown, headers=HEADERS)
-        response.call_on_close(answering.leave)
-        response.headers.update(headers_of(first.data, answering.about) if first is not None else {})
+        response = Response(frames(chain(begun, events), facts), headers=HEADERS)
+        response.headers.update(headers_of(first.data, facts) if first is not None else {})
+        response.call_on_close(leaving.pop_all().close)
         return response
-    except BaseException:
-        answering.leave()
-        raise
 
 
-def _begin(incoming: Asked) -> _Answering:
+def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
+    """Return the events of an answer that has begun, and what is known of it; ``leaving`` ends it."""
     # The end of a stream comes when the request is over, and knows no application.
     places, assistant = readers(), services().assistant
-    with places.place_for_stream():
-        if incoming.stored:
-            turn = assistant.ask(incoming.question)
-            events, own_id, stop = assistant.follow(turn.id), str(turn.id), None
-        else:
-            # Nobody comes back for an answer that is not stored: it ends with its reader.
-            live = assistant.ask_stateless(incoming.question, incoming.sent.history)
-            events, own_id, stop = assistant.follow_live(live), f"x{uuid.uuid4().hex}", live.call.stop
-        facts = about(
-            own_id, incoming.model, incoming.ignored, stored=incoming.stored, manages_context=incoming.manages_context
-        )
-
-    def leave() -> None:
-        places.leave()
-        if stop is not None:
-            stop()
-
-    return _Answering(while_let_in(events), facts, leave)
+    places.enter()
+    leaving.callback(places.leave)
+    if incoming.stored:
+        turn = assistant.ask(incoming.question)
+        events, own_id = assistant.follow(turn.id), str(turn.id)
+    else:
+        # Nobody comes back for an answer that is not stored: it ends with its reader.
+        live = assistant.ask_stateless(incoming.question, incoming.sent.history)
+        leaving.callback(live.call.stop)
+        events, own_id = assistant.follow_live(live), f"x{uuid.uuid4().hex}"
+    stored, manages_context = incoming.stored, incoming.manages_context
+    facts = about(own_id, incoming.model, incoming.ignored, stored=stored, manages_context=manages_context)
+    return while_let_in(events), facts
 
 
 def about(
