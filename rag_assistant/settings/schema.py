@@ -21,7 +21,7 @@ ADVANCED = frozenset(
     "access_log base_path chroma_url chunk_chars cors_origins database_connections drain_seconds embedder_options "
     "embedding_api_key embedding_base_url history_recall history_token_budget last_answers_seconds log_format "
     "max_answer_tokens merge_system_messages otlp_endpoint passages_token_budget rerank_api_key rerank_base_url role "
-    "sources_interval_seconds tool_iterations_keep trash_days trusted_proxies window_slack".split()
+    "sources_interval_seconds summary_model tool_iterations_keep trash_days trusted_proxies window_slack".split()
 )
 # Objects of settings.json: what stands in each, by the setting's own name, which is taken, too, and in the environment
 # the only one.

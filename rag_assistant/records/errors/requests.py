@@ -30,7 +30,7 @@ class RequestRefused(AssistantError):
 
 
 class ServedByWebs(NotFound):
-    """This process is a worker; only web servers answer this request."""
+    """Only web servers answer this request, and this process is a worker."""
 
     sentence = "This process is a worker: it answers /healthz, /readyz and /metrics."
 
