@@ -3,22 +3,22 @@
 Each action of a page is a plain form, so that everything works without scripts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
-from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Source, Turn
+from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
-from rag_assistant.retrieval.tables import spelled_out
 from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody, SummariseBody
@@ -325,31 +325,6 @@ def markdown(turn: Turn) -> str:
         lead, line_break, rest = answer.partition("\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
-
-
-@blueprint.app_template_filter()
-def doubts_of(turn: Turn) -> list[tuple[Source, dict[str, Any]]]:
-    """Return what is doubtful about a turn's citations, each with its source."""
-    return [(source, doubt) for source in turn.sources for doubt in source.doubts]
-
-
-@blueprint.app_template_filter()
-def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
-    """Return what is doubtful about a citation of source ``n``, in words."""
-    listed = ", ".join(f"“{one}”" for one in doubt["missing"])
-    sentence = {
-        "number": f"{listed} is not in source {n}.",
-        "name": f"{listed} is not in source {n}.",
-        "negation": f"Source {n} seems to say the opposite.",
-        "words": f"Source {n} does not seem to say this.",
-    }[doubt["problem"]]
-    return f"{sentence} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else sentence
-
-
-@blueprint.app_template_filter()
-def on_one_line(text: str) -> str:
-    """Return a passage as one line, without the marks of Markdown headings, each row of a table with its head."""
-    return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
 
 
 def scope_in_address() -> Scope:

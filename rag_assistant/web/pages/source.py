@@ -1,5 +1,6 @@
-"""The passage behind a number in an answer, shown in its document; and the pictures of a document's pages."""
+"""The passage behind a number in an answer, in its document and in words; and the pictures of a document's pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template
@@ -10,7 +11,7 @@ from rag_assistant.records import MAX_INT32, Document, Source, Turn, find_passag
 from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.retrieval.claims import repeated_range, sentences_citing
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.tables import Tables, spelled_out
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
@@ -91,3 +92,28 @@ def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
         "previous": numbers[at - 1] if at else None,
         "following": numbers[at + 1] if at + 1 < len(numbers) else None,
     }
+
+
+@blueprint.app_template_filter()
+def doubts_of(turn: Turn) -> list[tuple[Source, dict[str, Any]]]:
+    """Return what is doubtful about a turn's citations, each with its source."""
+    return [(source, doubt) for source in turn.sources for doubt in source.doubts]
+
+
+@blueprint.app_template_filter()
+def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
+    """Return what is doubtful about a citation of source ``n``, in words."""
+    listed = ", ".join(f"“{one}”" for one in doubt["missing"])
+    sentence = {
+        "number": f"{listed} is not in source {n}.",
+        "name": f"{listed} is not in source {n}.",
+        "negation": f"Source {n} seems to say the opposite.",
+        "words": f"Source {n} does not seem to say this.",
+    }[doubt["problem"]]
+    return f"{sentence} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else sentence
+
+
+@blueprint.app_template_filter()
+def on_one_line(text: str) -> str:
+    """Return a passage as one line, without the marks of Markdown headings, each row of a table with its head."""
+    return " ".join(word for word in spelled_out(text).split() if word.strip("#"))
