@@ -1,7 +1,7 @@
 """Questions that a document answers, made from its headings and sentences without a model. Pure.
 
 A question that reads wrong is worse than none: what may not fit a pattern is left out. The patterns are for English; in
-other languages only headings that are questions are taken.
+other languages headings that are questions are taken, and in German what has a value.
 """
 
 import re
@@ -61,6 +61,17 @@ PATTERNS = (
     ),
     (re.compile(SUBJECT + r"consists of .{15,}"), "What does {subject} consist of?"),
 )
+# What has a value, wherever in a paragraph that is said; in German too.
+MEASURED = (
+    "age|amount|budget|capacity|code|cost|deductible|deposit|discount|duration|fee|height|length|limit|number|pension|"
+    "period|population|premium|price|rate|rent|salary|size|speed|tax|temperature|total|warranty|weight"
+)
+VALUE = re.compile(
+    rf"(The|Your) ((?:[a-z-]+ ){{1,2}}(?:{MEASURED})|(?:{MEASURED}) (?:of|on|for|per) (?:the )?[a-z-]+) "
+    r"(?:is|amounts to|comes to) (?:about |up to )?(?=\S*\d|[$€£]|one\b|two\b|three\b|four\b|five\b|six\b|ten\b)"
+)
+VALUE_IN_GERMAN = re.compile(r"(Der|Die|Das) ((?:[a-zäöüß-]+ ){0,2}[A-ZÄÖÜ][\w-]+) beträgt \S+ (\w*)")
+TIMES_IN_GERMAN = frozenset("Minuten Stunden Tage Wochen Monate Jahre".split())
 # What is no subject, or one that only its document knows.
 NO_SUBJECT = re.compile(
     r"\b(?:the|an?|to|will|would|can|could|should|may|must|do|does|did|has|have|had|was|were|is|are|what|who|which|where|when|why|how|one|another|each|every|such|some|any|all|both|many|most|now|then|today|if|"
@@ -104,11 +115,15 @@ def _made(blocks: list[Block]) -> Iterator[str]:
     questions = [one for one in blocks if QUESTION.fullmatch(one.heading)]
     if not _is_english(prose):
         yield from (one.heading for one in questions if not one.is_line)
+        for match in VALUE_IN_GERMAN.finditer(prose):
+            how = "lang" if match[3] in TIMES_IN_GERMAN else "hoch"
+            yield f"Wie {how} ist {match[1].lower()} {match[2]}?"
         return
     small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
     yield from (one.heading for one in questions if ASKING.match(one.heading))
     yield from _how_to(blocks, small)
     yield from _patterned(blocks, small)
+    yield from (f"What is {'my' if match[1] == 'Your' else 'the'} {match[2]}?" for match in VALUE.finditer(prose))
     yield from _topics(blocks, small, prose)
 
 

@@ -33,8 +33,11 @@ def test_an_edited_question_is_asked_in_a_branch_and_both_know_of_each_other(pag
     page.locator(".origin a").click()
     expect(page).to_have_url(re.compile(rf"/conversations/{conversation}\?at=2#turn-2$"))
     expect(page.locator(".question")).to_have_text(["Question 1", "Question 2", "Question 3"])
-    branch = page.locator("#turn-2 .branch a")
-    expect(branch).to_have_attribute("href", re.compile(rf"^/conversations/{conversation + 1}\b"))
+    versions = page.locator("#turn-2").get_by_role("navigation", name="Versions of this question")
+    expect(versions).to_contain_text("1 / 2")
+    versions.get_by_role("link", name="Next version").click()
+    expect(page).to_have_url(re.compile(rf"/conversations/{conversation + 1}\?at=2#turn-2$"))
+    expect(page.get_by_label("Your question")).to_be_focused()
 
 
 @pytest.mark.long

@@ -137,7 +137,7 @@ def test_commands_are_carried_out_in_place_and_are_no_turns(page: Page, server: 
     conversation = ask_many(page, 2)
     box = page.get_by_label("Your question")
     box.press_sequentially("/c")
-    choices = page.get_by_role("listbox", name="Commands").get_by_role("option")
+    choices = page.get_by_role("listbox", name="Suggestions").get_by_role("option")
     expect(choices).to_have_count(3)
     expect(choices.first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")

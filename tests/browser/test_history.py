@@ -15,7 +15,7 @@ SUMMARY = "The person asked five plain things and got short answers."
 def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stub: StubModel) -> None:
     ask_many(page, 4)
     stub.replies.append(Reply("Four."))
-    options(page).get_by_role("button", name="Compact").click()
+    options(page).get_by_role("button", name="Summarise").click()
     page.get_by_role("dialog").get_by_role("button", name="Summarise").click()
     expect(page.locator("#summary")).to_contain_text("in place of turns 1 and 2")
     options(page).get_by_role("button", name="Undo summary").click()
@@ -62,8 +62,8 @@ def test_a_pinned_turn_is_seen_and_an_excluded_one_is_not(page: Page, stub: Stub
     mark(first, "Pin")
     expect(first.locator(".mark")).to_have_text("Pinned. This turn is always sent to the model.")
     expect(first.locator(".more > summary")).to_be_focused()
-    mark(third, "Exclude")
-    expect(third.locator(".mark")).to_have_text("Excluded. This turn is not sent to the model.")
+    mark(third, "Leave out")
+    expect(third.locator(".mark")).to_have_text("Left out. This turn is not sent to the model.")
     expect(page.locator("#turn-2")).not_to_have_class(re.compile("beyond"))
     assert dimmed(page) == ["turn-3"]
     ask(page, "Question 4", 4)
@@ -76,7 +76,7 @@ def test_marks_are_taken_away_and_an_erased_turn_leaves_its_place(page: Page) ->
     ask_many(page, 2)
     first, second = page.locator("#turn-1"), page.locator("#turn-2")
     mark(first, "Pin")
-    mark(second, "Exclude")
+    mark(second, "Leave out")
     mark(second, "Include")
     mark(first, "Unpin")
     expect(page.locator(".mark")).to_have_count(0)

@@ -31,6 +31,26 @@ def test_a_document_is_asked_about_until_its_label_is_taken_away(page: Page, ser
     expect(second.locator(".sources").get_by_text("2-history-window.md").first).to_be_attached()
 
 
+@pytest.mark.shared
+def test_at_offers_documents_to_ask_only_these(page: Page, server: ServerProcess) -> None:
+    page.goto("/")
+    box = page.get_by_label("Your question")
+    choices = page.get_by_role("listbox", name="Suggestions").get_by_role("option")
+    for typed, filter_words in (
+        ("@3-doc", "3-documents.md"),
+        ("And @2-hist", "3-documents.md and 2-history-window.md"),
+    ):
+        box.press_sequentially(typed)
+        expect(choices.filter(visible=True)).to_have_count(1)
+        page.keyboard.press("Enter")
+        expect(page.locator("#scope")).to_contain_text(filter_words)
+        expect(box).to_have_value(typed.partition("@")[0])
+        expect(box).to_be_focused()
+        box.fill("")
+    turn = ask(page, "How large may a document be?", 1)
+    expect(turn.locator(".mark")).to_have_text("Filter: 3-documents.md and 2-history-window.md.")
+
+
 @pytest.mark.long
 def test_a_tag_is_asked_about(page: Page, server: ServerProcess) -> None:
     upload(server, "geese.txt", FACT, tags="birds")

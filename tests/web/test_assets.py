@@ -78,3 +78,8 @@ def test_the_version_is_another_one_when_any_file_changes() -> None:
     before = version_of({"js/a.js": b"one"})
     assert version_of({"js/a.js": b"one"}) == before
     assert len({before, version_of({"js/a.js": b"two"}), version_of({"js/b.js": b"one"})}) == 3
+
+
+def test_a_browser_that_shows_an_answer_of_the_api_gets_the_icon(client: FlaskClient) -> None:
+    with client.get("/favicon.ico") as response:
+        assert (response.status_code, response.mimetype) == (200, "image/svg+xml")

@@ -43,6 +43,25 @@ class BranchStore(Store):
         branches = self._rows(BRANCHES, {"origin": conversation_id})
         return [Branch(one["id"], one["title"], one["branched_from"]["turn"]) for one in branches]
 
+    def versions_of(self, conversation_id: int, turn: int) -> list[int]:
+        """Return the conversations that begin alike and have a version of a question each, the oldest first.
+
+        Raises ConversationNotFound.
+        """
+        with self._database.read() as connection:
+            row: Row | None = load_conversation(connection, conversation_id)
+            while row is not None:
+                root, origin = row["id"], row["branched_from"] or {}
+                before = conversations.c.id == origin.get("conversation_id"), conversations.c.deleted_at.is_(None)
+                is_same = origin.get("turn") == turn
+                row = connection.execute(select(conversations).where(*before)).mappings().first() if is_same else None
+            versions, pending = [], [root]
+            while pending:
+                versions.append(pending.pop())
+                branches = connection.execute(BRANCHES, {"origin": versions[-1]}).all()
+                pending += [branch_id for branch_id, _, branched_from in branches if branched_from["turn"] == turn]
+        return sorted(versions)
+
     def etag(self, conversation_id: int) -> str:
         """Return a tag, as HTTP spells it, that is another one as soon as anything of a conversation is new.
 
@@ -91,6 +110,9 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
             f"{question.conversation_id}."
         )
     listed = question.interactive or (turn.number > 1 and origin["listed"])
+    if question.interactive:  # The newest version stands for all of them in the list.
+        set_values(connection, conversations, origin["id"], {"listed": False})
+        title = origin["title"] if turn.number > 1 else title
     branch_id = insert_conversation(connection, title, listed=listed)
     set_values(connection, conversations, branch_id, _taken_along(connection, origin, turn, branch_id))
     _copy_turns(connection, origin["id"], branch_id, turn.number)

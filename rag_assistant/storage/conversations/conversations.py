@@ -149,8 +149,9 @@ class ConversationManager:
     def delete(self, conversation_id: int) -> None:
         """Move a conversation to the trash: it is not found until ``restore``. Raises ConversationNotFound."""
         with self._database.write() as connection:
-            load_conversation(connection, conversation_id)
+            row = load_conversation(connection, conversation_id)
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})
+            _list_again(connection, row["origin_id"])
 
     def restore(self, conversation_id: int) -> Conversation:
         """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""
@@ -174,6 +175,7 @@ class ConversationManager:
                 raise NotInTrash(conversation_id)
             refuse_while_running(connection, row)
             drop_conversations(connection, conversations.c.id == conversation_id)
+            _list_again(connection, row["origin_id"])
         self._database.forget_deleted()
 
 
@@ -190,6 +192,11 @@ def _list_of(
     if before is not None:
         query = query.where(tuple_(moment, conversations.c.id) < tuple_(*before))
     return query.order_by(moment.desc(), conversations.c.id.desc())
+
+
+def _list_again(connection: Connection, origin_id: int | None) -> None:
+    """List the conversation that a deleted branch stood for."""
+    connection.execute(update(conversations).where(conversations.c.id == origin_id).values(listed=True))
 
 
 def drop_conversations(connection: Connection, parts: ColumnElement[bool]) -> None:

@@ -12,6 +12,7 @@ from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
+from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.identity import identity
@@ -42,6 +43,8 @@ DEFAULT_SORT: DocumentSort = "-added"
 # What the page says of a name or of tags that cannot be.
 NAME_HINT = f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes."
 TAGS_HINT = f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas."
+# Questions that a document answers, made of its beginning.
+MAX_EXAMPLES, CHARS_READ = 3, 8_000
 # In one form: all of them are on the disk at once, each as large as may be.
 MAX_FILES = 20
 
@@ -184,10 +187,13 @@ def document_page(document: Document, start: int, end: int, **more: Any) -> str:
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)
+    is_asked = end == start and is_askable(document)
+    examples = example_questions(text.text[:CHARS_READ], MAX_EXAMPLES) if is_asked else []
     page = whole_number("page", shown.page or 1, 1, MAX_INT32) or 1
     return render_template(
         drawer("document.html"),
         document=document,
+        examples=examples,
         shown=shown,
         drawn=render_document(with_edges(shown.before, shown.passage, shown.after)) if text.markdown else None,
         start=start,

@@ -17,6 +17,7 @@ from rag_assistant.web.services import services
 
 CONVERSATIONS_SHOWN = 50
 CONVERSATIONS_FOUND = 50
+PASSAGES_FOUND = 10
 # A part of the list that is drawn once more holds what has come into it meanwhile, too.
 MAX_IN_A_PART = 200
 MAX_PINNED_DRAWN = 1000
@@ -82,7 +83,12 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
         hit_rows = [
             {"conversation": hit.conversation, "turn": hit.turn, "snippet": snippet_of(hit.text, words)} for hit in hits
         ]
-        return {"sought": sought, "hits": hit_rows, "conversation_groups": [], "older_conversations": None}
+        passages = services().retriever.search(sought, PASSAGES_FOUND)
+        snippets = [(one, snippet_of(one.text, words)) for one in passages]
+        # What is near by its meaning alone is for questions.
+        in_documents = [(one, snippet) for one, snippet in snippets if any(is_hit for _, is_hit in snippet)]
+        results = {"sought": sought, "hits": hit_rows, "in_documents": in_documents}
+        return results | {"conversation_groups": [], "older_conversations": None}
     # Other lists have such places, too.
     own = request.endpoint == "sidebar.conversations"
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))

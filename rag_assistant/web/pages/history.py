@@ -47,12 +47,12 @@ SEARCH_WORDS = {
     "model": N_("your question, rewritten by the model"),
 }
 UNDO_WORDS = {
-    "clear": N_("Undo clear"),
-    "reset": N_("Undo reset"),
+    "clear": N_("Undo starting over"),
+    "reset": N_("Undo starting over"),
     "compact": N_("Undo summary"),
     "edit summary": N_("Undo summary edit"),
     "pin": N_("Undo pin change"),
-    "exclude": N_("Undo exclusion change"),
+    "exclude": N_("Undo leaving out"),
 }
 
 

@@ -15,6 +15,12 @@ def manifest() -> Response:
     return Response(render_template("manifest.webmanifest"), content_type=MANIFEST_TYPE)
 
 
+@blueprint.get("/favicon.ico", policy=PUBLIC)
+def favicon() -> Response:
+    """Return the icon to a browser that shows what names none, such as an answer of the API."""
+    return current_app.send_static_file("icon.svg")
+
+
 @blueprint.get("/sw.js", policy=PUBLIC)
 def service_worker() -> Response:
     """Return the service worker, which may only care for what lies below its own address."""

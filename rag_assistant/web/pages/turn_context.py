@@ -5,19 +5,20 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rag_assistant.history.words import shifts
-from rag_assistant.records import Branch, Correction, Turn
+from rag_assistant.records import Correction, Turn
 from rag_assistant.web.services import services
 
 
 class Around(Struct, frozen=True):
-    """``shifts`` are the numbers of the turns that tell what was left out, ``branches`` go off a turn by its number.
+    """``shifts`` are the numbers of the turns that tell what was left out.
 
+    ``versions`` are the conversations that have a version of a question, by the number of its turn, where several do.
     ``offers_quotes``: where the model failed, quotes are offered. ``corrections`` are what the answers rest on and was
     changed since, by the turn's id.
     """
 
     shifts: frozenset[int]
-    branches: dict[int, list[Branch]]
+    versions: dict[int, list[int]]
     offers_quotes: bool
     corrections: dict[int, list[Correction]]
 
@@ -29,18 +30,21 @@ class Around(Struct, frozen=True):
             marks.append(turn.rating.rated_at.timestamp())
         if turn.number in self.shifts:
             marks.append("told")
-        beside = len(self.branches.get(turn.number, ())), len(self.corrections.get(turn.id, ()))
+        beside = len(self.versions.get(turn.number, ())), len(self.corrections.get(turn.id, ()))
         return " ".join(map(str, (*marks, *beside)))
 
 
 def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
     """Return what stands around some turns of a conversation; ``before`` is the turn before them."""
-    branches: dict[int, list[Branch]] = {}
+    versions: dict[int, list[int]] = {}
     if conversation_id is not None:
-        for branch in services().branches.branches_of(conversation_id):
-            branches.setdefault(branch.turn, []).append(branch)
+        branches = services().branches
+        branched = {one.turn for one in branches.branches_of(conversation_id)}
+        branched.add((services().conversations.get(conversation_id).branched_from or {}).get("turn", 0))
+        numbers = branched & {turn.number for turn in turns}
+        versions = {number: branches.versions_of(conversation_id, number) for number in numbers}
     offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
-    return Around(shifts(turns, before), branches, offers_quotes, services().corrections.of(turns))
+    return Around(shifts(turns, before), versions, offers_quotes, services().corrections.of(turns))
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:

@@ -2,11 +2,12 @@
 import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { t, tn } from "../lib/language.js";
-import { errorMessage } from "../lib/toast.js";
+import { errorMessage, showError } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { summarise } from "./bill.js";
 import { composer, conversationId, fill, restoreText, showComposerError } from "./composer.js";
 import { drawView, savedView } from "./horizon.js";
+import { mention, mentionIn, mentionsOf } from "./mentions.js";
 
 /** Tell whether a text is a command: a slash and a word, alone or followed by more if the word is a known command. */
 export function isCommand(text) {
@@ -138,13 +139,20 @@ export function enableCommandList() {
     choose(null);
   };
   const accept = (option) => {
-    fill(option.dataset.command);
+    if (option.dataset.mention) mention(option, box).catch(showError);
+    else fill(option.dataset.command);
     close();
     box.focus();
   };
   const typed = () => box.value.trim().toLowerCase();
-  const suggest = () => {
-    for (const one of options()) one.hidden = !typed() || !one.dataset.command.startsWith(typed());
+  const suggest = async () => {
+    const word = mentionIn(box);
+    const mentions = word === null ? [] : await mentionsOf(word).catch(() => []);
+    // More was typed meanwhile, and is looked for by itself.
+    if (word !== mentionIn(box)) return;
+    for (const one of list.querySelectorAll("[data-mention]")) one.remove();
+    list.append(...mentions);
+    for (const one of options()) one.hidden = !one.dataset.mention && (!typed() || !one.dataset.command.startsWith(typed()));
     const shown = options().filter((one) => !one.hidden);
     list.hidden = !shown.length;
     choose(shown.find((one) => one.dataset.command === typed()) ?? shown[0] ?? null);
@@ -175,7 +183,7 @@ export function enableCommandList() {
     else if (event.key === "Escape") close();
     else if (sends || (event.key === "Tab" && !event.shiftKey)) accept(shown[chosen]);
     else return;
-    if (sends && shown.length === 1) composer().requestSubmit();
+    if (sends && shown.length === 1 && !shown[0].dataset.mention) composer().requestSubmit();
     event.preventDefault();
     event.stopImmediatePropagation();
   });

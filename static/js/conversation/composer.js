@@ -9,6 +9,10 @@ export function composer() {
 export function enableComposer() {
   if (!composer()) return;
   keepToastsAbove();
+  // A browser gives the focus to no box where the address names a place on the page.
+  addEventListener("load", () => {
+    if (location.hash.startsWith("#turn-") && document.activeElement === document.body) focusComposer();
+  });
   composer().querySelector(".stop-answer").addEventListener("click", () => {
     // The turn knows how; its own button is for pages without scripts.
     document.querySelector(".turn[data-followed] .stop").click();
@@ -39,7 +43,7 @@ export function conversationId() {
 
 /** Focus the box where there is a keyboard; on a touch screen the keyboard would cover half of it. */
 export function focusComposer() {
-  if (matchMedia("(hover: hover)").matches) composer().elements.question.focus();
+  if (matchMedia("(hover: hover)").matches) composer().elements.question.focus({ preventScroll: true });
 }
 
 /**

@@ -24,7 +24,7 @@ export function enableScope() {
 /** Filter the open conversation to some documents, and say so. */
 export async function askAbout(ids) {
   await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null });
-  await redraw();
+  await redrawFilter();
   fade(toast(t("Filter applied: {documents}.", { documents: document.querySelector("#scope bdi").textContent })));
   composer().elements.question.focus();
 }
@@ -33,13 +33,13 @@ async function removeFilter() {
   if (conversationId() !== null) {
     await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null });
   } else history.replaceState(null, "", location.pathname);
-  await redraw();
+  await redrawFilter();
   composer().elements.question.focus();
 }
 
 /** Redraw the filter, and the welcome if there is one, from the server. */
-async function redraw() {
-  const response = await fetch(conversationId() === null ? address("/") : address(`/conversations/${conversationId()}`));
+export async function redrawFilter() {
+  const response = await fetch(conversationId() === null ? location.href : address(`/conversations/${conversationId()}`));
   if (!response.ok) return;
   const drawn = documentOf(await response.text());
   for (const part of ["#scope", ".welcome"]) {
@@ -48,10 +48,14 @@ async function redraw() {
   }
 }
 
+/** Return the documents (`document_ids`) or `tags` of the filter. */
+export function filterOf(kind) {
+  return JSON.parse(document.querySelector("#scope .scope")?.dataset[kind === "tags" ? "tags" : "documents"] ?? "[]");
+}
+
 /** Return the filter as fields of a first question; none for all documents. */
 export function scopeOf() {
   if (conversationId() !== null) return {};
-  const form = new FormData(composer());
-  const fields = { document_ids: form.getAll("document_ids").map(Number), tags: form.getAll("tags") };
+  const fields = { document_ids: filterOf("document_ids"), tags: filterOf("tags") };
   return Object.fromEntries(Object.entries(fields).filter(([, values]) => values.length));
 }

@@ -68,7 +68,7 @@ function markRows() {
 }
 
 function setTabbable(link, tabbable) {
-  for (const one of [link, link.parentElement.querySelector(".row-actions")]) one.tabIndex = tabbable ? 0 : -1;
+  for (const one of link.parentElement.querySelectorAll("a, .row-actions")) one.tabIndex = tabbable ? 0 : -1;
 }
 
 /** Move through the list with the arrow keys. */

@@ -8,7 +8,7 @@ from flask.testing import FlaskClient
 from rag_assistant.services import Services
 from rag_assistant.web.pages import conversation as conversation_pages
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask
+from tests.web.conftest import ask, upload
 from tests.web.pages.conversation_rows import fill, rows
 
 
@@ -27,6 +27,16 @@ def test_a_search_of_documents_is_no_search_of_conversations(client: FlaskClient
     page = client.get("/documents?q=zebra").text
     assert rows(page) == [conversation]
     assert page.count('value="zebra"') == 1, "the search box of the documents alone"
+
+
+def test_a_search_finds_text_in_documents_at_its_place(client: FlaskClient) -> None:
+    number = upload(client, "# Geese\n\nThe keeper feeds seventeen geese.", "keeper.md")["document_id"]
+    upload(client, "Boats pass.", "boats.md")
+    page = client.get("/conversations?part=1&q=seventeen").text
+    (place,) = re.findall(r'data-drawer href="([^"]*)"', page)
+    assert place.startswith(f"/documents/{number}?start=")
+    assert "feeds <mark>seventeen</mark> geese" in page
+    assert "1 result for" in page
 
 
 def test_a_word_that_is_not_typed_to_its_end_is_found(client: FlaskClient, stub: StubModel) -> None:

@@ -14,7 +14,7 @@ from rag_assistant.storage.conversations.conversations import MAX_PINNED
 from rag_assistant.storage.tables import conversations
 from tests.testkit.statements import listening
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import ask, post
+from tests.web.conftest import ask, post, until
 from tests.web.pages.conversation_rows import fill, older, rows
 
 
@@ -98,6 +98,22 @@ def test_a_branch_is_listed_where_it_has_something_to_show(client: FlaskClient, 
         for turn in (first, second)
     ]
     assert rows(client.get("/").text) == [branches[1], first["conversation_id"]]
+
+
+def test_the_newest_version_of_an_edited_question_stands_for_all_of_them(client: FlaskClient) -> None:
+    ask(client, "One")
+    second = ask(client, "Two", conversation_id=1)
+    post(client, "/ask", question="Two, better", edits_turn=str(second["turn_id"]))
+    edited = client.get("/api/conversations/2/turns").json["turns"][1]
+    until(lambda: client.get(f"/api/turns/{edited['turn_id']}").json["status"] == "completed")
+    post(client, "/ask", question="Two, best", edits_turn=str(edited["turn_id"]))
+    for conversation, position in ((1, "1 / 3"), (2, "2 / 3"), (3, "3 / 3")):
+        assert f'<span class="position">{position}</span>' in client.get(f"/conversations/{conversation}").text
+    page = client.get("/").text
+    assert (rows(page), page.count('dir="auto">One<')) == ([3], 1)
+    client.delete("/api/conversations/3")
+    assert rows(client.get("/").text) == [2]
+    assert '<span class="position">2 / 2</span>' in client.get("/conversations/2").text
 
 
 def test_the_open_conversation_stands_in_its_place_in_every_part(client: FlaskClient, services: Services) -> None:
