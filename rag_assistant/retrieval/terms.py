@@ -25,6 +25,8 @@ MIN_COMMON_IN_DOCUMENT = 3
 KEEPING_WORDS = frozenset({"arabic", "devanagari", "tamil"})
 STEM_MARK = "s"
 
+# A few letters, then digits, three of them in a row.
+PART_NUMBER = re.compile(r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]*\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)")
 HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
 # What these Chinese characters are in says nothing: of, is, the past, what, which, who.
 HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")
@@ -53,7 +55,15 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
     own = language_of(search_words(question), languages)
     # What is in no known language was indexed as if in the usual one of its script.
     searched = [own, *({""} & set(languages))] if own else languages or [""]
-    return list(dict.fromkeys(term for language in searched for term in stems(telling or words, language)))
+    terms = [term for language in searched for term in stems(telling or words, language)]
+    return list(dict.fromkeys([*terms, *_part_number_forms(question)]))
+
+
+def _part_number_forms(question: str) -> Iterator[str]:
+    """Yield how part numbers may be written elsewhere: AB-1234/X as ab1234x, and AB1234X as ab, 1234, x."""
+    for number in PART_NUMBER.findall(question.lower()):
+        yield re.sub("[-/]", "", number)
+        yield from re.findall(r"[a-z]+|\d+", number)
 
 
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from rag_assistant.records import EVERYTHING, Document, Scope
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.indexes import keyword_search
-from rag_assistant.retrieval.terms import query_terms
+from rag_assistant.retrieval.terms import PART_NUMBER, query_terms
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents import keywords
 from rag_assistant.storage.documents.keywords import KeywordIndex
@@ -128,6 +128,25 @@ def test_what_holds_a_rare_word_or_more_of_the_words_comes_first(shelf: Shelf) -
     hits = shelf.keywords.search(terms_of("common", "word3", "rare3", "rare12"), ALL)
     assert [chunk_id for chunk_id, _ in hits][:2] == [4, 13]
     assert len(hits) == 60
+
+
+def test_a_name_that_is_written_otherwise_is_found_and_counts_less_than_one_that_is_not(shelf: Shelf) -> None:
+    shelf.shelve("Anna Lindqvist keeps geese.", "The harbour is closed in winter.", *(f"Boat {n}." for n in range(9)))
+    assert found(shelf, "Lindquist") == found(shelf, "Lindqvist") != []
+    assert found(shelf, "Lindquist harbour")[0] == found(shelf, "harbour")[0]
+    assert found(shelf, "Lundquist") == []
+    assert shelf.keywords.unknown(["lindquist", "lindqvist"]) == {"lindquist"}
+
+
+@pytest.mark.parametrize(("kept", "asked"), [("AB-1234/X", "AB1234X"), ("AB1234X", "AB-1234/X")])
+def test_a_part_number_is_found_however_it_is_written(shelf: Shelf, kept: str, asked: str) -> None:
+    shelf.shelve(f"The strap is number {kept} of the list.", "The lid is number CD-5678/Y.")
+    assert found(shelf, asked)[0] == found(shelf, "strap")[0]
+
+
+def test_years_and_ordinals_are_no_part_numbers() -> None:
+    for text in ("in the 1970s", "die 1970er-Jahre", "COVID-19", "2019-nCoV", "2025-05-06"):
+        assert not PART_NUMBER.search(text.lower()), text
 
 
 def test_an_empty_library_holds_no_word(shelf: Shelf) -> None:

@@ -75,7 +75,7 @@ class KeywordSearch:
         if state.change is None:
             return self._store.unknown(words, within)
         held = self._in_step(state.change)
-        return set() if held is None else {word for word in words if not _best(held, [word], 1, within)}
+        return set() if held is None else {word for word in words if not _best(held, [word], 1, within, exact=True)}
 
     @property
     def loading(self) -> bool:
@@ -153,22 +153,24 @@ class KeywordSearch:
             first = rows[-1][0] + 1
 
 
-def _best(held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None) -> list[Hit]:
+def _best(
+    held: TantivyWords, words: Sequence[str], limit: int, within: ChunksInScope | None, *, exact: bool = False
+) -> list[Hit]:
     if within is None:
-        return held.best(words, limit)
+        return held.best(words, limit, exact=exact)
     if len(within.ids) <= MAX_FEW:
-        return held.best(words, limit, within.ids.all().tolist())
-    return _best_within(held, words, limit, within.ids)
+        return held.best(words, limit, within.ids.all().tolist(), exact=exact)
+    return _best_within(held, words, limit, within.ids, exact)
 
 
-def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges) -> list[Hit]:
+def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges, exact: bool) -> list[Hit]:
     """Return the first ``limit`` hits that are among some ids, from those of all chunks.
 
     Others may hold the words more often than these: then more are asked for.
     """
     count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
     while True:
-        hits = held.best(words, count)
+        hits = held.best(words, count, exact=exact)
         within = list(compress(hits, ids.hold([chunk_id for chunk_id, _ in hits])))
         if len(within) >= limit or len(hits) < count:
             return within[:limit]

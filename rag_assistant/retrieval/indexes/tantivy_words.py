@@ -24,6 +24,8 @@ from rag_assistant.retrieval.hybrid import Hit
 
 # FTS5's, for a word that stands in half of all rows and more.
 MIN_IDF = 1e-6
+# Names are written in several ways: Lindqvist, Lindquist. Such a hit counts a part of what the rarest word does.
+MIN_FUZZY_CHARS, FUZZY_SHARE = 6, 0.4
 # The least that tantivy takes for what is not committed yet.
 WRITER_BYTES = 15_000_000
 
@@ -68,14 +70,17 @@ class TantivyWords:
         self._index.reload()
         self._searcher = self._index.searcher()
 
-    def best(self, words: Sequence[str], limit: int, among: Collection[int] | None = None) -> list[Hit]:
+    def best(
+        self, words: Sequence[str], limit: int, among: Collection[int] | None = None, *, exact: bool = False
+    ) -> list[Hit]:
         """Return up to ``limit`` ids of chunks that hold any of ``words``, with their score, the best first.
 
-        With ``among``, which should not be many, only of these.
+        A name that no chunk holds finds those that differ in one letter, unless ``exact``. With ``among``, which should
+        not be many, only of these.
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(" ".join(words).translate(APOSTROPHES)))
-        query = Query.boolean_query([(Occur.Should, _weighed(searcher, term)) for term in terms])
+        query = Query.boolean_query([(Occur.Should, _weighed(searcher, term, exact)) for term in terms])
         if among is not None:
             these = Query.const_score_query(Query.term_set_query(SCHEMA, "id", sorted(among)), 0.0)
             query = Query.boolean_query([(Occur.Must, these), (Occur.Must, query)])
@@ -84,13 +89,16 @@ class TantivyWords:
         return [(int(chunk_id or 0), score) for chunk_id, (score, _) in zip(ids, hits, strict=True)]
 
 
-def _weighed(searcher: Searcher, term: str) -> Query:
+def _weighed(searcher: Searcher, term: str, exact: bool) -> Query:
     """Return the query for a term, which counts as it does in FTS5.
 
     Lucene lets common words count more, so that no word counts for nothing: the passages of cranfield are then found
     a little later (bench/retrieval/README.md).
     """
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
+    if not (rows or exact) and len(term) >= MIN_FUZZY_CHARS and term.isalpha():
+        weight = FUZZY_SHARE * log(1 + searcher.num_docs)
+        return Query.boost_query(Query.fuzzy_term_query(SCHEMA, "words", term), weight)
     ratio = (max(searcher.num_docs, rows) - rows + 0.5) / (rows + 0.5)
     weight = max(log(ratio), MIN_IDF) / log(1 + ratio)
     return Query.boost_query(Query.term_query(SCHEMA, "words", term, "freq"), weight)

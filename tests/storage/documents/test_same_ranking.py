@@ -50,9 +50,12 @@ def share_of_the_same(both: list[Shelf], questions: list[str]) -> float:
     same = asked = 0
     for heading in questions:
         words = query_terms(heading, both[0].keywords.state().languages)
+        # Only in memory are words like those that no chunk holds looked for.
+        unknown = both[0].keywords.unknown(words)
+        words = [word for word in words if word not in unknown]
         lite, postgres = (dict(shelf.keywords.search(words, LIMIT)) for shelf in both)
         if lite:
             asked += len(lite)
             same += sum(score == pytest.approx(postgres.get(number, 0.0), rel=0.05) for number, score in lite.items())
-    assert asked > 400
+    assert asked > 350
     return same / asked
