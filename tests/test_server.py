@@ -52,10 +52,11 @@ def server_of(stub: StubModel, folder: Path, launch: Launch) -> Iterator[ServerP
         made.kill()
 
 
-def test_a_start_answers_and_is_ready_a_little_later(server: ServerProcess) -> None:
+def test_a_start_answers_and_is_ready_a_little_later(server: ServerProcess, embedders: Path) -> None:
+    shutil.copytree(embedders, server.data / "embedders")
     server.start("/healthz")
     server.wait_until_ready()
-    kept = [server.data, *server.data.rglob("*")]
+    kept = [path for path in (server.data, *server.data.rglob("*")) if "embedders" not in path.parts]
     assert [path for path in kept if path.stat().st_mode & 0o077] == [], "what is kept is for its owner alone"
     assert "assistant.db" in {path.name for path in kept}
 

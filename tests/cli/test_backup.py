@@ -80,7 +80,9 @@ def test_nothing_is_written_over(shell: Shell, backup: Path) -> None:
     assert "holds data already" in over.stderr
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "foreign", "newer"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "changed", *(pytest.param(one, marks=pytest.mark.long) for one in ("foreign", "newer"))]
+)
 def test_a_backup_that_is_not_whole_restores_nothing(shell: Shell, backup: Path, tmp_path: Path, damage: str) -> None:
     content = backup.read_bytes()
     if damage == "cut":

@@ -53,6 +53,7 @@ def test_an_archive_gives_another_installation_the_same(shell: Shell, archive: P
     assert state(there) == state(shell)
 
 
+@pytest.mark.long  # As in tests/web/api/test_import.py.
 def test_an_archive_imported_twice_doubles_nothing(shell: Shell, archive: Path) -> None:
     before = state(shell)
     again = shell("import", str(archive))
@@ -76,6 +77,7 @@ def test_another_file_is_refused_by_what_it_holds(shell: Shell, tmp_path: Path) 
     assert 'The file holds an object with the fields "recipes". It must be conversations.json' in refused.stderr
 
 
+@pytest.mark.long  # As in tests/web/api/test_archive.py.
 def test_one_persons_archive_is_theirs_alone(shell: Shell, archive: Path, tmp_path: Path) -> None:
     for name in ("Ann", "Ben"):
         assert shell("accounts", "add", name, "--admin", "--link").exit_code == 0

@@ -149,6 +149,7 @@ def test_documents_are_added_listed_tagged_and_deleted_there(run: Run, tmp_path:
         assert '"documents":[]' in client_of(app, "Ben").get("/api/documents").text
 
 
+@pytest.mark.long  # tests/web/test_matrix.py asks every route for what is another person's.
 def test_another_persons_documents_and_conversations_are_not_there(run: Run, app: Flask) -> None:
     with quick_passwords():
         ben = client_of(app, "Ben")
@@ -198,9 +199,9 @@ def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Servi
 @pytest.mark.parametrize(
     ("words", "scope", "said"),
     [
-        (("documents", "add", __file__), "read", '"documents"'),
+        pytest.param(("documents", "add", __file__), "read", '"documents"', marks=pytest.mark.long),
         (("documents", "list"), "ask", '"read"'),
-        (("history", "purge", "1", "--yes"), "read", '"ask"'),
+        pytest.param(("history", "purge", "1", "--yes"), "read", '"ask"', marks=pytest.mark.long),
     ],
 )
 def test_a_token_that_is_too_narrow_is_named(

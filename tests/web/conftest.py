@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
+from rag_assistant.conversations.exchange.files import read_export
+from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.extraction.loaders import read_document
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
@@ -106,6 +108,14 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
+    # To start the process that reads an export takes longer than the rest of an import; tests/cli and tests/golden do.
+    monkeypatch.setattr("rag_assistant.conversations.exchange.confined.read_confined", read_unconfined)
+
+
+@contextmanager
+def read_unconfined(file: IO[bytes], max_bytes: int, *_: object) -> Iterator[Export]:
+    """Give what is in an exported file."""
+    yield read_export(file, max_bytes)
 
 
 @pytest.fixture

@@ -84,11 +84,11 @@ def test_the_next_compaction_extends_the_summary_with_its_edit(client: FlaskClie
     ("reply", "why"),
     [
         pytest.param(Reply("   "), "empty summary", marks=pytest.mark.long),
-        (Reply("<think>What shall I write</think>"), "empty summary"),
+        pytest.param(Reply("<think>What shall I write</think>"), "empty summary", marks=pytest.mark.long),
         (Reply("I am glad. " * 6), "over and over"),
         (Reply(" ".join(f"Sentence {n}." for n in range(900))), "it saves none"),
         (Reply(status=400, body=b'{"error": {"message": "no"}}'), "refused the request"),
-        (Reply(hang_at=0), "took too long"),
+        pytest.param(Reply(hang_at=0), "took too long", marks=pytest.mark.long),
         pytest.param(Reply("Half a su", break_at=1), "dropped the connection", marks=pytest.mark.long),
         pytest.param(
             Reply(tool_calls=[{"id": "a", "name": "x", "arguments": {}}]), "called a tool", marks=pytest.mark.long
