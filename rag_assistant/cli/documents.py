@@ -224,16 +224,14 @@ def processing(services: Services) -> Iterator[None]:
 
 
 def _current(api: Api, document: DocumentData) -> DocumentData | None:
-    """Return the current state of a document, or of the one it replaced; ``None`` if it was deleted."""
-    for document_id in filter(None, (document["document_id"], document["replaces"])):
-        try:
-            current: DocumentData = api.call("GET", f"/api/documents/{document_id}")
-        except ApiError as error:
-            if error.type != DocumentNotFound.__name__:
-                raise
-        else:
-            return current
-    return None
+    """Return the current state of a document; ``None`` if it was deleted."""
+    try:
+        current: DocumentData = api.call("GET", f"/api/documents/{document['document_id']}")
+    except ApiError as error:
+        if error.type != DocumentNotFound.__name__:
+            raise
+        return None
+    return current
 
 
 # --- before a question

@@ -36,7 +36,15 @@ from rag_assistant.storage.documents.rows import (
     row_to_change,
 )
 from rag_assistant.storage.ownership import in_readable_library, library_for_new, readable, writable
-from rag_assistant.storage.tables import deleted_files, document_tags, document_texts, documents, libraries, now
+from rag_assistant.storage.tables import (
+    deleted_files,
+    document_tags,
+    document_texts,
+    documents,
+    former_ids,
+    libraries,
+    now,
+)
 
 GIVEN_UP: tuple[DocumentState, ...] = ("failed", "cancelled")
 _CURRENT = documents.c.replaces.is_(None), documents.c.deleted_at.is_(None)
@@ -140,9 +148,11 @@ class DocumentStore(DocumentProgress):
             return load_document(connection, document_id)
 
     def get(self, document_id: int) -> Document:
-        """Return one document. Raises DocumentNotFound."""
+        """Return one document, also by the id that it had as a newer version. Raises DocumentNotFound."""
+        became = select(former_ids.c.document_id).where(former_ids.c.id == document_id)
         with self._database.read() as connection:
-            return load_document(connection, document_id)
+            current = connection.execute(became.where(readable(connection, former_ids.c.document_id))).scalar()
+            return load_document(connection, current or document_id)
 
     def refuse_read_only(self, document_ids: Iterable[int]) -> None:
         """Refuse documents that may not be changed. Raises DocumentNotFound, LibraryReadOnly."""

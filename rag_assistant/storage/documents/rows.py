@@ -16,7 +16,7 @@ from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
 from rag_assistant.storage.ownership import in_readable_library, readable, writable
-from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, processes
+from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, former_ids, processes
 
 # Where a document is worked on, or is to be.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
@@ -126,6 +126,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     move_chunks(connection, newer["id"], older["id"])
     move_scans(connection, newer["id"], older["id"])
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
+    connection.execute(insert(former_ids).values(id=newer["id"], document_id=older["id"]))
     set_values(connection, documents, older["id"], {name: newer[name] for name in TAKEN_OVER} | finished)
     drop_file(connection, older)
 

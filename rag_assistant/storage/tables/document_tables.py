@@ -67,6 +67,15 @@ document_sources = Table(
     Column("problem", Text),
 )
 
+# The ids that newer versions had before they took the place of a document.
+former_ids = Table(
+    "former_ids",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Index("ix_former_ids_document", "document_id"),
+)
+
 document_texts = Table(
     "document_texts",
     metadata,

@@ -359,3 +359,12 @@ def test_search_may_name_documents(client: FlaskClient) -> None:
     response = client.get("/api/search?q=x&document_id=y")
     assert response.status_code == 422
     assert 'document_id is "y"' in response.json["error"]["message"]
+
+
+def test_the_id_that_a_newer_version_had_leads_to_the_document_that_it_became(client: FlaskClient) -> None:
+    older = upload(client, FACT, "a.txt")["document_id"]
+    newer = upload(client, "Eighteen geese.", "b.txt", wait=False, replaces=str(older))["document_id"]
+    until(lambda: client.get(f"/api/documents/{newer}").json["document_id"] == older)
+    assert client.get(f"/api/documents/{newer}").json["name"] == "a.txt"
+    client.delete(f"/api/documents/{older}")
+    assert client.get(f"/api/documents/{newer}").status_code == 404
