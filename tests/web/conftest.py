@@ -106,6 +106,8 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rag_assistant.services.GUIDE", folder / "no-guide")
     monkeypatch.setattr("rag_assistant.settings.live.POLL_INTERVAL_SECONDS", 0.1)
     monkeypatch.setattr(client_module, "RETRY_BACKOFF_SECONDS", (0.01, 0.01))
+    # A third of a first answer is to ask the stub for its limit; tests/web/api/test_endpoint_cuts.py does.
+    monkeypatch.setattr(client_module, "OWN_ADDRESSES", {})
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
     # To start the process that reads an export takes longer than the rest of an import; tests/cli and tests/golden do.

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.llm import client as client_module
+from rag_assistant.llm.told_limits import OWN_ADDRESSES
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
@@ -30,6 +32,11 @@ def cuts(stub: StubModel) -> None:
         return sent if sent <= CONTEXT_TOKENS else CONTEXT_TOKENS // 2 + 2
 
     stub.count, stub.default = read, Reply(ANSWER)
+
+
+@pytest.fixture
+def asked_for_its_limit(stand_ins: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "OWN_ADDRESSES", OWN_ADDRESSES)
 
 
 @pytest.fixture
@@ -172,6 +179,7 @@ def test_a_restart_remembers_the_limit_until_another_one_is_set(
         assert abs(tokens["total"] - sent) < 0.1 * sent
 
 
+@pytest.mark.usefixtures("asked_for_its_limit")
 @pytest.mark.parametrize(
     ("path", "body"),
     [
@@ -194,6 +202,7 @@ def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
     assert answer["history"]["reason"] == "token_limit"
 
 
+@pytest.mark.usefixtures("asked_for_its_limit")
 @pytest.mark.parametrize(
     "body", [[], {"models": [None]}, {"models": [{"name": "stub-model", "context_length": "9"}]}, 7]
 )
