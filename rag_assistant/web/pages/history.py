@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, Response, request
-from markupsafe import Markup
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
@@ -140,13 +139,11 @@ def in_short(arguments: str) -> str:
 
 
 @blueprint.app_template_filter()
-def marked(text: str, parts: Sequence[str]) -> Markup:
-    """Return a text as HTML in which some parts of it are marked."""
+def in_pieces(text: str, parts: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return a text as pieces, each with whether it is one of some parts of it."""
     pattern = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
     pieces = re.split(f"({pattern})", text) if pattern else [text]
-    return Markup("").join(
-        Markup("<mark>{}</mark>").format(piece) if n % 2 else piece for n, piece in enumerate(pieces)
-    )
+    return [(piece, bool(n % 2)) for n, piece in enumerate(pieces)]
 
 
 @blueprint.app_template_filter()
