@@ -18,10 +18,12 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
 
+from msgspec.structs import replace
+
 from rag_assistant.documents import embedding
 from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.records import Document, NewDocument
+from rag_assistant.records import Document
 from rag_assistant.records.errors import (
     AssistantError,
     DocumentNotFound,
@@ -115,22 +117,10 @@ class Library:
         SameContent. When it returns, no crash loses the file.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
+        received = replace(received, origin=origin, replaces=replaces, tags=tuple(tags), library_id=library_id)
         new = False
         try:
-            document, new = self.documents.add(
-                NewDocument(
-                    name=received.name,
-                    media_type=received.media_type,
-                    size_bytes=received.size_bytes,
-                    sha256=received.sha256,
-                    file=received.file,
-                    origin=origin,
-                    replaces=replaces,
-                    tags=tuple(tags),
-                    library_id=library_id,
-                ),
-                self._max_bytes(),
-            )
+            document, new = self.documents.add(received, self._max_bytes())
         finally:
             if not new:
                 self._drop(received.file)

@@ -13,11 +13,9 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO
 
-from msgspec import Struct
-
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
-from rag_assistant.records import Document
+from rag_assistant.records import Document, NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
 
@@ -26,24 +24,14 @@ MAX_NAME_CHARS = 255
 STRAY_AFTER_SECONDS = 3600.0
 
 
-class Received(Struct, frozen=True):
-    """A file that is kept: ``file`` is its name in the store, ``name`` the one that people gave it."""
-
-    file: str
-    name: str
-    media_type: str
-    size_bytes: int
-    sha256: str
-
-
 class Uploads:
     """Files with names of ours. No name that somebody gave is ever used as a path."""
 
     def __init__(self, store: FileStore) -> None:
         self.store = store
 
-    def receive(self, file: IO[bytes], name: str, max_mb: int) -> Received:
-        """Keep a file. When this returns, no crash loses it.
+    def receive(self, file: IO[bytes], name: str, max_mb: int) -> NewDocument:
+        """Keep a file, under a name of ours. When this returns, no crash loses it.
 
         Raises UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable; then nothing is left.
         """
@@ -56,7 +44,7 @@ class Uploads:
             self.store.keep(path, stored_name)
         finally:
             path.unlink(missing_ok=True)
-        return Received(stored_name, name, media_type, size, sha256)
+        return NewDocument(name, media_type, size, sha256, stored_name)
 
     def names(self) -> set[str]:
         return {one.name for one in self.store.stored()}

@@ -78,11 +78,6 @@ class ListedConversation(Struct, frozen=True):
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
 
-    @classmethod
-    def of(cls, one: Conversation) -> ListedConversation:
-        """Return it of a whole conversation."""
-        return cls(one.id, one.title, one.updated_at, one.pinned, one.branched_from)
-
 
 class ConversationHit(Struct, frozen=True):
     """A conversation that a search found: ``text`` was said in its turn ``turn``; None where its title was the hit."""

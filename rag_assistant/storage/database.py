@@ -284,6 +284,12 @@ def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) 
     return int(connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
 
 
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows into a table, if there are any."""
+    if rows:
+        connection.execute(insert(table), rows)
+
+
 def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:
     """Give columns of the row of a table that has some id other values."""
     connection.execute(update(table).where(table.c.id == row_id).values(values))

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from rag_assistant.records.errors import StorageDamaged, StorageFailed
@@ -13,15 +14,14 @@ log = logging.getLogger(__name__)
 DAMAGED = ("malformed", "not a database")
 
 
-class FailuresNamed:
+class FailuresNamed(Struct, frozen=True):
     """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
 
     The driver's own exceptions come from what SQLite alone has, such as a copy of a database.
     """
 
-    def __init__(self, driver: Any, *, is_sqlite: bool) -> None:
-        self._driver = driver
-        self._is_sqlite = is_sqlite
+    driver: Any
+    is_sqlite: bool
 
     def __enter__(self) -> None:
         pass
@@ -29,8 +29,8 @@ class FailuresNamed:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None or isinstance(error, IntegrityError):
             return
-        if isinstance(error, (SQLAlchemyError, self._driver.Error)):
-            raise _storage_failed(error, is_sqlite=self._is_sqlite) from error
+        if isinstance(error, (SQLAlchemyError, self.driver.Error)):
+            raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
 
 
 def unreachable(error: DBAPIError) -> StorageFailed:

@@ -7,6 +7,7 @@ put the same rows first (Robertson and Zaragoza, "The Probabilistic Relevance Fr
 from collections.abc import Mapping, Sequence
 from math import log
 
+from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Connection,
@@ -49,17 +50,13 @@ COMMON = text(
 )
 
 
-class RankedWords:
+class RankedWords(Struct, frozen=True):
     """A table of PostgreSQL's full text: ``key`` is its column for the row's id, ``held`` that of the words."""
 
-    def __init__(
-        self, table: TableClause, key: ColumnElement[int], held: ColumnElement[str], config: ColumnElement[str]
-    ) -> None:
-        self._name = table.name
-        self._table = table
-        self._key = key
-        self._held = held
-        self._config = config
+    table: TableClause
+    key: ColumnElement[int]
+    held: ColumnElement[str]
+    config: ColumnElement[str]
 
     def best(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
@@ -68,7 +65,7 @@ class RankedWords:
 
         With ``only`` those for which that holds.
         """
-        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self._config, " ".join(words))))
+        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self.config, " ".join(words))))
         total = self._rows(connection)
         rows_with = self._rows_with(connection, list(connection.execute(select(stems)).scalars()), total)
         counts = {stem: rows for stem, rows in rows_with.items() if rows}
@@ -76,39 +73,39 @@ class RankedWords:
             return []
         weights = {stem: _weight(rows, total) for stem, rows in counts.items()}
         ranked_rows = self._scored(weights, self._usual_length(connection, total))
-        ranked_rows = ranked_rows.where(holds_any(self._held, rarest(counts, MAX_CANDIDATES)))
+        ranked_rows = ranked_rows.where(holds_any(self.held, rarest(counts, MAX_CANDIDATES)))
         if only is not None:
             ranked_rows = ranked_rows.where(only)
-        ranked = ranked_rows.order_by(text("score DESC"), self._key).limit(limit)
+        ranked = ranked_rows.order_by(text("score DESC"), self.key).limit(limit)
         return [(row[0], row[1]) for row in connection.execute(ranked)]
 
     def _scored(self, weights: Mapping[str, float], usual_length: float) -> Select[int, float]:
-        length = K1 * (1 - B + B * self._table.c.length / usual_length)
+        length = K1 * (1 - B + B * self.table.c.length / usual_length)
         score: ColumnElement[float] = literal(0.0, Double)
         for stem, weight in weights.items():
-            rank = cast(func.ts_rank(ALL_EQUAL, self._held, query_of([stem])), Double)
+            rank = cast(func.ts_rank(ALL_EQUAL, self.held, query_of([stem])), Double)
             often = func.width_bucket(rank, BORDERS)
             score = score + weight * (K1 + 1) * often / (often + length)
-        return select(self._key, score.label("score"))
+        return select(self.key, score.label("score"))
 
     def _rows(self, connection: Connection) -> int:
-        estimated = connection.execute(ROWS, {"name": self._name}).scalar() or 0
+        estimated = connection.execute(ROWS, {"name": self.table.name}).scalar() or 0
         if estimated > MAX_COUNTED_ROWS:
             return int(estimated)
-        return connection.execute(select(func.count()).select_from(self._table)).scalar_one()
+        return connection.execute(select(func.count()).select_from(self.table)).scalar_one()
 
     def _rows_with(self, connection: Connection, stems: Sequence[str], total: int) -> dict[str, int]:
         """Return how many rows hold each stem: in a large table, of the common ones about how many."""
         common: dict[str, int] = {}
         if total > MAX_COUNTED_ROWS:
-            shares = connection.execute(COMMON, {"name": self._name, "stems": list(stems)})
+            shares = connection.execute(COMMON, {"name": self.table.name, "stems": list(stems)})
             common = {row.lexeme: int(row.share * total) for row in shares if row.share * total > MAX_CANDIDATES}
         rest = [stem for stem in stems if stem not in common]
         if not rest:
             return common
         counts = [
             select(func.count())
-            .select_from(select(self._key).where(holds_any(self._held, [stem])).limit(MAX_COUNTED + 1).subquery())
+            .select_from(select(self.key).where(holds_any(self.held, [stem])).limit(MAX_COUNTED + 1).subquery())
             .scalar_subquery()
             for stem in rest
         ]
@@ -117,7 +114,7 @@ class RankedWords:
     def _usual_length(self, connection: Connection, total: int) -> float:
         """Return how many words a row has on average, by some of the rows, always the same."""
         share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
-        some = tablesample(self._table, func.system(share), seed=literal(1), name="some")
+        some = tablesample(self.table, func.system(share), seed=literal(1), name="some")
         return float(connection.execute(select(func.avg(some.c.length))).scalar() or 1.0)
 
 

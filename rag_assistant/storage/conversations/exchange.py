@@ -5,7 +5,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from msgspec.structs import asdict
-from sqlalchemy import Connection, RowMapping, Table, and_, func, insert, select
+from sqlalchemy import Connection, RowMapping, and_, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Message, Turn
@@ -27,7 +27,7 @@ from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
 from rag_assistant.storage.conversations.turn_rows import IMAGES, as_turns, keep_pictures, load_pictures, picture_key
 from rag_assistant.storage.conversations.versions import answer_in
-from rag_assistant.storage.database import Database, insert_row, record_of, set_values
+from rag_assistant.storage.database import Database, insert_row, insert_rows, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, now, ratings, summaries, turns
@@ -212,7 +212,7 @@ def _insert_what_belongs(
     connection: Connection, new_id: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
 ) -> None:
     """Insert what is kept for turns, which are given with their ids, in tables of its own."""
-    _insert_all(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
+    insert_rows(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
     for number, (turn_id, turn) in enumerate(numbered, first):
         if turn.erased_at is None:
             keep_pictures(connection, turn_id, turn.images)
@@ -224,9 +224,9 @@ def _insert_what_belongs(
         for turn_id, turn in numbered
         for version, one in turn.others.items()
     ]
-    _insert_all(connection, answer_versions, others)
+    insert_rows(connection, answer_versions, others)
     rated = [{"turn_id": turn_id} | asdict(turn.rating) for turn_id, turn in numbered if turn.rating is not None]
-    _insert_all(connection, ratings, rated)
+    insert_rows(connection, ratings, rated)
 
 
 def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
@@ -235,11 +235,6 @@ def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
     images = [picture_key(url) for url in turn.images]
     question_message: Message = {"role": "user", "content": turn.question} | ({IMAGES: images} if images else {})
     return message_rows(turn_id, [question_message, *turn.answer.messages])
-
-
-def _insert_all(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
-    if rows:
-        connection.execute(insert(table), rows)
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:

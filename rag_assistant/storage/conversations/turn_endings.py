@@ -7,12 +7,12 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from rag_assistant.records import Message, Turn, TurnStatus
+from rag_assistant.records import Message, Turn
 from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
 from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Database
+from rag_assistant.storage.database import Database, insert_rows
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
@@ -46,6 +46,11 @@ _COUNT_MESSAGES = (
     .returning(turns.c.message_count)
 )
 INSERT_MESSAGE = insert(messages)
+# The columns of a turn that its end gives what the turn has under their names.
+ENDED = (
+    *("status", "purged", "waiting", "history", "notes", "usage", "model", "sources", "search"),
+    *("error_type", "error_message", "finished_at"),
+)
 
 
 def lock_conversation(connection: Connection, conversation_id: int) -> None:
@@ -57,41 +62,19 @@ def lock_conversation(connection: Connection, conversation_id: int) -> None:
         connection.execute(_LOCK, {"conversation": conversation_id})
 
 
-def end_turn(
-    connection: Connection,
-    turn: Turn,
-    owner: str,
-    status: TurnStatus,
-    answer: str,
-    usage: dict[str, Any] | None,
-    error: tuple[str, str] | None,
-    words_of: Callable[[str], str],
-) -> Turn:
-    """End a running turn of ``owner`` with its whole answer, and return it; any other one stays as it is."""
-    moment = now()
-    purged = turn.confirms_turn is not None and status == "completed"
-    visible = bool(answer.strip()) and not purged and not turn.excluded
-    error_type, error_message = error or (None, None)
-    wait = turn.retry_after_seconds
+def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[[str], str]) -> Turn:
+    """End a running turn of ``owner`` as it is given, and return it as it is then; any other one stays as it is."""
+    moment, answer, wait = now(), turn.answer, turn.retry_after_seconds
+    purged = turn.confirms_turn is not None and turn.status == "completed"
+    turn = replace(turn, finished_at=moment, purged=purged)
+    visible = turn.may_be_seen
     lock_conversation(connection, turn.conversation_id)
-    ended = {
+    ended = {name: getattr(turn, name) for name in ENDED} | {
         "turn": turn.id,
         "present_owner": owner,
         "more": int(bool(answer)),
-        "status": status,
         "visible": visible,
-        "purged": purged,
-        "waiting": turn.waiting,
-        "history": turn.history,
-        "notes": list(turn.notes),
-        "usage": usage,
-        "model": turn.model,
-        "sources": turn.sources,
-        "search": turn.search,
-        "error_type": error_type,
-        "error_message": error_message,
         "retry_at": None if wait is None else moment + timedelta(seconds=wait),
-        "finished_at": moment,
     }
     count = connection.execute(_END, ended).scalar()
     if count is None:
@@ -104,23 +87,19 @@ def end_turn(
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
     counts = messages_in(connection, turn.id)
-    more = {"more_turns": int(visible), "more_messages": sum(counts.values()) * visible, "answered": status != "failed"}
-    of_roles = {f"more_{role}": count for role, count in counts.items()}
-    connection.execute(_COUNT, {"conversation": turn.conversation_id, "moment": moment} | more | of_roles)
+    more = {
+        "conversation": turn.conversation_id,
+        "moment": moment,
+        "more_turns": int(visible),
+        "more_messages": sum(counts.values()) * visible,
+        "answered": turn.status != "failed",
+    }
+    connection.execute(_COUNT, more | {f"more_{role}": count for role, count in counts.items()})
     if turn.waiting is not None or turn.pinned or not visible:
         if purged:
             connection.execute(_PURGE, {"turn": turn.confirms_turn})
         recount(connection, turn.conversation_id)
-    return replace(
-        turn,
-        status=status,
-        answer=answer,
-        usage=usage,
-        error_type=error_type,
-        error_message=error_message,
-        finished_at=moment,
-        purged=purged,
-    )
+    return turn
 
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
@@ -190,7 +169,6 @@ class AnswerLog:
         with self._database.write(forced=False) as connection:
             ours = set(connection.execute(_OURS, {"turns": list(turn_ids), "present_owner": self.owner}).scalars())
             rows = [{"turn_id": one[0], "position": one[1], "text": one[2]} for one in pieces if one[0] in ours]
-            if rows:
-                connection.execute(insert(answer_parts), rows)
+            insert_rows(connection, answer_parts, rows)
         self._tell(turn_ids)
         return turn_ids - ours

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 from msgspec import to_builtins
-from sqlalchemy import Connection, Select, and_, bindparam, exists, insert, select, union
+from sqlalchemy import Connection, Select, and_, bindparam, exists, select, union
 
 from rag_assistant.records import (
     MAX_INT32,
@@ -27,7 +27,7 @@ from rag_assistant.records import (
 )
 from rag_assistant.records.errors import TurnNotFound
 from rag_assistant.storage.conversations.conversations import Row
-from rag_assistant.storage.database import person_of, record_of
+from rag_assistant.storage.database import insert_rows, person_of, record_of
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import HELD, answer_parts, conversations, messages, now, pictures, ratings, turns
 
@@ -72,15 +72,13 @@ def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
 def _as_turn(connection: Connection, row: Row, items: Sequence[Message], rated: Row | None) -> Turn:
     """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
     answered = len(items) > 1 and items[-1]["role"] == "assistant" and "tool_calls" not in items[-1]
-    running = row["status"] == "running"
+    answer = (items[-1]["content"] or "") if answered else ""
+    if row["status"] == "running":
+        answer = committed_text(connection, row["id"])
     request = row["request"]
     own = {
         "question": (items[0]["content"] or "") if items else "",
-        "answer": committed_text(connection, row["id"])
-        if running
-        else (items[-1]["content"] or "")
-        if answered
-        else "",
+        "answer": answer,
         "scope": {"document_ids": request.get("document_ids", ()), "tags": request.get("tags", ())},
         "images": items[0].get(IMAGES, ()) if items else (),
         "sources": row["sources"] or (),
@@ -143,9 +141,8 @@ def picture_key(url: DataUrl) -> str:
 
 def keep_pictures(connection: Connection, turn_id: int, urls: Sequence[DataUrl]) -> None:
     """Keep the pictures of a turn's question."""
-    rows = [{"turn_id": turn_id, "key": key, "url": url} for key, url in {picture_key(u): u for u in urls}.items()]
-    if rows:
-        connection.execute(insert(pictures), rows)
+    by_key = {picture_key(url): url for url in urls}
+    insert_rows(connection, pictures, [{"turn_id": turn_id, "key": key, "url": url} for key, url in by_key.items()])
 
 
 def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, DataUrl]:

@@ -214,15 +214,8 @@ class TurnStore(Store):
         A power cut may lose it with the text that streams after it. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
-            running = {
-                "turn": turn.id,
-                "present_owner": self.owner,
-                "history": turn.history,
-                "sources": turn.sources,
-                "search": turn.search,
-                "model": turn.model,
-                "notes": list(turn.notes),
-            }
+            announced = {name: getattr(turn, name) for name in ("history", "sources", "search", "model", "notes")}
+            running = {"turn": turn.id, "present_owner": self.owner} | announced
             if not connection.execute(_UPDATE_OURS, running).rowcount:
                 raise AnswerTakenOver
             keep_receipt(connection, turn, receipt)
@@ -255,8 +248,10 @@ class TurnStore(Store):
         visible to the model; a turn without text never is. A turn that answers the question of another one
         (``confirms_turn``) takes that one out of the model's view, and itself.
         """
+        kind, message = error or (None, None)
+        ended = replace(turn, status=status, answer=answer, usage=usage, error_type=kind, error_message=message)
         with self._database.write() as connection:
-            return end_turn(connection, turn, self.owner, status, answer, usage, error, self._words_of)
+            return end_turn(connection, ended, self.owner, self._words_of)
 
     def request_stop(self, turn_id: int) -> bool:
         """Note that a turn is to be stopped by the process that answers it; return False if it does not run."""
@@ -330,9 +325,9 @@ class TurnStore(Store):
             text = committed_text(connection, turn_id)
             status: TurnStatus = "interrupted" if text.strip() else "failed"
             turn = load_turn(connection, turn_id)
-            turn = replace(turn, sources=cited(turn, text))
-            error = error or (CRASHED if text.strip() else CRASHED_EARLY)
-            return end_turn(connection, turn, owner, status, text, None, error, self._words_of)
+            kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
+            ended = replace(turn, status=status, answer=text, usage=None, error_type=kind, error_message=message)
+            return end_turn(connection, replace(ended, sources=cited(turn, text)), owner, self._words_of)
 
 
 def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, fu
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.storage.database import Store, record_of, set_values
+from rag_assistant.storage.database import Store, insert_rows, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scans import move_scans
@@ -101,9 +101,8 @@ def load_document(connection: Connection, document_id: int) -> Document:
 def add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> None:
     own = select(document_tags.c.tag).where(document_tags.c.document_id == document_id)
     here = set(connection.execute(own).scalars())
-    rows = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
-    if rows:
-        connection.execute(insert(document_tags), rows)
+    new = [{"document_id": document_id, "tag": tag} for tag in dict.fromkeys(tags) if tag not in here]
+    insert_rows(connection, document_tags, new)
 
 
 def is_whole(connection: Connection, document: RowMapping, embedder: str) -> bool:

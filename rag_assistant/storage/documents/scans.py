@@ -3,10 +3,10 @@
 from collections.abc import Collection
 
 from msgspec.structs import astuple
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from rag_assistant.records.documents import RecognisedPage, Word
-from rag_assistant.storage.database import Store
+from rag_assistant.storage.database import Store, insert_rows
 from rag_assistant.storage.tables import documents, scanned_pages
 
 
@@ -23,9 +23,8 @@ class ScanStore(Store):
             strange = scanned_pages.c.page.not_in(pages)
             connection.execute(delete(scanned_pages).where(own, strange | scanned_pages.c.problem.is_not(None)))
             listed = set(connection.execute(select(scanned_pages.c.page).where(own)).scalars())
-            rows = [{"document_id": document_id, "page": page} for page in pages if page not in listed]
-            if rows:
-                connection.execute(insert(scanned_pages), rows)
+            new = [{"document_id": document_id, "page": page} for page in pages if page not in listed]
+            insert_rows(connection, scanned_pages, new)
             _count(connection, document_id)
         return self.recognised(document_id)
 

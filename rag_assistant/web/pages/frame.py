@@ -7,6 +7,7 @@ from flask import request
 from msgspec import Struct
 
 from rag_assistant.records import Conversation, ListedConversation
+from rag_assistant.records.views import view_of
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.storage.conversations.conversations import Cursor
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
@@ -96,7 +97,7 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
     page = manager.entries(limit + 1, before, until, pinned=False)
     if shown is not None and not (shown.listed or shown.pinned) and _is_between(shown, before, until):
-        page = sorted([*page, ListedConversation.of(shown)], key=_position, reverse=True)[: limit + 1]
+        page = sorted([*page, view_of(ListedConversation, shown)], key=_position, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
     if before is None and (pinned := manager.entries(MAX_PINNED_DRAWN, pinned=True)):
         groups.insert(0, Group(PINNED, tuple(pinned)))

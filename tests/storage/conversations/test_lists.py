@@ -5,6 +5,7 @@ from sqlalchemy import Engine, event, update
 
 from rag_assistant.records import ListedConversation, Question
 from rag_assistant.records.errors import TooManyPinned
+from rag_assistant.records.views import view_of
 from rag_assistant.storage import full_text
 from rag_assistant.storage.conversations import conversations as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -30,7 +31,7 @@ def test_a_list_goes_on_behind_a_place_and_ends_at_one(manager: ConversationMana
     assert manager.entries(9, pinned=False) == []  # A program made them, and they have no answer.
     with database.write() as connection:
         connection.execute(update(conversations).values(listed=True))
-    assert manager.entries(9, behind, until, pinned=False) == [ListedConversation.of(one) for one in made[2:4]]
+    assert manager.entries(9, behind, until, pinned=False) == [view_of(ListedConversation, one) for one in made[2:4]]
     assert manager.entries(9, pinned=True) == []
 
 
