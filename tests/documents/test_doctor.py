@@ -51,6 +51,14 @@ def test_a_healthy_library_agrees(shell: Shell, damage: object) -> None:
     assert (result.exit_code, result.stdout.strip()) == (0, "Everything is consistent.")
 
 
+def test_a_document_in_the_trash_is_no_damage_and_is_not_read_again(
+    shell: Shell, damage: Callable[[str], None]
+) -> None:
+    damage("UPDATE documents SET deleted_at = '2026-01-01 00:00:00.000000', content_key = 'deleted 1' WHERE id = 1")
+    assert shell("doctor").stdout.strip() == "Everything is consistent."
+    assert shell("reindex", "--read-again").exit_code == 0
+
+
 def test_damage_of_every_kind_is_found_and_mended_at_once(
     shell: Shell, damage: Callable[[str], None], tmp_path: Path
 ) -> None:

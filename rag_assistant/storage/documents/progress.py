@@ -101,9 +101,12 @@ class DocumentProgress(DocumentLists):
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
     def in_store(self, owner: str | None = None) -> list[int]:
-        """Return the ids of the documents whose files lie in a store, by its name in the rows; without one in ours."""
-        own = documents.c.owner == (owner or self._owner)
-        return self._values(select(documents.c.id).where(own).order_by(documents.c.id))
+        """Return the ids of the documents whose files lie in a store, by its name in the rows; without one in ours.
+
+        Those in the trash are left out: nothing is done with their files.
+        """
+        own = documents.c.owner == (owner or self._owner), documents.c.deleted_at.is_(None)
+        return self._values(select(documents.c.id).where(*own).order_by(documents.c.id))
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
         """Tell whether a document exists, is in a state and is ours to work on."""
