@@ -33,7 +33,7 @@ MIN_TOKENS_TO_LEARN_FROM = 300
 # Nobody counts ten times as many tokens as we do: such a figure is a mistake.
 MAX_TIMES_OUR_ESTIMATE = 8
 # With so many requests before it a count is compared.
-MAX_EARLIER = 64
+MAX_EARLIER = 32
 
 Key = tuple[str, str | None]
 
@@ -108,14 +108,18 @@ class Calibration:
             earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
             counts = self._known(endpoint)
             verdict = judge(size, count, cached, earlier, counts.whole_counts)
-            whole = verdict.read if verdict.read is not None and not verdict.cut else 0
+            is_sure = not cached or verdict.is_whole or counts.whole_counts >= SURE_AFTER
+            whole = verdict.read if verdict.read is not None and is_sure and not verdict.cut else 0
             earlier.append(CountedPrompt(size, whole))
             if verdict.is_rest:
                 self._learn(endpoint, whole_counts=-1)
             elif verdict.is_whole and counts.whole_counts < SURE_AFTER:
                 self._learn(endpoint, whole_counts=counts.whole_counts + 1)
             if verdict.cut:
-                limit = guess_limit(count, self._accepted.get(endpoint.key, 0), verdict.sent)
+                accepted = self._accepted.get(endpoint.key, 0)
+                limit = guess_limit(count, accepted, verdict.sent)
+                if limit >= (counts.context_limit or MAX_INT32):  # The guess was too high.
+                    limit = max(count, accepted, MIN_LIMIT_TOKENS)
                 self._learn(endpoint, context_limit=limit)
                 return Reading(verdict.sent, verdict.read, limit)
         if whole and not any(map(pictures_in, request.messages)):  # Nobody can estimate those.

@@ -14,43 +14,48 @@ from itertools import islice, takewhile, zip_longest
 from math import ceil
 from typing import Any, TypeGuard
 
+import numpy as np
 from msgspec import Struct
 
 from rag_assistant.records import ModelRequest, pictures_in, text_in
 
 # No context is smaller: a count of less than half was taken of something else.
 MIN_LIMIT_TOKENS = 256
-# Tokens of one character, by the first byte that it has in UTF-8: the mean of five tokenizers (bench/history.md). This
-# comes nearer than ``estimate_tokens``, which rather says too much.
-LATIN, OTHERS, DIGITS, UNSURE = range(4)
+# Tokens of one character, by the first byte that it has in UTF-8: the mean of five tokenizers (bench/history.md), which
+# comes nearer than ``estimate_tokens``, as that rather says too much. Then how many times as many any tokenizer makes,
+# at least and at most, and by how much one text differs from others of the same tokenizer (standard deviation).
 CLASSES = (
-    (b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", LATIN, 0.24),
-    (b"0123456789", DIGITS, 1.1),
-    (b"\n", LATIN, 0.75),
-    (b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\xc2\xe2", LATIN, 0.56),
-    (bytes(range(0xC3, 0xCB)), LATIN, 1.5),  # Letters with accents.
-    (bytes(range(0xCB, 0xE2)), OTHERS, 0.66),  # From Greek to Thai.
-    (bytes(range(0xE3, 0xF5)), OTHERS, 0.89),  # East Asia, and pictographs.
+    (b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 0.24, 0.75, 1.5, 0.08),
+    (b"0123456789", 1.1, 0.42, 1.6, 0.08),
+    (b"\n", 0.75, 0.75, 1.5, 0.08),
+    (b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~\xc2\xe2", 0.56, 0.75, 1.5, 0.08),
+    (bytes(range(0xC3, 0xCB)), 1.5, 0.75, 1.5, 0.08),  # Letters with accents.
+    (bytes(range(0xCB, 0xE2)), 0.66, 0.42, 3.0, 0.3),  # From Greek to Thai.
+    (bytes(range(0xE3, 0xF5)), 0.89, 0.42, 3.0, 0.3),  # East Asia, and pictographs.
 )
-CLASS_OF = bytes(next((n for n, (firsts, _, _) in enumerate(CLASSES, 1) if byte in firsts), 0) for byte in range(256))
+# The same of messages, and of what a server may show to a model in a form of its own, or not at all.
+MESSAGES, UNSURE = (0.75, 1.5, 0.08), (0.0, 4.0, 1.5)
+CLASS_OF = bytes(next((n for n, row in enumerate(CLASSES, 1) if byte in row[0]), 0) for byte in range(256))
+FEWEST, MOST, OF_TEXT = zip(*(row[2:] for row in CLASSES), MESSAGES, UNSURE, strict=True)
+# How far a tokenizer is from the mean of all, over all classes and in each; what a template adds; what is left of an
+# equal request; and the tokens that a text has more or less however short it is.
+OF_TOKENIZER, OF_CLASS, TEMPLATE_TOKENS, ROUNDING, OF_SHORT_TEXT = 0.3, 0.2, 50, 2, 1.6
+# A count is too low from so many standard deviations on; they are larger where earlier counts were off by more than is
+# usual.
+MAX_DEVIATIONS, USUAL_DEVIATIONS = 4, 3
 # A line of dashes is a token or two.
 REPEATED = re.compile(rb"([^\w ])\1{3,}")
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_PICTURE = 1000
-# How many times as many tokens any tokenizer makes, at least and at most: of Latin script and code, of others, and of
-# what a server may show to a model in a form of its own, or not at all.
-FEWEST, MOST = (0.75, 0.42, 0.42, 0.0), (1.5, 3.0, 1.6, 4.0)
-# The same against an earlier request of which most is the same, if all of it is in one kind of script.
-MIN_OF_SAME, MAX_OF_SAME, MAX_OTHERS, ROUNDING = 0.72, 1.5, 0.03, 0.99
-MIN_SHARED = 0.5
 # After so many counts of everything, a low one is not of what was not cached.
 SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
 # One that cuts may keep half of its context free, and a few tokens more or less.
 HALF_TOLERANCE_TOKENS = 64
 LIMIT_STEP = 1024
 
-# Expected tokens: of Latin script, of other scripts, and of what is unsure.
+# Expected tokens: of each class, of messages, and of what is unsure.
 Tokens = tuple[float, ...]
+NOTHING: Tokens = (0.0,) * len(FEWEST)
 
 
 class PromptSize(Struct, frozen=True, dict=True):
@@ -68,15 +73,11 @@ class PromptSize(Struct, frozen=True, dict=True):
         """How many tokens are to be expected."""
         return sum(self.tokens)
 
-    def beside(self, other: PromptSize) -> Tokens:
-        """Return what is to be expected of the parts that ``other`` has not."""
-        return _sum(tokens for key, tokens in self.parts.items() if key not in other.parts)
-
-    def behind(self, other: PromptSize) -> Tokens:
-        """Return what is to be expected of all that follows on the beginning that both have in common."""
+    def behind(self, other: PromptSize) -> list[Tokens]:
+        """Return what is to be expected of each part that follows on the beginning that both have in common."""
         pairs = zip_longest(self.parts, islice(other.parts, len(self.parts)))
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        return _sum(islice(self.parts.values(), shared, None))
+        return list(islice(self.parts.values(), shared, None))
 
 
 class CountedPrompt(Struct, frozen=True):
@@ -84,11 +85,6 @@ class CountedPrompt(Struct, frozen=True):
 
     size: PromptSize
     count: int
-
-    @property
-    def times_expected(self) -> float:
-        """How many times as many tokens it has as was to be expected."""
-        return self.count / max(1.0, self.size.expected)
 
 
 class Verdict(Struct, frozen=True):
@@ -111,25 +107,21 @@ def size_of(request: ModelRequest) -> PromptSize:
     more = [*request.tools, *request.fields.values()]
     if more:
         schemas = json.dumps(more)
-        parts[hash((schemas, request.call_tools)), 0] = 0.0, 0.0, 0.0, sum(_expected(schemas))
+        parts[hash((schemas, request.call_tools)), 0] = (*NOTHING[:-1], sum(_expected(schemas)))
     for message in request.messages:
         calls = message.get("tool_calls")
         text = text_in(message) + ("".join(json.dumps(call.get("function")) for call in calls) if calls else "")
         key, nth = hash((message["role"], text)), 0
         while (key, nth) in parts:  # Equal texts are two.
             nth += 1
-        tokens = _expected(text)
         pictures = float(TOKENS_PER_PICTURE * len(pictures_in(message)))
-        parts[key, nth] = tokens[LATIN] + TOKENS_PER_MESSAGE, tokens[OTHERS], tokens[DIGITS], pictures
+        parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), pictures)
     return PromptSize(parts)
 
 
 def _expected(text: str) -> Tokens:
     classes = REPEATED.sub(rb"\1\1", text.encode("utf-8", "surrogatepass")).translate(CLASS_OF)
-    tokens = [0.0] * 4
-    for n, (_, kind, weight) in enumerate(CLASSES, 1):
-        tokens[kind] += weight * classes.count(n)
-    return tuple(tokens)
+    return tuple(row[1] * classes.count(n) for n, row in enumerate(CLASSES, 1))
 
 
 def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
@@ -149,25 +141,22 @@ def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPr
     ``earlier`` are requests to the same model. ``whole_counts`` is how many counts were of everything although a cache
     may have had a part, or -1 where counts are of what it had not.
     """
-    sent, fewest = size.expected, _times(FEWEST, size.tokens)
-    counted = [one for one in earlier if one.count]
-    like = min(counted, key=lambda one: sum(size.beside(one.size)), default=None)
-    if like is not None:
-        added, removed = size.beside(like.size), like.size.beside(size)
-        if size.expected - sum(added) >= MIN_SHARED * size.expected:
-            sent = max(1.0, like.count + like.times_expected * (sum(added) - sum(removed)))
-            least, most = _bounds(like)
-            fewest = max(fewest, ROUNDING * like.count + _times(least, added) - _times(most, removed))
-        else:
-            sent *= like.times_expected
-    # Some do not count what an earlier request left in their cache.
-    rest = min((size.behind(one.size) for one in earlier), key=sum, default=size.tokens)
+    sent, deviation = _predicted(size, [one for one in earlier if one.count])
+    fewest = max(_times(FEWEST, size.tokens), sent - MAX_DEVIATIONS * deviation)
+    # Some do not count what an earlier request, and perhaps its answer, left in their cache.
+    behind = min((size.behind(one.size) for one in earlier), key=len, default=list(size.parts.values()))
+    rest = _sum(behind)
     is_more = count > _times(MOST, rest) + CACHE_BLOCK_TOKENS
     if count >= fewest:
         return Verdict(round(sent), count, is_whole=is_more)
     if cached and count + cached >= fewest:
         return Verdict(round(sent), count + cached)
-    if whole_counts < SURE_AFTER and not is_more and rest != size.tokens and count >= _times(FEWEST, rest):
+    if (
+        whole_counts < SURE_AFTER
+        and not is_more
+        and len(behind) < len(size.parts)
+        and count >= _times(FEWEST, _sum(behind[1:]))
+    ):
         return Verdict(round(sent), is_rest=True)
     if count < MIN_LIMIT_TOKENS // 2 or whole_counts < 0:
         return Verdict(round(sent))
@@ -179,20 +168,36 @@ def guess_limit(read: int, accepted: int, sent: int) -> int:
     doubled = 1 << (read - 1).bit_length()
     if 0 < read - doubled // 2 <= HALF_TOLERANCE_TOKENS and accepted <= doubled <= sent:
         return doubled
-    return ceil(max(read, accepted) / LIMIT_STEP) * LIMIT_STEP
+    least = max(read, accepted)
+    rounded = ceil(least / LIMIT_STEP) * LIMIT_STEP
+    # As much is kept free for the answer, so that a guess that is too high cuts no other request.
+    return rounded if 3 * rounded <= 4 * least else ceil(least / MIN_LIMIT_TOKENS) * MIN_LIMIT_TOKENS
 
 
-def _bounds(like: CountedPrompt) -> tuple[Sequence[float], Sequence[float]]:
-    """Return how many times as many tokens a text has as expected, at least and at most, beside an earlier request."""
-    least, most = list(FEWEST), list(MOST)
-    if like.size.tokens[OTHERS] < MAX_OTHERS * like.size.expected:
-        least[LATIN] = max(least[LATIN], MIN_OF_SAME * like.times_expected)
-        most[LATIN] = min(most[LATIN], MAX_OF_SAME * like.times_expected)
-    return least, most
+def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[float, float]:
+    """Return how many tokens a request has by what earlier ones were counted, and the standard deviation of that.
+
+    A Gaussian process: what is known of a tokenizer, and of each text that was sent before, follows from the counts.
+    """
+    sizes = [*(one.size for one in counted), size]
+    parts = {key: tokens for one in sizes for key, tokens in one.parts.items()}
+    has = np.array([[key in one.parts for key in parts] for one in sizes], float)
+    texts = np.array(list(parts.values()))
+    own = texts @ OF_TEXT
+    tokens = has @ texts
+    expected = tokens.sum(1)
+    covariance = OF_TOKENIZER**2 * np.outer(expected, expected) + OF_CLASS**2 * tokens @ tokens.T
+    covariance += TEMPLATE_TOKENS**2 + ROUNDING**2 * np.eye(len(sizes)) + has * own * (own + OF_SHORT_TEXT) @ has.T
+    inverse, beside = np.linalg.inv(covariance[:-1, :-1]), covariance[:-1, -1]
+    off = inverse @ (np.array([one.count for one in counted]) - expected[:-1])
+    deviations = np.abs(off) / np.sqrt(inverse.diagonal())
+    deviation = np.sqrt(covariance[-1, -1] - beside @ inverse @ beside)
+    usual = max(1.0, deviations.max(initial=0) / USUAL_DEVIATIONS)
+    return max(1.0, expected[-1] + beside @ off), float(deviation * usual)
 
 
 def _sum(parts: Iterable[Tokens]) -> Tokens:
-    return tuple(map(sum, zip(*parts, strict=True))) or (0.0,) * 4
+    return tuple(map(sum, zip(*parts, strict=True))) or NOTHING
 
 
 def _times(factors: Sequence[float], tokens: Tokens) -> float:

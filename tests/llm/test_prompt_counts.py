@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from rag_assistant.llm.calibration import Calibration
+from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.prompt_counts import (
     CountedPrompt,
     PromptSize,
@@ -13,7 +15,7 @@ from rag_assistant.llm.prompt_counts import (
     reported_counts,
     size_of,
 )
-from rag_assistant.records import ModelRequest
+from rag_assistant.records import ModelReply, ModelRequest
 
 WORDS = "The harbour of Bremerhaven was built when the river had silted up for the third time. "
 
@@ -62,6 +64,36 @@ def test_a_count_that_stands_still_while_requests_grow_is_a_cut() -> None:
     assert not judge(longer, 4096, 0, (), 0).cut
 
 
+def counted(times: float, count: int = 9) -> list[CountedPrompt]:
+    """Return requests that grow, with what a tokenizer makes of them that has so many times as many tokens."""
+    sizes = [prompt(*texts(n)) for n in range(1, count)]
+    return [CountedPrompt(size, round(times * size.expected)) for size in sizes]
+
+
+def test_a_smaller_cut_is_told_once_earlier_counts_have_taught_the_tokenizer() -> None:
+    longer, earlier = prompt(*texts(9)), counted(1.2)
+    added = 1.2 * longer.expected - earlier[-1].count
+    verdict = judge(longer, round(1.2 * longer.expected - 0.3 * added), 0, earlier, 9)
+    assert verdict.cut
+    assert verdict.sent == pytest.approx(1.2 * longer.expected, rel=0.01)
+    assert not judge(longer, round(1.2 * longer.expected - 0.05 * added), 0, earlier, 9).cut
+
+
+def test_where_several_tokenizers_count_under_one_name_a_low_count_is_no_cut() -> None:
+    longer = prompt(*texts(9))
+    low, high = counted(1.0), counted(1.3)
+    assert judge(longer, round(longer.expected), 0, high, 9).cut
+    mixed = [high[0], low[1], high[2], low[3], high[4], low[5], high[6], high[7]]
+    assert not judge(longer, round(longer.expected), 0, mixed, 9).cut
+
+
+def test_the_last_message_alone_may_be_all_that_was_not_cached() -> None:
+    """Some keep their own answer in the cache, too."""
+    earlier = (CountedPrompt(prompt(*texts(2)), round(prompt(*texts(2)).expected)),)
+    longer, answered = prompt(*texts(4)), prompt(*texts(3))
+    assert judge(longer, round(longer.expected - answered.expected), 0, earlier, 0).is_rest
+
+
 def test_what_was_not_in_the_cache_is_no_cut_and_teaches_nothing() -> None:
     size, longer = prompt(*texts(6)), prompt(*texts(7))
     rest = round(longer.expected - size.expected)
@@ -102,9 +134,18 @@ def test_what_is_no_count_is_none(usage: dict[str, Any] | None) -> None:
         (2050, 3900, 5060, 4096),
         (4096, 3900, 4500, 4096),
         (2730, 2500, 4500, 3072),
+        (1365, 1300, 4500, 1536),
         (3900, 3950, 4500, 4096),
         (2048, 2000, 9000, 2048),
     ],
 )
 def test_the_limit_is_guessed_from_what_was_read(read: int, accepted: int, sent: int, limit: int) -> None:
     assert guess_limit(read, accepted, sent) == limit
+
+
+def test_a_limit_that_was_guessed_too_high_is_not_guessed_again() -> None:
+    calibration, endpoint = Calibration(), Endpoint("http://localhost", None, "some")
+    request = ModelRequest(tuple({"role": "user", "content": text} for text in texts(12)))
+    reply = ModelReply(usage={"prompt_tokens": 2090})
+    readings = [calibration.read(endpoint, request, reply) for _ in range(2)]
+    assert [reading.limit for reading in readings if reading] == [4096, 2090]
