@@ -19,7 +19,7 @@ from rag_assistant.llm.failures import failures_named
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
-from rag_assistant.llm.told_limits import OWN_ADDRESSES, limit_in_list
+from rag_assistant.llm.told_limits import OLLAMA_SHOW, OWN_ADDRESSES, limit_in_list
 from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AnswerTooLong,
@@ -160,7 +160,11 @@ class ModelClient:
             url = endpoint.base_url.removesuffix("/v1") + path
             with suppress(ModelError, ValueError), self._asking(endpoint, call) as client:
                 options: Any = {"timeout": timeouts(LIMIT_PROBE_TIMEOUT_SECONDS)}
-                limit = limit_in(client.get(url, cast_to=object, options=options), endpoint.model)
+                if path == OLLAMA_SHOW:
+                    told = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
+                else:
+                    told = client.get(url, cast_to=object, options=options)
+                limit = limit_in(told, endpoint.model)
                 if limit is not None:
                     return limit
         return None

@@ -1,11 +1,13 @@
 """How many tokens a model takes, as servers tell it: in their list of models, or at an address of their own. Pure."""
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS
 from rag_assistant.records import MAX_INT32
 
+NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
 # Under these names it stands in lists of models (vLLM, OpenRouter, Groq, ...).
 NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
@@ -23,6 +25,13 @@ def _of_ollama(body: Any, model: str | None) -> int | None:
     return next((_limit(one.get("context_length")) for one in loaded if _is(one.get("name"), model)), None)
 
 
+def _set_in_ollama(body: Any, _model: str | None) -> int | None:
+    """Return it as ``/api/show`` has it, if it is set for the model, which need not be loaded."""
+    parameters = body.get("parameters") if isinstance(body, dict) else None
+    found = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    return _limit(int(found[1])) if found else None
+
+
 def _of_llama_cpp(body: Any, _model: str | None) -> int | None:
     """Return it as ``/props`` has it, of each slot."""
     settings = body.get("default_generation_settings") if isinstance(body, dict) else None
@@ -35,9 +44,11 @@ def _of_lm_studio(body: Any, model: str | None) -> int | None:
     return next((_limit(one.get("loaded_context_length")) for one in listed if _is(one.get("id"), model)), None)
 
 
-# Beside ``/v1``: where a server tells it, and how.
+# Beside ``/v1``: where a server tells it, and how. Ollama is told there which model is meant.
+OLLAMA_SHOW = "/api/show"
 OWN_ADDRESSES: dict[str, Callable[[Any, str | None], int | None]] = {
     "/api/ps": _of_ollama,
+    OLLAMA_SHOW: _set_in_ollama,
     "/props": _of_llama_cpp,
     "/api/v0/models": _of_lm_studio,
 }

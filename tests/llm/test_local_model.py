@@ -1,10 +1,14 @@
 """A model of a GGUF file, for real: it answers over the API, and whatever is wrong with it is said."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import pytest
 from flask import Flask
@@ -18,6 +22,7 @@ from rag_assistant.records.errors import ModelUnreachable
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.gguf import carried_gguf
+from tests.web.api.documents import running
 from tests.web.conftest import ask, timeouts, until, upload
 
 NOTE = "The keeper of the lighthouse feeds seventeen geese. The lamp burns oil. The boat is painted green."
@@ -111,3 +116,32 @@ def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch
             model.endpoint()
     finally:
         model.process.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlaskClient]:
+    """Give the assistant in front of a real llama.cpp server that takes 1,024 tokens."""
+    command = [sys.executable, "-m", "rag_assistant.llm.local_model_server", str(carried_gguf()), "1024"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        print("sk-small-context", file=server.stdin, flush=True)
+        address = json.loads(server.stdout.readline())["address"]
+        monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
+        environment = {"OPENAI_BASE_URL": f"{address}/v1", "OPENAI_API_KEY": "sk-small-context", "TEMPERATURE": "0"}
+        with running(environment | {"DATA_DIR": str(tmp_path), "MAX_HISTORY_TURNS": "9"}) as (client, _):
+            yield client
+        server.stdin.close()
+
+
+@pytest.mark.long
+@pytest.mark.model
+def test_a_real_server_refuses_what_is_too_long_and_is_sent_what_fits(small: FlaskClient) -> None:
+    turns = [{"role": ("user", "assistant")[n % 2], "content": f"{n}. {NOTE * 8}"} for n in range(12)]
+    asked = {"model": "rag-assistant-plain", "messages": [*turns, {"role": "user", "content": "Why?"}], "max_tokens": 4}
+    answer = json.loads(small.post("/v1/chat/completions", json=asked).data)
+    history = answer["rag_assistant"]["history"]
+    assert (answer["history_trimmed"], history["reason"], history["tokens"]["limit"]) == (True, "token_limit", 1024)
+    assert answer["usage"]["prompt_tokens"] == history["tokens"]["read"] < 1024
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert "maximum length of 4 tokens" in " ".join(answer["rag_assistant"]["notes"])

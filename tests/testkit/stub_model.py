@@ -168,6 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.path.startswith("/v1"):
+            own = self.model.own_addresses.get(self.path)
+            return self._send(404 if own is None else 200, json.dumps(own or {}).encode())
         headers = {name.lower(): value for name, value in self.headers.items()}
         seen = Seen(body, headers, time.monotonic(), self.client_address[1])
         if self.path.endswith("/embeddings"):

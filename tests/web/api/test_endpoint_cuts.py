@@ -187,6 +187,7 @@ def test_a_restart_remembers_the_limit_until_another_one_is_set(
             "/api/ps",
             {"models": [{"name": "other", "context_length": 9}, {"name": "stub-model", "context_length": 4096}]},
         ),
+        ("/api/show", {"parameters": 'temperature 0.7\nnum_ctx                  4096\nstop "<|eot|>"'}),
         ("/props", {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}),
         ("/api/v0/models", {"data": [{"id": "stub-model", "state": "loaded", "loaded_context_length": 4096}]}),
     ],
@@ -207,6 +208,6 @@ def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
     "body", [[], {"models": [None]}, {"models": [{"name": "stub-model", "context_length": "9"}]}, 7]
 )
 def test_a_server_that_answers_something_else_tells_no_limit(client: FlaskClient, stub: StubModel, body: Any) -> None:
-    stub.own_addresses |= {"/api/ps": body, "/props": body, "/api/v0/models": body}
+    stub.own_addresses |= {"/api/ps": body, "/api/show": body, "/props": body, "/api/v0/models": body}
     ask(client)
     assert ask(client)["history"]["tokens"]["limit"] is None
