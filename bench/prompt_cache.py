@@ -2,20 +2,29 @@
 
 Runs the small model of the tests with the prompt cache on, and asks
 turn after turn of one growing conversation; the server reports how many tokens it did not have to compute.
+
+``python -m bench.prompt_cache priced`` needs the recorded conversations beside the checkout and no model: a stand-in
+takes from its cache what a request begins with as the one before did, and charges a quarter for it.
 """
 
 import json
+import sys
 import urllib.request
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
 from typing import Any
 
 from bench.words import text_of
-from rag_assistant.history import HistoryPolicy, fit_history
+from rag_assistant.history import HistoryPolicy, count_message, estimate_tokens, fit_history
+from rag_assistant.history.turns import split_turns
 from rag_assistant.records import Message
 from tests.testkit.gguf import carried_gguf
 
 WINDOW = 20
 SLACKS = (0, 5, 10)
 TURNS = range(WINDOW, WINDOW + 33)
+PRICED_WINDOWS, PRICE_OF_CACHED, MIN_CACHED, CACHED_STEP = (5, 20), 0.25, 1024, 128
+PASSAGES_TOKENS, MAX_TURNS, JOINED = 900, 60, 4
 
 
 def main() -> None:
@@ -33,6 +42,42 @@ def main() -> None:
             cached += (usage.get("prompt_tokens_details") or {}).get("cached_tokens", 0)
             kept += fitted.receipt.turns_kept
         print(f"| {slack} | {prompt:,} | {cached:,} | {cached / prompt:.0%} | {kept / len(TURNS):.1f} |", flush=True)
+
+
+def priced() -> None:
+    """Print what a provider charges, for each half of the conversations: the first chose, the second reports."""
+    for half in (0, 1):
+        print(f"\n| half {half}: N | slack | requests | sent | from the cache | price | price without a cache |")
+        for window in PRICED_WINDOWS:
+            prices: list[tuple[float, int]] = []
+            for slack in (0, window // 4, window // 2):
+                sent = cached = count = 0
+                for requests in recorded(half, window, slack):
+                    for before, request in pairwise(requests):
+                        tokens = [count_message(message, estimate_tokens) for message in request]
+                        same = takewhile(lambda pair: pair[0] == pair[1], zip(request, before, strict=False))
+                        shared = sum(tokens[: sum(1 for _ in same)])
+                        sent, count = sent + sum(tokens) + PASSAGES_TOKENS, count + 1
+                        cached += shared // CACHED_STEP * CACHED_STEP if shared >= MIN_CACHED else 0
+                prices.append((sent - (1 - PRICE_OF_CACHED) * cached, sent))
+                price, plain = (after / exact for after, exact in zip(prices[-1], prices[0], strict=True))
+                share = f"{cached / sent:.0%}"
+                print(f"| {window} | {slack} | {count} | {sent // count:,} | {share} | {price:.2f} | {plain:.2f} |")
+
+
+def recorded(half: int, window: int, slack: int) -> Iterator[list[list[Message]]]:
+    """Yield the requests of long recorded conversations whose window is full."""
+    from bench.endpoint_cuts import conversations
+
+    split = [split_turns(messages) for messages in conversations()[half::2]]
+    for first in range(0, len(split), JOINED):
+        some = split[first : first + JOINED]
+        turns = [turn for one in some for turn in (*one.past, one.current) if turn][:MAX_TURNS]
+        policy = HistoryPolicy(max_history_turns=window, window_slack=slack)
+        yield [
+            fit_history([*some[0].system, *(m for turn in turns[:n] for m in turn), turns[n][0]], policy).messages
+            for n in range(window, len(turns))
+        ]
 
 
 def conversation(past_turns: int) -> list[Message]:
@@ -81,4 +126,4 @@ def _posted(url: str, messages: list[Message], max_tokens: int) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    priced() if "priced" in sys.argv else main()
