@@ -11,10 +11,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-from rag_assistant.history import HistoryPolicy, fit_history
+from rag_assistant.conversations.model_profile import RESERVED_ANSWER_TOKENS
+from rag_assistant.history import HistoryPolicy, estimate_tokens, fit_history
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Message, ModelReply, ModelRequest, text_in
@@ -33,7 +35,7 @@ CountTokens = Callable[[str], int]
 
 def main() -> None:
     """Print what was told of each way to cut, for the half of the conversations that chose no constant."""
-    rng, told, honest, alarms = random.Random(6), defaultdict(list), 0, 0
+    rng, told, honest, alarms, fitted, again = random.Random(6), defaultdict(list), 0, 0, 0, 0
     counters = list(tokenizers().values())
     for number, messages in enumerate(conversations()):
         if number % 2 == 0:
@@ -54,15 +56,26 @@ def main() -> None:
                 if sent > limit:
                     off = abs(reading.sent / sent - 1) if reading is not None else 1.0
                     told[way].append(((sent - read) / sent, is_told, off))
+                    if is_told:
+                        tokens = total(fitted_again(request, calibration, endpoint), count)
+                        fitted, again = fitted + 1, again + (tokens > limit)
                     break
                 honest, alarms = honest + 1, alarms + is_told
-    print(f"{honest:,} honest answers, {alarms} false alarms\n")
+    print(f"{honest:,} honest answers, {alarms} false alarms; {fitted} requests fitted again, {again} still too long\n")
     print("| way to cut |", " | ".join(f"at least {share:.0%}" for share in SHARES), "| sent, 99th percentile |")
     for way, cuts in (*told.items(), ("all", [cut for some in told.values() for cut in some])):
         shares = [[cut for cut in cuts if cut[0] >= share] for share in SHARES]
         figures = [f"{sum(cut[1] for cut in some) / len(some):.1%} of {len(some)}" if some else "" for some in shares]
         errors = sorted(cut[2] for cut in cuts if cut[1])
         print(f"| {way} |", " | ".join(figures), f"| {errors[int(0.99 * len(errors))]:.1%} |")
+
+
+def fitted_again(request: list[Message], calibration: Calibration, endpoint: Endpoint) -> list[Message]:
+    """Return a request as it is sent again, fitted to the limit that its cut taught."""
+    limit, ratio = calibration.limited(endpoint).context_tokens or 0, calibration.ratio(endpoint)
+    budget = limit - min(RESERVED_ANSWER_TOKENS, limit // 4)
+    policy = HistoryPolicy(None, token_budget=budget, count_tokens=lambda text: ceil(estimate_tokens(text) * ratio))
+    return fit_history(request, policy).messages
 
 
 def tokenizers() -> dict[str, CountTokens]:

@@ -161,10 +161,10 @@ class ModelClient:
             with suppress(ModelError, ValueError), self._asking(endpoint, call) as client:
                 options: Any = {"timeout": timeouts(LIMIT_PROBE_TIMEOUT_SECONDS)}
                 if path == OLLAMA_SHOW:
-                    told = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
+                    body = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
                 else:
-                    told = client.get(url, cast_to=object, options=options)
-                limit = limit_in(told, endpoint.model)
+                    body = client.get(url, cast_to=object, options=options)
+                limit = limit_in(body, endpoint.model)
                 if limit is not None:
                     return limit
         return None

@@ -191,7 +191,7 @@ def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[floa
     inverse, beside = np.linalg.inv(covariance[:-1, :-1]), covariance[:-1, -1]
     off = inverse @ (np.array([one.count for one in counted]) - expected[:-1])
     deviations = np.abs(off) / np.sqrt(inverse.diagonal())
-    deviation = np.sqrt(covariance[-1, -1] - beside @ inverse @ beside)
+    deviation = np.sqrt(max(ROUNDING**2, covariance[-1, -1] - beside @ inverse @ beside))
     usual = max(1.0, deviations.max(initial=0) / USUAL_DEVIATIONS)
     return max(1.0, expected[-1] + beside @ off), float(deviation * usual)
 

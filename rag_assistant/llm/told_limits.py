@@ -28,8 +28,8 @@ def _of_ollama(body: Any, model: str | None) -> int | None:
 def _set_in_ollama(body: Any, _model: str | None) -> int | None:
     """Return it as ``/api/show`` has it, if it is set for the model, which need not be loaded."""
     parameters = body.get("parameters") if isinstance(body, dict) else None
-    found = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
-    return _limit(int(found[1])) if found else None
+    match = NUM_CTX.search(parameters) if isinstance(parameters, str) else None
+    return _limit(int(match[1])) if match else None
 
 
 def _of_llama_cpp(body: Any, _model: str | None) -> int | None:
