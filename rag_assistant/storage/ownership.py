@@ -8,6 +8,12 @@ from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, false, f
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import conversations, documents, libraries, library_shares, people
 
+# Of so many chunks in the trash, a search finds that many more and passes over them; more of them it leaves out.
+MAX_CHUNKS_PASSED_OVER = 500
+TRASHED_CHUNKS = (
+    select(func.coalesce(func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None)).scalar_subquery()
+)
+
 
 def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
     """Return the condition that a conversation belongs to the person of a connection.
@@ -57,11 +63,13 @@ def writable(connection: Connection) -> ColumnElement[bool]:
 
 
 def reads_everything(connection: Connection) -> bool:
-    """Tell whether there is no document that the person of a connection may not read, and none in the trash."""
+    """Tell whether there is no document that the person of a connection may not read; a small trash does not count."""
+    if connection.execute(select(TRASHED_CHUNKS)).scalar_one() > MAX_CHUNKS_PASSED_OVER:
+        return False
     person = person_of(connection)
-    hidden: ColumnElement[bool] = documents.c.deleted_at.is_not(None)
-    if person is not None:
-        hidden |= documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
+    if person is None:
+        return True
+    hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
     return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
-from sqlalchemy import Connection, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, func, insert, select, tuple_, union_all, update
 
 from rag_assistant.records import Chunk, Passage, Scope
 from rag_assistant.records.documents import ExtractedText
@@ -12,7 +12,13 @@ from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.embeddings import count_dropped
 from rag_assistant.storage.documents.keywords import drop_words, index_words
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
-from rag_assistant.storage.ownership import in_readable_library, readable, reads_everything
+from rag_assistant.storage.ownership import (
+    MAX_CHUNKS_PASSED_OVER,
+    TRASHED_CHUNKS,
+    in_readable_library,
+    readable,
+    reads_everything,
+)
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
 # Two chunks with at most so many characters between them touch: the splitter leaves white space out.
@@ -31,9 +37,11 @@ _PASSAGES = (
     .where(documents.c.replaces.is_(None))
 )
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
-_PENDING = select(chunks.c.id).where(
-    chunks.c.document_id.in_(select(documents.c.id).where(documents.c.replaces.is_not(None)))
+_HIDDEN = union_all(
+    select(documents.c.id).where(documents.c.replaces.is_not(None)),
+    select(documents.c.id).where(documents.c.deleted_at.is_not(None), TRASHED_CHUNKS <= MAX_CHUNKS_PASSED_OVER),
 )
+_PENDING = select(chunks.c.id).where(chunks.c.document_id.in_(_HIDDEN))
 
 
 class ChunkStore(Store):
@@ -96,7 +104,7 @@ class ChunkStore(Store):
             return {(row.document_id, row.start): row.text for row in connection.execute(query.where(is_searched))}
 
     def pending_ids(self) -> set[int]:
-        """Return the ids of the chunks of newer versions that are not to be found yet."""
+        """Return the ids of the chunks of newer versions that are not to be found yet, and of a small trash."""
         return set(self._values(_PENDING))
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:

@@ -7,6 +7,7 @@ from sqlalchemy import func, select
 
 from rag_assistant.records import EVERYTHING, NewDocument, Scope
 from rag_assistant.records.errors import DocumentNotFound, SameContent
+from rag_assistant.storage import ownership
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.tables import chunks, embeddings
 from tests.conftest import both_engines
@@ -21,12 +22,17 @@ def shelf(database: Database) -> Shelf:
 
 
 @both_engines
-def test_nothing_finds_a_document_in_the_trash_and_it_comes_back_without_being_embedded_again(shelf: Shelf) -> None:
+@pytest.mark.parametrize("passed_over", [0, 500], ids=["large", "small"])
+def test_nothing_finds_a_document_in_the_trash_and_it_comes_back_without_being_embedded_again(
+    shelf: Shelf, passed_over: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "MAX_CHUNKS_PASSED_OVER", passed_over)
     document, other = shelf.shelve("geese fly", "geese swim", tags=("birds",)), shelf.shelve("boats sail")
     version = shelf.embeddings.version(KEY)
     shelf.documents.trash(document.id)
     assert shelf.found("geese fly") == []
     assert shelf.found("boats sail") == ["boats sail"]
+    assert (shelf.chunks.within(EVERYTHING) is None) == bool(passed_over)
     assert shelf.found("geese", scope=Scope((document.id,))) == []
     assert [one.id for one in shelf.documents.page(9)] == [other.id]
     assert (shelf.documents.tags(), shelf.documents.find("", EVERYTHING, 9)[1]) == ({}, 1)
