@@ -13,7 +13,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.documents.reading import RECOGNITION_MISSING
-from rag_assistant.extraction.page_render import QUOTE_TINT, TINT
+from rag_assistant.extraction.page_render import TINT
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
@@ -66,12 +66,11 @@ def rows_tinted(picture: bytes) -> tuple[list[int], int]:
     """Return in which rows of a picture something is marked, and how many rows it has."""
     from PIL import Image
 
-    both = tuple(one * other // 255 for one, other in zip(TINT, QUOTE_TINT, strict=True))
     with Image.open(io.BytesIO(picture)) as image:
         marked = [
             y
             for y in range(image.height)
-            if {TINT, both} & {colour for _, colour in image.crop((0, y, image.width, y + 1)).getcolors(9999) or ()}
+            if TINT in {colour for _, colour in image.crop((0, y, image.width, y + 1)).getcolors(9999) or ()}
         ]
         return marked, image.height
 
