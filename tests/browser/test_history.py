@@ -20,10 +20,10 @@ def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stu
     expect(page.locator("#summary")).to_contain_text("in place of turns 1 and 2")
     options(page).get_by_role("button", name="Undo summary").click()
     expect(page.locator("#summary")).to_have_count(0)
-    for action in ("Clear", "Reset"):
-        options(page).get_by_role("button", name=action).click()
+    for action in ("Start over", "Start over with defaults"):
+        options(page).get_by_role("button", name=action, exact=True).click()
         expect(page.locator(".horizon .sentence")).to_have_text("0 of 4 earlier turns (4 cleared)")
-        options(page).get_by_role("button", name=f"Undo {action.lower()}").click()
+        options(page).get_by_role("button", name="Undo starting over").click()
         expect(page.locator(".horizon")).to_have_count(0)
 
 
@@ -32,11 +32,11 @@ def test_the_options_say_what_each_button_does(page: Page) -> None:
     ask_many(page, 1)
     opened = options(page)
     for name, does in (
-        ("Compact", "Send a summary in place of the older turns."),
-        ("Clear", "Hide everything so far from the model. You can undo this."),
-        ("Reset", "Clear and restore default settings."),
+        ("Summarise", "Send a summary in place of the older turns."),
+        ("Start over", "Hide everything so far from the model. You can undo this."),
+        ("Start over with defaults", "Also resets this conversation\u2019s settings."),
     ):
-        expect(opened.get_by_role("button", name=name)).to_have_accessible_description(does)
+        expect(opened.get_by_role("button", name=name, exact=True)).to_have_accessible_description(does)
         expect(opened.get_by_text(does, exact=True)).to_be_visible()
 
 
