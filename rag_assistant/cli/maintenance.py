@@ -130,9 +130,9 @@ def move(services: Services, source: str | None) -> None:
     if origin.owner == target.owner:
         raise click.UsageError(f"Files are kept in {target.address} already. Set files_url, or use --from.")
     count = 0
-    for document in move_files(services.documents, origin, target):
+    for moved in move_files(services.documents, origin, target):
         count += 1
-        click.echo(f"{document.name}: moved, document {document.id}")
+        click.echo(moved)
     click.echo(f"{count} {'file' if count == 1 else 'files'} moved from {origin.address} to {target.address}.")
 
 

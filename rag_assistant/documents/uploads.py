@@ -15,7 +15,7 @@ from typing import IO
 
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
-from rag_assistant.records import Document, NewDocument
+from rag_assistant.records import NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
 
@@ -93,19 +93,18 @@ def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
     return size, digest.hexdigest(), head
 
 
-def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -> Iterator[Document]:
-    """Move what lies in ``source``, and yield each document whose file was moved.
+def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -> Iterator[str]:
+    """Move what lies in ``source``, and yield in words each document whose file was moved.
 
     A file is deleted where it was when its row says that it is elsewhere. Raises FileMissing, FileDamaged and
     FilesUnavailable; then the rest is where it was.
     """
     target.incoming.mkdir(parents=True, exist_ok=True)
-    for document_id in documents.in_store(source.owner):
-        document, name = documents.with_file(document_id)
+    for document_id, document_name, sha256, name in documents.files_in(source.owner):
         part = target.incoming / f"{name}.part"
         try:
-            with source.local(name, document.sha256) as path, path.open("rb") as file, part.open("wb") as copy:
-                if hashlib.file_digest(file, "sha256").hexdigest() != document.sha256:
+            with source.local(name, sha256) as path, path.open("rb") as file, part.open("wb") as copy:
+                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
                     raise FileDamaged(name)
                 file.seek(0)
                 copyfileobj(file, copy)
@@ -114,6 +113,6 @@ def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -
             raise FileMissing(document_id) from error
         finally:
             part.unlink(missing_ok=True)
-        documents.note_moved(document_id, source.owner, target.owner)
+        documents.note_moved(name, source.owner, target.owner)
         source.drop(name)
-        yield document
+        yield f"{document_name}: moved, document {document_id}"

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.documents.documents import DocumentStore
 from tests.cli.shell import Shell
 from tests.testkit.s3_server import BUCKET, FaultyProxy, S3Server, refusal
 
@@ -19,6 +21,9 @@ def in_s3(shell: Shell, s3_proxy: FaultyProxy, tmp_path: Path) -> Shell:
 
 def test_files_move_to_the_bucket_and_back(in_s3: Shell, shell: Shell, s3: S3Server, tmp_path: Path) -> None:
     uploads = tmp_path / "data" / "uploads"
+    database = Database(sqlite_url(tmp_path / "data"))
+    DocumentStore(database, "").trash(1)  # In the trash it has its file.
+    database.close()
     before = {path.name: path.read_bytes() for path in uploads.iterdir()}
     moved = in_s3("files", "move")
     assert f"2 files moved from {uploads} to s3://{BUCKET}/{tmp_path.name}" in moved.stdout

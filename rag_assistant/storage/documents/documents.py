@@ -268,9 +268,16 @@ class DocumentStore(DocumentProgress):
             for row in connection.execute(_with_versions(document_id)).mappings().all():
                 drop_document(connection, row)
 
-    def note_moved(self, document_id: int, source: str, target: str) -> None:
-        """Note that the file of a document lies in another store now."""
-        one = documents.c.id == document_id, documents.c.owner == source
+    def files_in(self, store: str) -> list[tuple[int, str, str, str]]:
+        """Return id, name, sha256 and file of each document whose file lies in a store, those in the trash included."""
+        columns = documents.c.id, documents.c.name, documents.c.sha256, documents.c.file
+        query = select(*columns).where(documents.c.owner == store).order_by(documents.c.id)
+        with self._database.read() as connection:
+            return [(row.id, row.name, row.sha256, row.file) for row in connection.execute(query)]
+
+    def note_moved(self, file: str, source: str, target: str) -> None:
+        """Note that a file lies in another store now."""
+        one = documents.c.file == file, documents.c.owner == source
         self._commit(update(documents).where(*one).values(owner=target))
 
     def files_to_delete(self) -> list[str]:

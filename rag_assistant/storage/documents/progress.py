@@ -100,12 +100,9 @@ class DocumentProgress(DocumentLists):
     def _is_free(self) -> ColumnElement[bool]:
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
-    def in_store(self, owner: str | None = None) -> list[int]:
-        """Return the ids of the documents whose files lie in a store, by its name in the rows; without one in ours.
-
-        Those in the trash are left out: nothing is done with their files.
-        """
-        own = documents.c.owner == (owner or self._owner), documents.c.deleted_at.is_(None)
+    def in_store(self) -> list[int]:
+        """Return the ids of the documents whose files lie in our store, without those in the trash."""
+        own = documents.c.owner == self._owner, documents.c.deleted_at.is_(None)
         return self._values(select(documents.c.id).where(*own).order_by(documents.c.id))
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
