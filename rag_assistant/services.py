@@ -52,6 +52,7 @@ from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.tokenize import words_of
 from rag_assistant.runtime.data_dir import installation_id, join_commands, lock_data_dir, open_data_dir
 from rag_assistant.runtime.public_http import PublicHttp
+from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
@@ -67,6 +68,7 @@ from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.receipt_links import ReceiptChain
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
@@ -113,6 +115,7 @@ class Services:
         self.settings = settings
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
+        self.signer = Signer(self.data_dir)
         self.process = ""  # Its name among those that live, once it is entered.
         database = engines.open_database(values, self.data_dir)
         leases = Leases(database, installation_id(self.data_dir), shared_settings(values))
@@ -189,6 +192,7 @@ class Services:
         self.conversations = ConversationManager(database, self.process)
         self.turns = TurnStore(database, self.process, words_of)
         self.versions = VersionStore(database, words_of)
+        self.receipt_chain = ReceiptChain(database)
         self.eraser = TurnEraser(database, title_for)
         self.ratings = RatingStore(database)
         self.branches = BranchStore(database)

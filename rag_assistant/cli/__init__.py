@@ -16,6 +16,7 @@ COMMANDS = {
     "files": ("maintenance", "Manage where uploaded files are kept."),
     "accounts": ("accounts", "Manage who may sign in."),
     "history": ("history", "Conversations, and what the model was sent."),
+    "receipts": ("receipts", "Signed receipts, and the check of a file of them."),
     "mcp": ("mcp", "Serve a program that starts this command: the Model Context Protocol on standard in- and output."),
     "eval": ("evaluate", "Ask every rated question again and show what got better or worse."),
     "model": ("model", "Fetch a language model, or test the connected one."),

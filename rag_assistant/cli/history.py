@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +10,7 @@ from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import AS_JSON, ID, YES, ApiError, confirm
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.conversations.prompts import title_for
-from rag_assistant.records.errors import ConversationDeleted, InvalidRequest, ReceiptNotFound
-
-if TYPE_CHECKING:
-    pass
+from rag_assistant.records.errors import ConversationDeleted
 
 TURNS_SHOWN = 20
 CONVERSATION = click.argument("conversation", type=ID)
@@ -103,30 +99,8 @@ def purge(api: Api, conversation: int, yes: bool) -> None:
 @api_command("replay", history)
 @TURN
 def replay(api: Api, turn: int) -> None:
-    """Send a turn's exact request again, to the current endpoint. Nothing is saved."""
-    if api.services is None:
-        raise click.UsageError("replay works with this machine's data and endpoint only, without --server.")
-    from rag_assistant.llm.calls import ModelCall
-    from rag_assistant.llm.client import Retrying
-    from rag_assistant.records import ModelRequest
-
-    body, models = api.services.turns.receipt(turn), api.services.models
-    if body is None or "request" not in body:
-        raise ReceiptNotFound(turn)
-    if "erased_turns" in body:
-        raise InvalidRequest(
-            f"Part of what turn {turn} sent was erased since, so its exact request can't be sent again."
-        )
-    call = ModelCall()
-    request = ModelRequest.from_body(body["request"])
-    for part in models.stream(models.endpoint(call), request, call):
-        if isinstance(part, str):
-            click.echo(part, nl=False)
-        elif isinstance(part, Retrying):
-            click.secho(part.why, dim=True, err=True)
-        else:
-            for tool in part.tool_calls:
-                click.echo(f"{tool['function']['name']} {tool['function']['arguments']}")
-            if part.usage:
-                click.secho(f"\n{json.dumps(part.usage)}", dim=True, err=True)
-    click.echo()
+    """Send a turn's exact request again, to the current endpoint, and show the difference. Nothing is saved."""
+    answer = api.call("POST", f"/api/turns/{turn}/replay", {})
+    click.echo(answer["replayed"])
+    difference = answer["difference"] or [f"{answer['replayed_by']} gives the same answer."]
+    click.secho("\n".join(("", *difference)), dim=True, err=True)

@@ -55,6 +55,12 @@ class OpenAIErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     error: OpenAIErrorData
 
 
+class KeyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The public key with which files of receipts are checked (Ed25519, in hexadecimal)."""
+
+    public_key: str
+
+
 class VersionsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All answers to a question, the first one first."""
 

@@ -217,7 +217,6 @@ def test_a_token_that_is_too_narrow_is_named(
     ("words", "said"),
     [
         (("documents", "add", "--remove-missing", __file__), "--remove-missing works on this machine's library only"),
-        (("history", "replay", "1"), "replay works with this machine's data and endpoint only"),
         (("documents", "--server", "http://127.0.0.1:1", "list"), "No such option"),
     ],
 )
@@ -239,3 +238,22 @@ def test_a_chat_shows_what_a_summary_may_lose_and_keeps_what_is_chosen(run: Run,
     kept = "Kept word for word:\nTurn 1, User: Never say 4711.\nTurn 1, Assistant: Berth 1 costs 100 EUR.\n"
     assert f"They spoke of berths.\n{kept}" in result.stdout
     assert stub.requests[-1].messages[1]["content"].endswith("What matters most to the user: the prices")
+
+
+def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, stub: StubModel, tmp_path: Path) -> None:
+    run("ask", "Where is the key?")
+    key = run("receipts", "key").stdout.strip()
+    file = tmp_path / "receipts.ndjson"
+    file.write_text(run("receipts", "export", "1").stdout)
+    nowhere = {"RAG_ASSISTANT_SERVER": "http://127.0.0.1:1"}
+    checked = run("receipts", "verify", str(file), "--key", key, **nowhere)
+    assert checked.stdout.startswith("Conversation 1: 1 receipt, signed on 20"), checked.output
+    assert f"Signed with {key}." in run("receipts", "verify", str(file), **nowhere).stdout
+    assert "signed with another key" in run("receipts", "verify", str(file), "--key", "0" * 64).stderr
+    file.write_text(file.read_text().replace("Where is", "Where was"))
+    changed = run("receipts", "verify", str(file), "--key", key)
+    assert (changed.exit_code, "Line 1, the receipt of turn 1, was changed" in changed.stderr) == (1, True)
+    stub.replies.append(Reply("In the boat."))
+    replayed = run("history", "replay", "1")
+    assert replayed.stdout == "In the boat.\n"
+    assert "-An answer.\n+In the boat." in replayed.stderr

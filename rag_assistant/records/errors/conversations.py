@@ -51,6 +51,10 @@ class TurnErased(Conflict):
     sentence = "Turn {number} was erased. Only its place in the conversation is left."
 
 
+class InvalidReceipts(AssistantError):
+    """A file of receipts is not as it was written."""
+
+
 class TurnNotRetryable(Conflict):
     """The turn cannot be retried in its current state."""
 

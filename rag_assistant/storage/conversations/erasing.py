@@ -13,6 +13,7 @@ from rag_assistant.records import UNTITLED, Turn
 from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW
+from rag_assistant.storage.conversations.receipt_links import forgetting
 from rag_assistant.storage.conversations.receipts import keep_body, later_turns_with
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
@@ -80,9 +81,10 @@ class TurnEraser:
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
         _take_out_of_later_turns(connection, turn)
-        take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-        for table in (messages, pictures, answer_parts, answer_versions, ratings):
-            connection.execute(delete(table).where(table.c.turn_id == turn_id))
+        with forgetting(connection, [turn_id]):
+            take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
+            for table in (messages, pictures, answer_parts, answer_versions, ratings):
+                connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)
         recount(connection, turn.conversation_id)
@@ -157,14 +159,16 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
     )
     for start in range(0, len(numbers), TURNS_AT_ONCE):
         some = query.where(turns.c.number.in_(numbers[start : start + TURNS_AT_ONCE]))
-        for later in connection.execute(some).mappings().all():
-            search, body = _without_turn(turn.number, later, later["body"])
-            if search != later["search"]:
-                set_values(connection, turns, later["id"], {"search": search})
-            if body is not None and body is not later["body"]:
-                keep_body(connection, later["id"], body)
-            if later["versions"] > 1:
-                _take_out_of_versions(connection, turn, later["id"])
+        rows = connection.execute(some).mappings().all()
+        with forgetting(connection, [later["id"] for later in rows]):
+            for later in rows:
+                search, body = _without_turn(turn.number, later, later["body"])
+                if search != later["search"]:
+                    set_values(connection, turns, later["id"], {"search": search})
+                if body is not None and body is not later["body"]:
+                    keep_body(connection, later["id"], body)
+                if later["versions"] > 1:
+                    _take_out_of_versions(connection, turn, later["id"])
 
 
 def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> None:

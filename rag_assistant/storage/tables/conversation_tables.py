@@ -195,6 +195,21 @@ answer_versions = Table(
     sqlite_with_rowid=False,
 )
 
+# The receipts of a conversation as a chain: of each part the salt, or the hash where it was erased.
+receipt_links = Table(
+    "receipt_links",
+    metadata,
+    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("previous", String, nullable=False),
+    Column("parts", CompressedJSON, nullable=False),
+    Column("hash", String, nullable=False),
+    Index("ux_receipt_links_turn", "turn_id", "version", unique=True),
+    sqlite_with_rowid=False,
+)
+
 # What a person thinks of an answer, which stands in its turn or among the turn's versions.
 ratings = Table(
     "ratings",

@@ -7,6 +7,7 @@ from flask import Blueprint, Response, jsonify, make_response, request
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
+from rag_assistant.conversations.exchange.receipts import signed_receipts
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -153,6 +154,15 @@ def export(conversation_id: int) -> Response:
     pieces = write(conversation, services().turns.every(conversation_id), services().versions.all)
     response = Response(pieces, content_type=media_type)
     response.headers["Content-Disposition"] = f'attachment; filename="conversation-{conversation_id}.{ending}"'
+    return response
+
+
+@blueprint.get("/<int:conversation_id>/receipts", policy=READ, answer="application/x-ndjson")
+def receipts(conversation_id: int) -> Response:
+    """Return the receipts of all answers as a signed chain, one a line: what the model was sent, and what it said."""
+    links = services().receipt_chain.links(conversation_id)
+    response = Response(signed_receipts(conversation_id, links, services().signer), mimetype="application/x-ndjson")
+    response.headers["Content-Disposition"] = f'attachment; filename="receipts-{conversation_id}.ndjson"'
     return response
 
 

@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from flask import Blueprint, Response, current_app, jsonify, make_response, request
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.live import end_position
+from rag_assistant.answering.replay import Replay, replay
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.window import load_window, rules_for
@@ -45,7 +46,7 @@ from rag_assistant.web.request_parsing import (
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.schemas import EVENTS, RatingsAnswer, SearchAnswer, VersionsAnswer
+from rag_assistant.web.schemas import EVENTS, KeyAnswer, RatingsAnswer, SearchAnswer, VersionsAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -194,6 +195,18 @@ def erase_turn(turn_id: int) -> Response:
 def receipt(turn_id: int) -> Response:
     """Return what the model was sent for this turn, and what was left out."""
     return jsonify(receipt_data(services().turns.get(turn_id), services().turns.receipt(turn_id)))
+
+
+@blueprint.post("/turns/<int:turn_id>/replay", policy=ASK, answer=Replay)
+def replay_turn(turn_id: int) -> Response:
+    """Send a turn's exact request again, to the endpoint that is connected now, and compare the answers."""
+    return jsonify(asdict(replay(turn_id, services().turns, services().models)))
+
+
+@blueprint.get("/receipts/key", policy=READ, answer=KeyAnswer)
+def receipts_key() -> Response:
+    """Return the public key of this installation, with which its files of receipts are checked."""
+    return jsonify(public_key=services().signer.public_key)
 
 
 @blueprint.get(

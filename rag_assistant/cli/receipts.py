@@ -1,0 +1,51 @@
+"""``rag-assistant receipts``: what the model was sent, as a signed file, and the check of such a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rag_assistant.cli.api import Api, api_command
+from rag_assistant.cli.commands import ID
+from rag_assistant.records.errors import InvalidReceipts
+
+receipts = click.Group("receipts", help="Signed receipts, and the check of a file of them.")
+
+
+@api_command("export", receipts)
+@click.argument("conversation", type=ID)
+def export(api: Api, conversation: int) -> None:
+    """Print the receipts of a conversation as a signed file."""
+    for piece in api.text(f"/api/conversations/{conversation}/receipts"):
+        click.echo(piece, nl=False)
+
+
+@api_command("key", receipts)
+def key(api: Api) -> None:
+    """Print the public key of this installation."""
+    click.echo(api.call("GET", "/api/receipts/key")["public_key"])
+
+
+@receipts.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--key", "public_key", help="The public key of the installation; without it, the file's own is shown.")
+def verify(file: Path, public_key: str | None) -> None:
+    """Check a file of receipts, offline: every line, their order and the signature."""
+    from rag_assistant.history.receipt_chain import check_chain
+    from rag_assistant.runtime.signing import is_signed
+
+    try:
+        with file.open("rb") as lines:
+            seal = check_chain(lines)
+    except InvalidReceipts as error:
+        raise click.ClickException(str(error)) from error
+    if public_key is not None and public_key.strip().lower() != seal.key:
+        raise click.ClickException(f"The file was signed with another key: {seal.key}.")
+    if not is_signed(seal.signed, seal.signature, seal.key):
+        raise click.ClickException("The signature does not fit: the file was changed, or the key is another.")
+    erased = f", {seal.erased} parts of them erased" if seal.erased else ""
+    count = f"{seal.links} receipt" if seal.links == 1 else f"{seal.links} receipts"
+    click.echo(f"Conversation {seal.conversation}: {count}{erased}, signed on {seal.signed_at[:10]}.")
+    if public_key is None:
+        click.echo(f"Signed with {seal.key}. Compare that with: rag-assistant receipts key")

@@ -1,0 +1,59 @@
+"""The key with which this installation signs receipts, made when it is first needed; and the check of a signature."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KEY_FILE = "receipts.key"
+
+
+class Signer:
+    """Signs with the key of a data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / KEY_FILE
+
+    @property
+    def public_key(self) -> str:
+        """The key with which anybody can check what was signed."""
+        return self._key.public_key().public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> str:
+        """Return the signature of a message."""
+        return self._key.sign(message).hex()
+
+    @cached_property
+    def _key(self) -> Ed25519PrivateKey:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        if not self._path.exists():
+            part = self._path.with_suffix(f".{os.getpid()}")
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(Ed25519PrivateKey.generate().private_bytes_raw())
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(part, self._path)  # Of two processes, one makes the key.
+            except FileExistsError:
+                pass
+            finally:
+                part.unlink()
+        return Ed25519PrivateKey.from_private_bytes(self._path.read_bytes())
+
+
+def is_signed(message: bytes, signature: str, public_key: str) -> bool:
+    """Tell whether a message was signed with the key that belongs to a public one."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key)).verify(bytes.fromhex(signature), message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
