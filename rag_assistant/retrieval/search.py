@@ -164,18 +164,14 @@ class Retriever:
     ) -> Support:
         vectors = self._vectors.now()
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
-        support = self._with_vectors(query, lambda compare: support_of(query, passages, best_cosine, chunks, compare))
+        support = _with_vectors(vectors, query, lambda one: support_of(query, passages, best_cosine, chunks, one))
         # In a language that it hardly knows, a model tells what is about something else, but no more.
-        return support if support == "nothing_found" or self._knows(query.text) else "found"
-
-    def _knows(self, question: str) -> bool:
-        vectors = self._vectors.now()
-        return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
+        return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
 
     def foreign_language(self, question: str) -> str:
         """Return the language of a question, ``""`` if there are documents in it or the embedding model knows it."""
         language = language_of(search_words(question))
-        return "" if language in self._keywords.state().languages or self._knows(question) else language
+        return "" if language in self._keywords.state().languages or _knows(self._vectors.now(), question) else language
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
         """Return what to search with after some exchanges (question and answer each, the oldest first).
@@ -241,24 +237,14 @@ class Retriever:
             quotes = (quote for half in halves for quote in self.quotes(half, sources)[:QUOTES_OF_HALF])
             return list(dict.fromkeys(quotes))
         texts = self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
-        return self._with_vectors(query, lambda compare: choose_quotes(query, sources, compare, texts))
+        return _with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return from where to where in a source's text the sentence goes that is nearest to a question.
 
         ``None`` if none is nearer than the others.
         """
-        return self._with_vectors(query, lambda compare: nearest_range(query, source, compare))
-
-    def _with_vectors(self, query: SearchQuery, choose: Callable[[Compare | None], Chosen]) -> Chosen:
-        """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
-        vectors = self._vectors.now()
-        try:
-            if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
-                return choose(vectors.compare)
-        except EmbedderFailed as error:
-            log.warning("Choosing sentences by keywords alone: %s", error)
-        return choose(None)
+        return _with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
 
     @step("keywords")
     def _by_keyword(self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
@@ -316,6 +302,23 @@ def _both(halves: Sequence[tuple[list[Passage], Support]], budget_tokens: int | 
     supports = {support for _, support in halves}
     support: Support = "near" if len(supports) > 1 else next(iter(supports))
     return joined(within_budget(list(passages.values()), budget_tokens)), support
+
+
+def _with_vectors(
+    vectors: ServingVectors | None, query: SearchQuery, choose: Callable[[Compare | None], Chosen]
+) -> Chosen:
+    """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
+    try:
+        if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
+            return choose(vectors.compare)
+    except EmbedderFailed as error:
+        log.warning("Choosing sentences by keywords alone: %s", error)
+    return choose(None)
+
+
+def _knows(vectors: ServingVectors | None, question: str) -> bool:
+    """Tell whether an embedding model knows enough of the words of a question."""
+    return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
 
 
 def _nearest(

@@ -12,7 +12,6 @@ from rag_assistant.documents.page_images import DRAWN
 from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
-from rag_assistant.retrieval.example_questions import example_questions
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
 from rag_assistant.web.identity import identity
@@ -184,6 +183,9 @@ def document(document_id: int) -> str:
 
 def document_page(document: Document, start: int, end: int, **more: Any) -> str:
     """Draw the page of a document with a passage marked, and what else is known of it."""
+    # The server is ready sooner without their patterns.
+    from rag_assistant.retrieval.example_questions import example_questions
+
     at = whole_number("at", None, 0, MAX_INT32)
     text = services().documents.text(document.id)
     shown = shown_text(text, start, end, at)

@@ -14,8 +14,8 @@ export function mentionIn(box) {
 
 /** Return options for the documents and tags that hold a word. */
 export async function mentionsOf(word) {
-  const urls = [`/api/documents?limit=${MAX_OFFERED}&q=${encodeURIComponent(word)}`, "/api/documents/tags"];
-  const responses = await Promise.all(urls.map((url) => fetch(address(url))));
+  const urls = [address(`/api/documents?limit=${MAX_OFFERED}&q=${encodeURIComponent(word)}`), address("/api/documents/tags")];
+  const responses = await Promise.all(urls.map((url) => fetch(url)));
   if (!responses.every((one) => one.ok)) return [];
   const [{ documents }, { tags }] = await Promise.all(responses.map((one) => one.json()));
   const named = Object.keys(tags).filter((tag) => tag.toLowerCase().includes(word.toLowerCase()));
