@@ -110,7 +110,7 @@ def put_stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "OWN_ADDRESSES", {})
     # To start Chroma takes seconds; the exact index answers. Chroma's own tests are in tests/retrieval/test_chroma.py.
     monkeypatch.setattr("rag_assistant.retrieval.indexes.chroma.ChromaIndex.start", lambda _: None)
-    # To start the process that reads an export takes longer than the rest of an import; tests/cli and tests/golden do.
+    # To start the process that reads an export takes longer than the rest of an import.
     monkeypatch.setattr("rag_assistant.conversations.exchange.confined.read_confined", read_unconfined)
 
 

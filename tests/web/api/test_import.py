@@ -9,6 +9,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.conversations.exchange.confined import read_confined
 from rag_assistant.services import Services
 from tests.conversations.exchange import samples
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -43,6 +44,16 @@ def test_imported_conversations_are_there_as_they_were(client: FlaskClient, stub
     assert client.get("/api/conversations/2").json["branched_from"] == {"conversation_id": 1, "turn": 2}
     assert b"Imported from ChatGPT." in client.get("/conversations/1").data
     assert "*Imported from ChatGPT.*" in client.get("/api/conversations/1/export").text
+
+
+def test_a_file_is_read_in_a_confined_process_alone(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError
+
+    for place in ("files", "confined"):
+        monkeypatch.setattr(f"rag_assistant.conversations.exchange.{place}.read_export", refused)
+    monkeypatch.setattr("rag_assistant.conversations.exchange.confined.read_confined", read_confined)
+    assert len(client.post(URL, json=samples.chatgpt()).json["imported"]) == 3
 
 
 def test_imported_conversations_are_found_by_their_words(client: FlaskClient) -> None:
