@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.talk import ask_many
 
 LANGUAGES = {
-    "de": ("Ihre Frage", "Fragen", "Das Modell hat 1 von 2 früheren Runden (1 über der Rundengrenze) gesehen."),
+    "de": ("Ihre Frage", "Fragen", "Das Modell hat 1 von 2 früheren Fragen (1 über der eingestellten Anzahl) gesehen."),
     "ar": ("سؤالك", "اسأل", "رأى النموذج 1 من 2 من الجولات السابقة (1 فوق حد الجولات)."),
 }
 PAGES = ("/documents", "/", "/deleted", "/settings", "/ratings")

@@ -107,7 +107,7 @@ def test_our_page_gets_sentences_in_its_language_and_codes_as_they_are(client: F
     address = f"/api/conversations/{conversation}/preview?max_history_turns=1"
     english, german = client.get(address).json, client.get(address, headers=OUR_PAGE).json
     assert english["sentence"] == "1 of 3 earlier turns (2 over the turn limit)"
-    assert german["sentence"] == "1 von 3 früheren Runden (2 über der Rundengrenze)"
+    assert german["sentence"] == "1 von 3 früheren Fragen (2 über der eingestellten Anzahl)"
     assert isinstance(german, dict)
     assert {**german, "sentence": english["sentence"]} == english
     told: Any = client.post(
@@ -121,7 +121,7 @@ def test_the_page_says_in_its_language_what_was_left_out(client: FlaskClient) ->
     for question in ("Two?", "Three?"):
         ask(client, question, conversation_id=conversation, max_history_turns=1)
     page = client.get(f"/conversations/{conversation}", headers=PAGE | {"Accept-Language": "de"}).text
-    assert "Das Modell hat 1 von 2 früheren Runden (1 über der Rundengrenze) gesehen." in page
+    assert "Das Modell hat 1 von 2 früheren Fragen (1 über der eingestellten Anzahl) gesehen." in page
     assert "<code>[History trimmed to last 1 turns]</code>" in page
 
 

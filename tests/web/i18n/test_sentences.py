@@ -17,7 +17,7 @@ LANGUAGE = pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: 
         ("The summary has 3 characters; the limit is 2.", "Die Zusammenfassung hat 3 Zeichen; erlaubt sind 2."),
         ("The answer was stopped.", "Die Antwort wurde angehalten."),
         ("The answer was stopped. Nothing was done.", "Die Antwort wurde angehalten. Es wurde nichts getan."),
-        ("- turns 2, 4 and 6 to 9: cleared", "- Runden 2, 4 und 6 bis 9: geleert"),
+        ("- turns 2, 4 and 6 to 9: cleared", "- Fragen 2, 4 und 6 bis 9: geleert"),
         ("The file is empty.\nWe like geese.", "Die Datei ist leer.\nWe like geese."),
     ],
 )
@@ -28,13 +28,13 @@ def test_what_was_said_is_found(english: str, german: str) -> None:
 def test_what_is_in_a_sentence_is_translated_where_it_is_ours() -> None:
     said = view_sentence(seen(5, {"turn_limit": 18, "excluded": 1}), "gpt")
     assert said == "The model saw 5 of 24 earlier turns (18 over the turn limit; 1 excluded)."
-    german = "Das Modell hat 5 von 24 früheren Runden (18 über der Rundengrenze; 1 ausgeschlossen) gesehen."
+    german = "Das Modell hat 5 von 24 früheren Fragen (18 über der eingestellten Anzahl; 1 ausgeschlossen) gesehen."
     assert translate("de", said) == german
 
 
 def test_a_list_of_turns_is_one_in_every_language() -> None:
     said = f"Summarising {numbers_in_words([2, 4, 6, 7, 8])}, part 1 of 3."
-    assert translate("de", said) == "Zusammengefasst wird: Runden 2, 4 und 6 bis 8, Teil 1 von 3."
+    assert translate("de", said) == "Zusammengefasst wird: Fragen 2, 4 und 6 bis 8, Teil 1 von 3."
 
 
 def test_what_somebody_wrote_stays_as_it_is() -> None:
