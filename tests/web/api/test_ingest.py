@@ -221,7 +221,7 @@ def test_a_newer_version_takes_the_place_without_a_gap(client: FlaskClient, serv
     assert [p["document_id"] for p in found(client, "geese")] == [old["document_id"]]
     assert "seventeen" in str(found(client, "geese")[0]["text"])
     gate.open.set()
-    until(lambda: client.get(path(newer)).status_code == 404)
+    until(lambda: client.get(path(newer)).json["document_id"] != newer["document_id"])
     now = client.get(path(old)).json
     assert (now["state"], now["sha256"], now["name"]) == ("ready", newer["sha256"], "note.txt")
     assert "Paragraph" in str(found(client, "geese")[0]["text"])

@@ -43,7 +43,7 @@ def test_a_newer_version_takes_the_place_of_the_older_one(client: FlaskClient, s
     old = upload(client, "The keeper feeds geese.", "a.txt")
     sent = {"file": (io.BytesIO(b"The keeper feeds swans."), "b.txt"), "replaces": old["document_id"], "tags": "birds"}
     newer = client.post("/api/documents", data=sent).json
-    until(lambda: client.get(f"/api/documents/{newer['document_id']}").status_code == 404, 10)
+    until(lambda: client.get(f"/api/documents/{newer['document_id']}").json["document_id"] != newer["document_id"], 10)
     passages = client.get("/api/search?q=keeper").json["passages"]
     assert [(one["document_id"], one["text"]) for one in passages] == [(old["document_id"], "The keeper feeds swans.")]
     assert ask(client, "Who feeds swans?", document_ids=[old["document_id"]])["sources"]

@@ -62,7 +62,7 @@ class Life:
         text = SENTENCE.format(place) * 3 + f"It is number {next(self.numbers)}." + TABLE.format(place)
         made = int(upload(self.client, text, f"{place}.md", wait=replaces is None, **fields)["document_id"])
         if replaces is not None:
-            until(lambda: self.client.get(f"/api/documents/{made}").status_code == 404)
+            until(lambda: self.client.get(f"/api/documents/{made}").json["document_id"] != made)
         return replaces or made
 
     def step(self, name: str, n: int) -> None:
