@@ -275,6 +275,7 @@ def test_another_model_of_the_endpoint_writes_summaries(
     client: FlaskClient, stub: StubModel, services: Services
 ) -> None:
     (services.data_dir.parent / "settings.json").write_text('{"summary_model": "small-model"}')
+    until(lambda: services.settings.current.summary_model == "small-model")
     conversation = conversation_of(client, 6)
     stub.replies.extend([Reply("They spoke."), Reply("An answer.")])
     ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
