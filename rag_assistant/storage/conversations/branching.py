@@ -38,10 +38,9 @@ BRANCHES = (
 class BranchStore(Store):
     """Knows which conversations go off which."""
 
-    def branches_of(self, conversation_id: int) -> list[Branch]:
-        """Return the branches that go off a conversation, the oldest first."""
-        branches = self._rows(BRANCHES, {"origin": conversation_id})
-        return [Branch(one["id"], one["title"], one["branched_from"]["turn"]) for one in branches]
+    def turns_branched_at(self, conversation_id: int) -> set[int]:
+        """Return the numbers of the turns at which branches go off a conversation."""
+        return {one["branched_from"]["turn"] for one in self._rows(BRANCHES, {"origin": conversation_id})}
 
     def versions_of(self, conversation_id: int, turn: int) -> list[int]:
         """Return the conversations that begin alike and have a version of a question each, the oldest first.

@@ -163,7 +163,7 @@ def turn(turn_id: int) -> str:
         "turn.html",
         turn=turn,
         view=services().history_actions.view(turn.conversation_id),
-        around=around(turn.conversation_id, [turn], earlier[0] if earlier else None),
+        around=around(services().conversations.get(turn.conversation_id), [turn], earlier[0] if earlier else None),
         editing=turn.number if request.args.get("edit") == "1" else None,
     )
 
@@ -245,7 +245,7 @@ def conversation_page(
         turns=turns,
         view=view,
         tag=tag,
-        around=around(shown.id if shown else None, turns, earlier),
+        around=around(shown, turns, earlier),
         links=services().links.of(shown.id) if shown and identity().person else [],
         origin=services().branches.origin_of(shown.branched_from) if shown else None,
         editing=editing,

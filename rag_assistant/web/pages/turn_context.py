@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from rag_assistant.history.words import shifts
-from rag_assistant.records import Correction, Turn
+from rag_assistant.records import Conversation, Correction, Turn
 from rag_assistant.web.services import services
 
 
@@ -34,15 +34,14 @@ class Around(Struct, frozen=True):
         return " ".join(map(str, (*marks, *beside)))
 
 
-def around(conversation_id: int | None, turns: Sequence[Turn], before: Turn | None) -> Around:
+def around(conversation: Conversation | None, turns: Sequence[Turn], before: Turn | None) -> Around:
     """Return what stands around some turns of a conversation; ``before`` is the turn before them."""
     versions: dict[int, list[int]] = {}
-    if conversation_id is not None:
+    if conversation is not None:
         branches = services().branches
-        branched = {one.turn for one in branches.branches_of(conversation_id)}
-        branched.add((services().conversations.get(conversation_id).branched_from or {}).get("turn", 0))
+        branched = branches.turns_branched_at(conversation.id) | {(conversation.branched_from or {}).get("turn", 0)}
         numbers = branched & {turn.number for turn in turns}
-        versions = {number: branches.versions_of(conversation_id, number) for number in numbers}
+        versions = {number: branches.versions_of(conversation.id, number) for number in numbers}
     offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
     return Around(shifts(turns, before), versions, offers_quotes, services().corrections.of(turns))
 
