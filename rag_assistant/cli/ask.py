@@ -140,7 +140,7 @@ def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
     except ApiError as needed:
         if needed.type != OverflowDecisionNeeded.__name__:
             raise
-        click.secho(needed.message, fg="yellow")
+        click.secho(needed.details["sentence"], fg="yellow")
         for name, does in needed.details["options"].items():
             click.echo(f"  {name}: {does}")
         names = [*needed.details["options"], "cancel"]
@@ -153,6 +153,9 @@ def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
             return {}
         if "conversation_id" in question and click.confirm("Remember this choice for this conversation?"):
             api.call("PATCH", f"/api/conversations/{question['conversation_id']}", {"on_overflow": decision})
+        if decision == "compact":
+            _compact(api, question["conversation_id"])
+            return _ask_or_decide(api, question)
         last = _follow(api, question | {"on_overflow": decision}, _print_event)
     click.echo()
     _print_rest(last)

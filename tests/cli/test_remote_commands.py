@@ -240,6 +240,21 @@ def test_a_chat_shows_what_a_summary_may_lose_and_keeps_what_is_chosen(run: Run,
     assert stub.requests[-1].messages[1]["content"].endswith("What matters most to the user: the prices")
 
 
+def test_a_chat_shows_the_same_before_a_summary_makes_room_for_a_question(
+    run: Run, services: Services, environment: dict[str, str], stub: StubModel
+) -> None:
+    Path(environment["SETTINGS_FILE"]).write_text('{"on_overflow": "ask", "max_history_turns": 2}')
+    until(lambda: services.settings.current.on_overflow == "ask")
+    answers = [Reply(f"Answer {n}. {'It was so and so. ' * 9}") for n in range(1, 4)]
+    stub.replies.extend([*answers, Reply("They spoke."), Reply("Last.")])
+    typed = "\n".join(("Never say 4711.", "Two?", "Three?", "Four?", "compact", "n", "", "", ""))
+    result = run("chat", typed=typed)
+    assert result.exit_code == 0, result.output
+    assert "   1 [always] Turn 1: Never say 4711." in result.stdout, result.output
+    assert "Never say 4711." in str(stub.requests[-1].messages)
+    assert result.stdout.rstrip().endswith("Last.\n>"), result.stdout
+
+
 def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, stub: StubModel, tmp_path: Path) -> None:
     run("ask", "Where is the key?")
     key = run("receipts", "key").stdout.strip()
