@@ -28,6 +28,7 @@ from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.exchange.importing import ConversationImport
 from rag_assistant.conversations.prompts import title_for
+from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.page_images import PagePictures
@@ -156,6 +157,7 @@ class Services:
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,
         )
+        self.retention = Retention(self.conversations, lambda: settings.current)
         self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
         self.page_images = PagePictures(self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)
@@ -301,6 +303,7 @@ class Services:
             if self.role != "web":
                 self.library.start()
                 self.sources.start()
+                self.retention.start()
             self.settings.watch()
             if self.role != "worker":
                 self.models.start()
@@ -355,7 +358,7 @@ class Services:
         """Stop everything that was started."""
         if self._warming is not None:
             self._warming.join(WARM_UP_SECONDS)
-        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.settings
+        at_work = self.assistant, self.remote_tools, self.sources, self.library, self.retention, self.settings
         for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
             part.close()
         self.membership.leave()

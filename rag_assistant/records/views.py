@@ -183,6 +183,8 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
     branched_from: BranchedFrom | None = None
+    # Where retention_days is set, and nobody uses it until then.
+    moves_to_trash_at: datetime | None = None
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

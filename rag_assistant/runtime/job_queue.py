@@ -114,7 +114,8 @@ class Heartbeat:
     def stop(self) -> None:
         """End after the beat at hand; one that hangs is not waited for."""
         self._stopping.set()
-        self._thread.join(HEARTBEAT_TIMEOUT_SECONDS)
+        if self._thread.is_alive():
+            self._thread.join(HEARTBEAT_TIMEOUT_SECONDS)
 
     def _run(self) -> None:
         while not self._stopping.wait(self._seconds):

@@ -76,5 +76,8 @@ class ConversationSettings(Group):
     AGENT_CONVERSATION_HISTORY_KEEP also sets this."""
     history_token_budget: int | None = setting(None, ge=1)
     """Maximum tokens in a request, not counting the answer. null: the context window, if its size is known."""
+    retention_days: int | None = setting(None, ge=1, le=36500)
+    """How many days a conversation is kept after its last question, unless it is pinned. Then it moves to the trash,
+    where it can be restored for trash_days. null: for ever."""
     merge_system_messages: bool = False
     """Send one system message instead of two, for chat templates that accept only one."""

@@ -67,7 +67,8 @@ class DocumentSettings(Group):
     """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on this
     machine."""
     trash_days: int = setting(30, ge=0, le=3650)
-    """How many days a deleted document can be restored. 0: it is erased at once."""
+    """How many days a deleted document can be restored, and, with retention_days, a deleted conversation. 0: it is
+    erased at once."""
     max_upload_mb: int = setting(50, ge=1)
     """Maximum size of a document, in megabytes."""
     web_pages: bool = False

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    case,
     delete,
     exists,
     func,
@@ -26,7 +27,7 @@ from rag_assistant.records.errors import (
     NotInTrash,
     TooManyPinned,
 )
-from rag_assistant.storage.database import Database, insert_row, lock, person_of, record_of, set_values
+from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import own_conversations, owner_of_new
@@ -47,11 +48,11 @@ IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != I
 _ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
 
 
-class ConversationManager:
+class ConversationManager(Store):
     """Keeps the conversations themselves; their turns are kept by TurnStore. ``owner`` names this process."""
 
     def __init__(self, database: Database, owner: str = "") -> None:
-        self._database = database
+        super().__init__(database)
         self.owner = owner
 
     def create(self, title: str) -> Conversation:
@@ -153,12 +154,32 @@ class ConversationManager:
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})
             _list_again(connection, row["origin_id"])
 
-    def restore(self, conversation_id: int) -> Conversation:
-        """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one."""
+    def restore(self, conversation_id: int, used_since: datetime | None = None) -> Conversation:
+        """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one.
+
+        One that was not used since ``used_since`` counts as used now, so that it is not old at once.
+        """
+        used_at = conversations.c.updated_at
+        values = {"updated_at": case((used_at < used_since, now()), else_=used_at)} if used_since else {}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection), IS_WHOLE
-            connection.execute(update(conversations).where(*this).values(deleted_at=None))
+            connection.execute(update(conversations).where(*this).values(deleted_at=None, **values))
             return conversation_of(connection, load_conversation(connection, conversation_id))
+
+    def unused_since(self, moment: datetime) -> list[int]:
+        """Return the conversations that nobody used since a moment, but for those that are pinned.
+
+        An older version of one, which is not in the list, stays as long as a newer one does.
+        """
+        branches = conversations.alias()
+        has_newer = exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
+        old = conversations.c.updated_at < moment, ~conversations.c.pinned, conversations.c.deleted_at.is_(None)
+        at_rest = conversations.c.listed | ~has_newer, conversations.c.operation.is_(None)
+        return self._values(select(conversations.c.id).where(*old, *at_rest))
+
+    def trashed_before(self, moment: datetime) -> list[int]:
+        """Return the conversations that were moved to the trash before a moment."""
+        return self._values(select(conversations.c.id).where(conversations.c.deleted_at < moment))
 
     def purge(self, conversation_id: int, *, in_trash: bool = False) -> None:
         """Erase a conversation with everything that was said in it, from the file, too. There is no way back.

@@ -1,14 +1,17 @@
 """The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
+from msgspec.structs import replace
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.conversations.exchange.receipts import signed_receipts
-from rag_assistant.records import EVERYTHING
+from rag_assistant.conversations.retention import trash_date
+from rag_assistant.records import EVERYTHING, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
     CorrectionAnswer,
@@ -62,13 +65,13 @@ def conversations() -> Response:
     manager = services().conversations
     if "q" in request.args:
         hits = manager.find(query_words(request.args["q"]), limit)
-        listed = [data_of(conversation_view(hit.conversation)) | {"turn": hit.turn} for hit in hits]
+        listed = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
     before = parse_cursor("cursor", request.args.get("cursor"))
     page = manager.page(limit + 1, before, pinned=None if deleted else pinned, deleted=bool(deleted))
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
-    return page_response("conversations", [data_of(conversation_view(one)) for one in page[:limit]], following)
+    return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)
 
 
 @blueprint.post(
@@ -83,7 +86,7 @@ def conversations() -> Response:
 def new_conversation() -> Response:
     """Make an empty conversation."""
     conversation = services().conversations.create(read_optional_json(NewConversationBody).title)
-    return make_response(jsonify(data_of(conversation_view(conversation))), 201)
+    return make_response(jsonify(conversation_data(conversation)), 201)
 
 
 @blueprint.get("/<int:conversation_id>", policy=READ, answer=ViewedConversation)
@@ -121,7 +124,7 @@ def delete_conversation(conversation_id: int) -> Response:
 @blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer)
 def restore_conversation(conversation_id: int) -> Response:
     """Bring a deleted conversation back, whole."""
-    return jsonify(data_of(conversation_view(services().conversations.restore(conversation_id))))
+    return jsonify(conversation_data(restored(conversation_id)))
 
 
 @blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204)
@@ -259,6 +262,20 @@ def command(conversation_id: int) -> Response:
     return jsonify(command=result.command, text=result.text, fold=result.fold, view=view.as_dict())
 
 
+def restored(conversation_id: int) -> Conversation:
+    """Bring a conversation back from the trash, so that retention does not move it there again at once."""
+    days = services().settings.current.retention_days
+    used_since = None if days is None else datetime.now(UTC) - timedelta(days)
+    return services().conversations.restore(conversation_id, used_since)
+
+
+def conversation_data(conversation: Conversation) -> dict[str, Any]:
+    """Return a conversation as JSON, with the moment when it moves to the trash if nobody uses it."""
+    view = conversation_view(conversation)
+    date = trash_date(conversation, services().settings.current.retention_days)
+    return data_of(view if conversation.deleted_at else replace(view, moves_to_trash_at=date))
+
+
 def shown(conversation_id: int, **more: Any) -> Response:
     view = services().history_actions.view(conversation_id)
     data = view.as_dict()
@@ -271,4 +288,4 @@ def shown(conversation_id: int, **more: Any) -> Response:
             }
             for line, corrections in services().corrections.of_summary(view.conversation)
         ]
-    return jsonify(data_of(conversation_view(view.conversation)) | {"view": data} | more)
+    return jsonify(conversation_data(view.conversation) | {"view": data} | more)

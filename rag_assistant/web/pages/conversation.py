@@ -14,6 +14,7 @@ from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, S
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 from rag_assistant.settings.package_files import GUIDE_NAMES
+from rag_assistant.web.api.conversations import restored
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown
@@ -208,7 +209,7 @@ def delete_conversation(conversation_id: int) -> Response:
 @blueprint.post("/conversations/<int:conversation_id>/restore", policy=ASK)
 def restore_conversation(conversation_id: int) -> Response:
     """Restore a deleted conversation."""
-    services().conversations.restore(conversation_id)
+    restored(conversation_id)
     return to_conversation(conversation_id)
 
 

@@ -1,13 +1,14 @@
 """The list of conversations beside every page, the trash, and the theme."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
 from babel.dates import format_date, format_skeleton, format_time, format_timedelta
 from flask import Blueprint, Response, render_template, request, url_for
 
-from rag_assistant.records import MAX_INT32, Conversation
+from rag_assistant.conversations.retention import trash_date
+from rag_assistant.records import MAX_INT32, Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationNotFound
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import LANGUAGES
@@ -23,6 +24,8 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("sidebar", __name__)
 
 DELETED_SHOWN = 50
+# So long before, it is told that a conversation moves to the trash.
+TOLD_BEFORE = timedelta(days=7)
 SECONDS_PER_YEAR = 365 * 24 * 3600
 # How the reader wants the page. A script writes them, or a plain form.
 THEMES = ("system", "light", "dark")
@@ -112,6 +115,13 @@ def day_and_time(moment: datetime) -> str:
     """Return a moment, where the reader lives, as it is read: 3 May 2026, 14:05."""
     time = format_time(_where_the_reader_lives(moment), "short", locale=language().locale)
     return f"{day(moment, short=True)}, {time}"
+
+
+@blueprint.app_template_filter()
+def soon_in_trash(conversation: Conversation | ListedConversation) -> datetime | None:
+    """Return when a conversation moves to the trash if nobody uses it, told in the days before."""
+    date = trash_date(conversation, services().settings.current.retention_days)
+    return date if date and date - datetime.now(UTC) < TOLD_BEFORE else None
 
 
 @blueprint.app_template_filter()

@@ -1,0 +1,103 @@
+"""With ``retention_days`` a conversation that nobody uses goes to the trash, and from there away; it is told before."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import update
+
+from rag_assistant.services import Services
+from rag_assistant.storage.tables import conversations
+from tests.web.conftest import ask, post
+from tests.web.pages.conversation_rows import fill
+
+
+@pytest.fixture
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    param = getattr(request, "param", "")
+    if param == "postgresql":
+        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
+    return environment if param == "for ever" else environment | {"RETENTION_DAYS": "90", "TRASH_DAYS": "10"}
+
+
+def ids(client: FlaskClient, query: str = "") -> set[int]:
+    return {one["conversation_id"] for one in client.get(f"/api/conversations?limit=50{query}").json["conversations"]}
+
+
+def make_older(services: Services, conversation_id: int, **days: int) -> None:
+    values = {name: datetime.now(UTC) - timedelta(days=n) for name, n in days.items()}
+    with services.database.write() as connection:
+        connection.execute(update(conversations).where(conversations.c.id == conversation_id).values(values))
+
+
+@pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
+def test_what_nobody_used_moves_to_the_trash_and_is_erased_there(client: FlaskClient, services: Services) -> None:
+    fill(services, 5)
+    for number, days in ((1, 91), (2, 89), (3, 91)):
+        make_older(services, number, updated_at=days)
+    client.patch("/api/conversations/3", json={"pinned": True})
+    for number, days in ((4, 9), (5, 11)):
+        make_older(services, number, deleted_at=days)
+    services.retention.look()
+    assert (ids(client), ids(client, "&deleted=1")) == ({2, 3}, {1, 4})
+    assert client.post("/api/conversations/5/restore").status_code == 404
+
+
+def test_what_is_restored_is_not_old_at_once_and_an_undo_moves_nothing(client: FlaskClient, services: Services) -> None:
+    fill(services, 3)
+    make_older(services, 1, updated_at=200)
+    services.retention.look()
+    before = client.get("/api/conversations").json
+    client.delete("/api/conversations/3")
+    post(client, "/conversations/3/restore")
+    assert client.get("/api/conversations").json == before
+    for restore in ("/conversations/1/restore", "/api/conversations/1/restore"):
+        make_older(services, 1, updated_at=200, deleted_at=1)
+        client.post(restore, data={})
+        services.retention.look()
+        assert ids(client) == {1, 2, 3}
+
+
+def test_older_versions_stay_as_long_as_a_newer_one(client: FlaskClient, services: Services) -> None:
+    first = ask(client, "First?")
+    second = ask(client, "Otherwise?", edits_turn=first["turn_id"])
+    third = ask(client, "Or so?", edits_turn=second["turn_id"])
+    versions = [one["conversation_id"] for one in (first, second, third)]
+    with services.database.write() as connection:  # As the page makes them: the newest stands for all.
+        connection.execute(update(conversations).where(conversations.c.id.in_(versions[:2])).values(listed=False))
+    for number in versions[:2]:
+        make_older(services, number, updated_at=200)
+    services.retention.look()
+    assert ids(client) == set(versions)
+    make_older(services, versions[2], updated_at=200)
+    for _ in versions:
+        services.retention.look()
+    assert ids(client) == set()
+
+
+def test_it_is_told_in_the_week_before(client: FlaskClient, services: Services) -> None:
+    fill(services, 3)
+    for number, days in ((1, 84), (2, 82), (3, 84)):
+        make_older(services, number, updated_at=days)
+    client.patch("/api/conversations/3", json={"pinned": True})
+    date = datetime.fromisoformat(client.get("/api/conversations/1").json["moves_to_trash_at"])
+    assert timedelta(days=5.9) < date - datetime.now(UTC) < timedelta(days=6)
+    listed = {
+        one["conversation_id"]: "moves_to_trash_at" in one
+        for one in client.get("/api/conversations").json["conversations"]
+    }
+    assert listed == {1: True, 2: True, 3: False}
+    pages = {number: client.get(f"/conversations/{number}").text for number in (1, 2, 3)}
+    assert [pages[n].count(", unless you ask something here or pin it.") for n in (1, 2, 3)] == [1, 0, 0]
+    assert pages[2].count("Moves to the trash on ") == 1, "the list says it of the first one"
+    client.delete("/api/conversations/1")
+    assert "Deleted conversations can be restored for 10 days; then they are erased." in client.get("/deleted").text
+
+
+@pytest.mark.parametrize("environment", ["for ever"], indirect=True)
+def test_without_it_everything_stays(client: FlaskClient, services: Services) -> None:
+    fill(services, 2)
+    make_older(services, 1, updated_at=9000)
+    make_older(services, 2, deleted_at=9000)
+    services.retention.look()
+    assert (ids(client), ids(client, "&deleted=1")) == ({1}, {2})
