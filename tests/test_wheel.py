@@ -1,6 +1,7 @@
 """The wheel: it holds everything that runs and nothing else, and it serves where nothing else of ours is."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -27,12 +28,17 @@ CARRIED = (
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this tree."""
+    """The wheel of this tree, built of the files that the image is built of."""
     for module in ("hatchling", "hatch_requirements_txt"):
         pytest.importorskip(module, reason=f"{module} is not installed: pip install -r tests/requirements.txt")
-    folder = tmp_path_factory.mktemp("dist")
+    folder, tree = tmp_path_factory.mktemp("dist"), tmp_path_factory.mktemp("tree")
+    lines = (PROJECT / "deploy/Dockerfile.dockerignore").read_text().splitlines()
+    for path in (path for line in lines if line.startswith("!") for path in PROJECT.glob(line[1:])):
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        (tree / path.relative_to(PROJECT)).parent.mkdir(exist_ok=True)
+        copy(path, tree / path.relative_to(PROJECT))
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    subprocess.run(command, cwd=tree, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
 
@@ -81,10 +87,11 @@ def test_what_helps_against_a_missing_model_names_the_versions_that_are_pinned()
 
 @pytest.fixture
 def installed(wheel: Path, tmp_path: Path) -> Path:
-    """The folder of the programs of a virtual environment that has the wheel and nothing else of ours."""
+    """The folder of the programs of a virtual environment that has the wheel, without what nothing loads."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     pip = tmp_path / "venv" / "bin" / "pip"
     subprocess.run([pip, "install", "--quiet", "-c", PROJECT / "constraints.txt", wheel], check=True)
+    subprocess.run([pip, "uninstall", "--quiet", "--yes", "-r", PROJECT / "deploy/unused-packages.txt"], check=True)
     return pip.parent
 
 
