@@ -69,6 +69,7 @@ from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.conversations.receipt_links import ReceiptChain
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -202,6 +203,7 @@ class Services:
         self.history = HistoryStore(database)
         self.documents = DocumentStore(database, self.uploads.store.owner, self.process)
         self.libraries = LibraryStore(database)
+        self.projects = ProjectStore(database)
         self.links = ConversationLinkStore(database)
         self.chunks = ChunkStore(database)
         self.scans = ScanStore(database)

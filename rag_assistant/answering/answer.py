@@ -160,8 +160,10 @@ def _exchange(
             if draft.iterations:  # It took them before.
                 raise
             live.note(WITHOUT_TOOLS)
-            draft = replace(draft, profile=profile_of(draft.profile.endpoint, live, deps, settings, uses_tools=False))
-            draft = search_documents(draft, live, deps, settings)
+            profile = profile_of(
+                draft.profile.endpoint, draft.window.conversation, live, deps, settings, uses_tools=False
+            )
+            draft = search_documents(replace(draft, profile=profile), live, deps, settings)
             continue
         calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
@@ -209,7 +211,7 @@ def prepare(
     if deps.models.connected and not quotes:
         live.tell("preparing", "Waiting for the model.")
     endpoint = QUOTES_ENDPOINT if quotes else _endpoint(live, deps, is_trial)
-    profile = profile_of(endpoint, live, deps, settings)
+    profile = profile_of(endpoint, conversation, live, deps, settings)
     rules = rules_for(conversation, settings, live.turn)
     window = load_window(deps.history, conversation, live.turn.number, rules, settings)
     live.turn = replace(live.turn, model=endpoint.model)
@@ -223,12 +225,18 @@ def prepare(
 
 
 def profile_of(
-    endpoint: Endpoint, live: LiveTurn, deps: Dependencies, settings: Settings, *, uses_tools: bool = True
+    endpoint: Endpoint,
+    conversation: Conversation,
+    live: LiveTurn,
+    deps: Dependencies,
+    settings: Settings,
+    *,
+    uses_tools: bool = True,
 ) -> ModelProfile:
-    """Return how requests of a turn are put to an endpoint."""
+    """Return how requests of a turn of a conversation are put to an endpoint."""
     endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
     ratio, tools = deps.models.calibration.ratio(endpoint), deps.tools.schemas
-    return profile_for(endpoint, settings, ratio, tools, live.turn.options)
+    return profile_for(endpoint, settings, ratio, tools, live.turn.options, conversation.project)
 
 
 def _endpoint(live: LiveTurn, deps: Dependencies, is_trial: bool) -> Endpoint:
@@ -264,7 +272,8 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
     endpoint = draft.profile.endpoint
     if draft.iterations or deps.models.tool_habits.has_called(endpoint):
         return None
-    draft = replace(draft, profile=profile_of(endpoint, live, deps, settings, uses_tools=False))
+    profile = profile_of(endpoint, draft.window.conversation, live, deps, settings, uses_tools=False)
+    draft = replace(draft, profile=profile)
     search_result = search_for(draft, live, deps, settings, may_rewrite=False)
     return replace(draft, found=search_result) if search_result.sources else None
 
@@ -291,7 +300,8 @@ def shortened(
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
     deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
     endpoint = deps.models.endpoint(live.call)
-    profile = profile_of(endpoint, live, deps, settings, uses_tools=bool(draft.profile.tools))
+    conversation, uses_tools = draft.window.conversation, bool(draft.profile.tools)
+    profile = profile_of(endpoint, conversation, live, deps, settings, uses_tools=uses_tools)
     log.info("Turn %s: %s It is fitted again.", live.turn.id, error)
     # Whatever is known now, what was refused is not sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)

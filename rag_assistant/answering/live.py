@@ -66,7 +66,7 @@ def stateless_turn(turn_id: int, question: Question, conversation: Conversation)
         answer="",
         created_at=datetime.now(UTC),
         max_history_turns=question.max_history_turns,
-        scope=conversation.scope if isinstance(question.scope, Unset) else question.scope,
+        scope=conversation.scope_asked if isinstance(question.scope, Unset) else question.scope,
         on_overflow=question.on_overflow,
         options=question.options,
         images=question.images,

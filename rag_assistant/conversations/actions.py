@@ -197,7 +197,8 @@ class HistoryActions(Struct, frozen=True):
     ) -> FittedHistory:
         """Fit the window as for a question that has no text yet."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)
-        profile = profile_for(endpoint, settings, self.models.calibration.ratio(endpoint), self.tool_schemas())
+        ratio = self.models.calibration.ratio(endpoint)
+        profile = profile_for(endpoint, settings, ratio, self.tool_schemas(), project=conversation.project)
         question: Message = {"role": "user", "content": ""}
         try:
             return fit_window(window, profile, question)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, PLAIN_INSTRUCTIONS, QUOTE_INSTRUCTIONS
 from rag_assistant.history import CountTokens, estimate_tokens
-from rag_assistant.records import AS_SET, AnswerOptions
+from rag_assistant.records import AS_SET, AnswerOptions, Project
 
 if TYPE_CHECKING:
     from rag_assistant.llm.endpoint import Endpoint
@@ -81,17 +81,21 @@ def profile_for(
     token_ratio: float = 1.0,
     tools: Sequence[dict[str, Any]] = (),
     options: AnswerOptions = AS_SET,
+    project: Project | None = None,
 ) -> ModelProfile:
     """Return what goes with a request to this model.
 
-    ``tools`` are those that it may be offered, ``options`` what a caller wants it to be told behind ours, and sent.
+    ``tools`` are those that it may be offered, ``options`` what a caller wants it to be told behind ours and those of
+    the ``project``, and sent.
     """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     answer_tokens, note = _answer_tokens(settings, endpoint)
     most = max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(
         endpoint=endpoint,
-        instructions=_instructions(endpoint, settings, bool(offered), options.instructions),
+        instructions=_instructions(
+            endpoint, settings, bool(offered), project.instructions if project else None, options.instructions
+        ),
         passages=PASSAGES if settings.max_passages is None else settings.max_passages,
         request_tokens=min_limit(settings.history_token_budget, most),
         max_request_tokens=most,
@@ -109,11 +113,11 @@ def min_limit(*limits: int | None) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, more: str | None) -> str:
+def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, *more: str | None) -> str:
     if endpoint.quotes:
         return QUOTE_INSTRUCTIONS
     suited = AGENT_INSTRUCTIONS if uses_tools else PLAIN_INSTRUCTIONS if settings.max_passages == 0 else INSTRUCTIONS
-    return "\n\n".join(filter(None, (settings.instructions or suited, more)))
+    return "\n\n".join(filter(None, (settings.instructions or suited, *more)))
 
 
 def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:

@@ -7,7 +7,7 @@ can promise what another does not keep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,15 +27,19 @@ from rag_assistant.history import (
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.records import MAX_INT32, UNSET, Conversation, Message, PastTurn, Turn, Unset
+from rag_assistant.records import MAX_INT32, UNSET, Conversation, Message, PastTurn, Turn
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.settings.schema import Settings
 
 
+# Where None is a word of its own: no limit.
+NONE_IS_A_WORD = ("max_history_turns",)
+
+
 class Rules(Struct, frozen=True):
-    """What holds for one request: its own word, else the conversation's, else the settings'."""
+    """What holds for one request: its own word, else the conversation's, its project's, or the settings'."""
 
     max_history_turns: int | None
     strategy: HistoryStrategy
@@ -58,18 +62,23 @@ class Window(Struct, frozen=True):
 
 def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None = None) -> Rules:
     """Return the rules for a turn of a conversation, or for its next one."""
-    limit = turn.max_history_turns if turn is not None else UNSET
-    limit = conversation.max_history_turns if isinstance(limit, Unset) else limit
-    limit = settings.max_history_turns if isinstance(limit, Unset) else limit
-    limit = None if limit is None else min(limit, MAX_INT32)
+    layers = turn, conversation, conversation.project, settings
+    limit = decided("max_history_turns", *layers)
     return Rules(
-        max_history_turns=limit,
-        strategy=cast("HistoryStrategy", conversation.history_strategy or settings.history_strategy),
-        on_overflow=cast(
-            "OverflowChoice",
-            (turn.on_overflow if turn is not None else None) or conversation.on_overflow or settings.on_overflow,
-        ),
+        max_history_turns=None if limit is None else min(limit, MAX_INT32),
+        strategy=decided("history_strategy", *layers),
+        on_overflow=decided("on_overflow", *layers),
     )
+
+
+def decided(rule: str, *layers: Any) -> Any:
+    """Return what the first of some layers says of a rule: of turn, conversation, project and settings, in this order.
+
+    A layer that is not there, or without such a field, says nothing, nor does one that says ``UNSET`` or ``None``;
+    but where ``None`` is a word of its own, it holds.
+    """
+    nothing = (UNSET,) if rule in NONE_IS_A_WORD else (UNSET, None)
+    return next(value for layer in layers if (value := getattr(layer, rule, UNSET)) not in nothing)
 
 
 def load_window(

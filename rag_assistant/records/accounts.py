@@ -118,14 +118,19 @@ class ConversationLink(Struct, frozen=True):
     created_at: datetime
 
 
-class LibraryRecord(Struct, frozen=True):
-    """A set of documents: whose it is, and what others may do with it."""
+class Shared(Struct, frozen=True, kw_only=True):
+    """What belongs to somebody, and what others may do with it."""
 
     id: int
     name: str
-    owner: str | None
+    owner: str | None = None
+    everyone: Access | None = None
+    shares: tuple[tuple[str, Access], ...] = ()
+    mine: bool = False
+    writable: bool = False
+
+
+class LibraryRecord(Shared, frozen=True, kw_only=True):
+    """A set of documents."""
+
     documents: int
-    everyone: Access | None
-    shares: tuple[tuple[str, Access], ...]
-    mine: bool
-    writable: bool

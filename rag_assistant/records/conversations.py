@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from rag_assistant.records.accounts import Shared
 from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
 from rag_assistant.records.base import UNSET, Message, Unset, text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
@@ -32,6 +33,20 @@ class Summary(Struct, frozen=True):
     created_at: datetime
 
 
+class Project(Shared, frozen=True, kw_only=True):
+    """What conversations have in common: ``instructions`` for the model, and what holds where one decides nothing.
+
+    How many ``conversations`` of whoever asks are in it, and whose it is, is only told where projects are listed.
+    """
+
+    instructions: str = ""
+    scope: Scope = EVERYTHING
+    max_history_turns: int | Unset | None = UNSET
+    history_strategy: str | None = None
+    on_overflow: str | None = None
+    conversations: int = 0
+
+
 class Conversation(Struct, frozen=True):
     """A conversation with its counters, so that no figure needs a count over its messages.
 
@@ -40,8 +55,8 @@ class Conversation(Struct, frozen=True):
     ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them, with ``made_room``
     where a reset cleared them for the turn at the context start. What the conversation does not decide for itself is
     ``UNSET`` or ``None``. ``pinned`` ones stand first in the list; ``branched_from`` says where it branched off:
-    ``conversation_id``, ``turn``. ``scope`` are the documents that its questions are about. ``listed`` ones stand in
-    the list beside the pages.
+    ``conversation_id``, ``turn``. ``scope`` are the documents that its questions are about, if it says so itself.
+    ``listed`` ones stand in the list beside the pages.
     """
 
     id: int
@@ -67,6 +82,19 @@ class Conversation(Struct, frozen=True):
     listed: bool = True
     # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
     operation: dict[str, Any] | None = None
+    project: Project | None = None
+    # An answer ended while nobody looked.
+    unread: bool = False
+
+    @property
+    def project_id(self) -> int | None:
+        """The project that it is in, if whoever asks may use it."""
+        return self.project.id if self.project else None
+
+    @property
+    def scope_asked(self) -> Scope:
+        """The documents that its questions are about where they do not say it themselves."""
+        return self.scope or (self.project.scope if self.project else EVERYTHING)
 
 
 class ListedConversation(Struct, frozen=True):

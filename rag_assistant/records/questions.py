@@ -64,6 +64,8 @@ class Question(Struct, frozen=True):
     max_history_turns: int | Unset | None = UNSET
     # Nothing said: what the conversation is about.
     scope: Scope | Unset = UNSET
+    # In which project a new conversation is made. One that is there must be in it.
+    project_id: int | None = None
     idempotency_key: str | None = None
     # What to do if turns would be left out; None: as the conversation or the settings say.
     on_overflow: str | None = None

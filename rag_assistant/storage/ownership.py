@@ -3,10 +3,20 @@
 A store over ``Database.for_person`` sees what that person may see, and nothing else is there for it.
 """
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, false, func, or_, select, true
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Connection, ScalarSelect, Select, Table, false, func, or_, select, true
 
 from rag_assistant.storage.database import changes_documents, person_of
-from rag_assistant.storage.tables import conversations, documents, libraries, library_shares, people
+from rag_assistant.storage.tables import (
+    conversations,
+    documents,
+    libraries,
+    library_shares,
+    people,
+    project_shares,
+    projects,
+)
 
 # Of so many chunks in the trash, a search finds that many more and passes over them; more of them it leaves out.
 MAX_CHUNKS_PASSED_OVER = 500
@@ -93,8 +103,25 @@ def library_for_new(connection: Connection, requested: int | None) -> int | None
 
 def libraries_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
     """Return the query for the libraries that a person may read, or with ``access`` may write."""
-    shared = select(library_shares.c.library_id).where(library_shares.c.person_id == person)
-    everyone: ColumnElement[bool] = libraries.c.everyone.is_not(None)
+    return _shared_with(libraries, library_shares, library_shares.c.library_id, person, access)
+
+
+def projects_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
+    """Return the query for the projects that a person may use, or with ``access`` may write."""
+    return _shared_with(projects, project_shares, project_shares.c.project_id, person, access)
+
+
+def readable_project(connection: Connection, project_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return the condition that the person of a connection may use a project, and that it is there."""
+    person = person_of(connection)
+    return project_id.in_(select(projects.c.id) if person is None else projects_of(person))
+
+
+def _shared_with(
+    table: Table, shares: Table, item_id: Column[int], person: int | ColumnElement[int], access: str | None
+) -> Select[tuple[int]]:
+    shared = select(item_id).where(shares.c.person_id == person)
+    everyone: ColumnElement[bool] = table.c.everyone.is_not(None)
     if access is not None:
-        shared, everyone = shared.where(library_shares.c.access == access), libraries.c.everyone == access
-    return select(libraries.c.id).where(or_(libraries.c.person_id == person, everyone, libraries.c.id.in_(shared)))
+        shared, everyone = shared.where(shares.c.access == access), table.c.everyone == access
+    return select(table.c.id).where(or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))

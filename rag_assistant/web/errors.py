@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 NAMES = {
     400: "MalformedBody",
     401: "NotSignedIn SignInFailed",
-    403: "RequestRefused NotAllowed LibraryReadOnly NotLibraryOwner",
+    403: "RequestRefused NotAllowed LibraryReadOnly NotLibraryOwner NotProjectOwner",
     404: "NotFound",
     409: "Conflict",
     410: "LinkOver FileMissing FileDamaged",

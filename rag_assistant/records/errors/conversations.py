@@ -27,6 +27,24 @@ class ConversationBusy(Conflict):
     sentence = "Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
 
 
+class ProjectNotFound(NotFound):
+    """There is no such project, or not for this person."""
+
+    sentence = "There is no project {project_id}."
+
+
+class NotProjectOwner(AssistantError):
+    """The project is somebody else's: only its owner shares or deletes it, and only who may write changes it."""
+
+    sentence = 'The project "{name}" belongs to somebody else, who has not let you do this.'
+
+
+class NotInProject(Conflict):
+    """A question names a project, and a conversation that is not in it."""
+
+    sentence = "Conversation {conversation_id} is not in project {project_id}. Move it, or leave the project out."
+
+
 class TooManyPinned(Conflict):
     """No more conversations can be pinned."""
 

@@ -130,6 +130,7 @@ def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int
         "origin_id": origin["id"],
         "overrides": origin["overrides"],
         "scope": origin["scope"],
+        "project_id": origin["project_id"],
         "turns": last,
         "decided_until": min(origin["decided_until"], last),
     }

@@ -19,19 +19,30 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assistant.records import EVERYTHING, Conversation, ConversationHit, ListedConversation, Scope, Summary, Unset
+from rag_assistant.records import (
+    EVERYTHING,
+    UNSET,
+    Conversation,
+    ConversationHit,
+    ListedConversation,
+    Project,
+    Scope,
+    Summary,
+    Unset,
+)
 from rag_assistant.records.errors import (
     ConversationBusy,
     ConversationDeleted,
     ConversationNotFound,
     NotInTrash,
+    ProjectNotFound,
     TooManyPinned,
 )
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import own_conversations, owner_of_new
-from rag_assistant.storage.tables import conversations, messages, now, summaries, turns
+from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
+from rag_assistant.storage.tables import conversations, messages, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
 # All of them are shown, above everything else.
@@ -55,10 +66,11 @@ class ConversationManager(Store):
         super().__init__(database)
         self.owner = owner
 
-    def create(self, title: str) -> Conversation:
-        """Return a new, empty conversation."""
+    def create(self, title: str, project_id: int | None = None) -> Conversation:
+        """Return a new, empty conversation. Raises ProjectNotFound."""
         with self._database.write() as connection:
-            return conversation_of(connection, load_conversation(connection, insert_conversation(connection, title)))
+            new_id = insert_conversation(connection, title, project_id=project_id)
+            return conversation_of(connection, load_conversation(connection, new_id))
 
     def get(self, conversation_id: int) -> Conversation:
         """Return one conversation. Raises ConversationNotFound, also for one that was deleted."""
@@ -111,11 +123,13 @@ class ConversationManager(Store):
         own: Mapping[str, Any] | None = None,
         pinned: bool | None = None,
         scope: Scope | None = None,
+        project_id: int | Unset | None = UNSET,
     ) -> Conversation:
         """Rename a conversation, pin it, set what it decides for itself (``own``) and what it is about, and return it.
 
-        In ``own``, a name with ``UNSET`` is forgotten, so that the settings decide again. Raises ConversationNotFound,
-        TooManyPinned.
+        In ``own``, a name with ``UNSET`` is forgotten, so that its project or the settings decide again. With a
+        ``project_id`` it is moved there, with ``None`` out of any. Raises ConversationNotFound, TooManyPinned,
+        ProjectNotFound.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id)
@@ -127,8 +141,9 @@ class ConversationManager(Store):
             if scope is not None:
                 values["scope"] = scope.as_dict()
             if own:
-                overrides = row["overrides"] | dict(own)
-                values["overrides"] = {name: value for name, value in overrides.items() if not isinstance(value, Unset)}
+                values["overrides"] = with_own(row["overrides"], own)
+            if not isinstance(project_id, Unset):
+                values["project_id"] = usable_project(connection, project_id)
             if values:
                 set_values(connection, conversations, conversation_id, values)
             return conversation_of(connection, load_conversation(connection, conversation_id))
@@ -227,8 +242,15 @@ def drop_conversations(connection: Connection, parts: ColumnElement[bool]) -> No
     connection.execute(delete(conversations).where(parts))
 
 
-def insert_conversation(connection: Connection, title: str, scope: Scope = EVERYTHING, *, listed: bool = False) -> int:
-    """Insert an empty conversation about some documents and return its id."""
+def insert_conversation(
+    connection: Connection,
+    title: str,
+    scope: Scope = EVERYTHING,
+    *,
+    listed: bool = False,
+    project_id: int | None = None,
+) -> int:
+    """Insert an empty conversation about some documents and return its id. Raises ProjectNotFound."""
     moment = now()
     values = {
         "title": title[:MAX_TITLE_CHARS],
@@ -238,9 +260,24 @@ def insert_conversation(connection: Connection, title: str, scope: Scope = EVERY
         "overrides": {},
         "scope": scope.as_dict(),
         "listed": listed,
+        "project_id": usable_project(connection, project_id),
         **dict.fromkeys(("turns", "visible_turns", "visible_messages"), 0),
     }
     return insert_row(connection, conversations, values)
+
+
+def usable_project(connection: Connection, project_id: int | None) -> int | None:
+    """Return the project into which a conversation goes, which nobody deletes meanwhile. Raises ProjectNotFound."""
+    if project_id is not None:
+        query = select(projects.c.id).where(projects.c.id == project_id, readable_project(connection, projects.c.id))
+        if connection.execute(query.with_for_update(read=True, key_share=True)).first() is None:
+            raise ProjectNotFound(project_id)
+    return project_id
+
+
+def with_own(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is decided for a conversation or a project with changes to it; what is ``UNSET`` is forgotten."""
+    return {name: value for name, value in {**overrides, **own}.items() if not isinstance(value, Unset)}
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
@@ -282,8 +319,24 @@ def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conve
     if summary_ids:
         rows_of_summaries = connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
         summary_of = {row["id"]: record_of(row, Summary) for row in rows_of_summaries}
-    more = [{"summary": summary_of.get(row["summary_id"]), "scope": row["scope"] or {}} for row in rows]
-    return [record_of({**row, **row["overrides"], **own}, Conversation) for row, own in zip(rows, more, strict=True)]
+    project_of = _projects_of(connection, {row["project_id"] for row in rows} - {None})
+    more = [
+        {"summary": summary_of.get(row["summary_id"]), "project": project_of.get(row["project_id"])} for row in rows
+    ]
+    return [record_of(with_rules(row) | own, Conversation) for row, own in zip(rows, more, strict=True)]
+
+
+def _projects_of(connection: Connection, project_ids: set[int]) -> dict[int, Project]:
+    """Return those of some projects that may be used; without any of them, nothing is asked."""
+    if not project_ids:
+        return {}
+    query = select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
+    return {row["id"]: record_of(with_rules(row), Project) for row in connection.execute(query).mappings()}
+
+
+def with_rules(row: Row) -> dict[str, Any]:
+    """Return the row of a conversation or a project with what it decides in the place of columns."""
+    return {**row, **row["overrides"], "scope": row["scope"] or {}}
 
 
 def count_pinned(connection: Connection) -> int:

@@ -121,6 +121,8 @@ def hash_of(question: Question) -> str:
     # Which question a plain "yes" answers is found out by us, and changes when it was answered.
     asked_for = {name: value for name, value in request_of(question).items() if name != "confirms_turn"}
     whole: list[Any] = [question.text, question.conversation_id, asked_for]
+    if question.project_id is not None:
+        whole.append({"project_id": question.project_id})
     if question.edits_turn is not None:
         whole.append(question.edits_turn)
     if question.images:

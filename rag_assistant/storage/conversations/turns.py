@@ -12,7 +12,13 @@ from sqlalchemy import Connection, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import EVERYTHING, UNTITLED, Conversation, Message, Question, Source, Turn, TurnStatus, Unset
-from rag_assistant.records.errors import AnswerTakenOver, ConversationBusy, IdempotencyKeyReused, TurnNotRetryable
+from rag_assistant.records.errors import (
+    AnswerTakenOver,
+    ConversationBusy,
+    IdempotencyKeyReused,
+    NotInProject,
+    TurnNotRetryable,
+)
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
     conversation_of,
@@ -117,7 +123,7 @@ class TurnStore(Store):
         moment = now()
         if conversation_id is None:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
-            conversation_id = insert_conversation(connection, title, scope)
+            conversation_id = insert_conversation(connection, title, scope, project_id=question.project_id)
         first = conversations.c.turns == 0
         numbered = (
             update(conversations)
@@ -135,7 +141,9 @@ class TurnStore(Store):
         if row is None:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)
-        scope = conversation.scope if isinstance(question.scope, Unset) else question.scope
+        if question.project_id not in (None, conversation.project_id):
+            raise NotInProject(conversation.id, question.project_id)
+        scope = conversation.scope_asked if isinstance(question.scope, Unset) else question.scope
         key = question.idempotency_key
         accepted = {
             "conversation_id": conversation_id,

@@ -1,6 +1,6 @@
-"""The tables of people: their accounts, what they show to be known again, and the libraries that they share."""
+"""The tables of people: their accounts, what they show to be known again, and the libraries and projects they share."""
 
-from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, UniqueConstraint
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
 from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids
 
@@ -133,4 +133,29 @@ library_shares = Table(
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
     Column("access", String, nullable=False),
     Index("ix_library_shares_person", "person_id"),
+)
+
+# What conversations have in common: what the model is told, and what holds where a conversation decides nothing.
+projects = table_of_ids(
+    "projects",
+    Column("name", String, nullable=False),
+    # Nobody's while there are no accounts.
+    Column("person_id", Integer, ForeignKey("people.id")),
+    # As of a library: who may write changes it. Conversations in it stay their owner's.
+    Column("everyone", String),
+    Column("instructions", Text, nullable=False),
+    # As of a conversation.
+    Column("overrides", JSON, nullable=False),
+    Column("scope", JSON(none_as_null=True)),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_projects_person", "person_id"),
+)
+
+project_shares = Table(
+    "project_shares",
+    metadata,
+    Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True),
+    Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
+    Column("access", String, nullable=False),
+    Index("ix_project_shares_person", "person_id"),
 )

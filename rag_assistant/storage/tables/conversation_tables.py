@@ -60,11 +60,18 @@ conversations = table_of_ids(
     Column("operation_owner", String),
     # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
+    # By the id in projects, which is never given twice. One that its owner may not read is none.
+    Column("project_id", Integer),
+    # An answer ended while nobody looked.
+    Column("unread", Boolean, nullable=False, server_default=false()),
     # With the title, so that a word in titles is looked for in the index alone.
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     partial_index("ix_conversations_pinned", "deleted_at", "updated_at", "id", where="pinned"),
+    partial_index(
+        "ix_conversations_project", "project_id", "deleted_at", "updated_at", "id", where="project_id IS NOT NULL"
+    ),
     partial_index("ix_conversations_branches", "origin_id", "id", where="origin_id IS NOT NULL"),
 )
 

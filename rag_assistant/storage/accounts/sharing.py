@@ -1,0 +1,114 @@
+"""What belongs to somebody and is shared with some people or with everybody, as libraries and projects are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, insert, select
+
+from rag_assistant.records import Access, Shared
+from rag_assistant.records.errors import AccountNotFound, AssistantError
+from rag_assistant.storage.accounts.people import name_key
+from rag_assistant.storage.database import Store, insert_row, person_of, record_of
+from rag_assistant.storage.tables import people
+
+Kind = TypeVar("Kind", bound=Shared)
+
+
+class SharedStore(Store, Generic[Kind]):
+    """Keeps what is shared in ``table``. A person sees what they may read, and shares their own.
+
+    ``item_id`` is the column of the table of shares that names it, ``of`` gives the query for what a person may read
+    or write. What is in them is ``counted`` in the field of that name.
+    """
+
+    table: ClassVar[Table]
+    item_id: ClassVar[Column[int]]
+    of: ClassVar[Callable[..., Select[tuple[int]]]]
+    kind: type[Kind]
+    not_found: ClassVar[type[AssistantError]]
+    not_owner: ClassVar[type[AssistantError]]
+    counted: ClassVar[str]
+
+    def all(self) -> list[Kind]:
+        """Return what may be read, the own ones first."""
+        with self._database.read() as connection:
+            person, table = person_of(connection), self.table
+            query = select(table, people.c.name.label("owner")).outerjoin(people, people.c.id == table.c.person_id)
+            if person is not None:
+                query = query.where(table.c.id.in_(self.of(person)))
+            rows = connection.execute(query.order_by(table.c.person_id != person, table.c.id)).mappings().all()
+            return self._records_of(connection, rows)
+
+    def get(self, item_id: int) -> Kind:
+        """Return one of them. Raises that it is not there."""
+        item = next((one for one in self.all() if one.id == item_id), None)
+        if item is None:
+            raise self.not_found(item_id)
+        return item
+
+    def _add(self, values: Mapping[str, Any]) -> Kind:
+        with self._database.write() as connection:
+            item_id = insert_row(connection, self.table, {**values, "person_id": person_of(connection)})
+        return self.get(item_id)
+
+    def share(self, item_id: int, name: str, access: Access | None) -> Kind:
+        """Let somebody read or write one's own, or take that back.
+
+        Raises that it is not there or not one's own, and AccountNotFound.
+        """
+        with self._database.write() as connection:
+            self._own(connection, item_id)
+            person_id = connection.execute(select(people.c.id).where(people.c.name_key == name_key(name))).scalar()
+            if person_id is None:
+                raise AccountNotFound(name)
+            shares = self.item_id.table
+            connection.execute(delete(shares).where(self.item_id == item_id, shares.c.person_id == person_id))
+            if access is not None:
+                shared = {self.item_id.name: item_id, "person_id": person_id, "access": access}
+                connection.execute(insert(shares).values(shared))
+        return self.get(item_id)
+
+    def _own(self, connection: Connection, item_id: int, *, writers: bool = False) -> RowMapping:
+        """Return the row of what belongs to the person of a connection, or with ``writers`` of what they may write.
+
+        It is locked against other writers.
+        """
+        person, table = person_of(connection), self.table
+        query = select(table).where(table.c.id == item_id)
+        if person is not None:
+            query = query.where(table.c.id.in_(self.of(person)))
+        row = connection.execute(query.with_for_update()).mappings().first()
+        if row is None:
+            raise self.not_found(item_id)
+        if row["person_id"] != person:
+            written = query.where(table.c.id.in_(self.of(person, "write")))
+            if not writers or connection.execute(written).first() is None:
+                raise self.not_owner(row["name"])
+        return row
+
+    def _in_each(self, connection: Connection) -> Select[Any]:
+        """Return the query for the ids of what is counted, each with how much there is."""
+        raise NotImplementedError
+
+    def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
+        return {**row}
+
+    def _records_of(self, connection: Connection, rows: Sequence[RowMapping]) -> list[Kind]:
+        ids, person, shares = [row["id"] for row in rows], person_of(connection), self.item_id.table
+        counts = {row[0]: row[1] for row in connection.execute(self._in_each(connection))}
+        named = select(self.item_id.label("item_id"), shares.c.access, people.c.name, people.c.id.label("person_id"))
+        joined = named.join(people, people.c.id == shares.c.person_id).where(self.item_id.in_(ids))
+        shared = connection.execute(joined.order_by(people.c.name_key)).all()
+        records = []
+        for row in rows:
+            own, mine = [one for one in shared if one.item_id == row["id"]], row["person_id"] == person
+            lets_write = any(one.person_id == person and one.access == "write" for one in own)
+            more = {
+                self.counted: counts.get(row["id"], 0),
+                # With whom else it is shared is the owner's to know.
+                "shares": [(one.name, one.access) for one in own] if mine else [],
+                "mine": mine,
+                "writable": mine or lets_write or row["everyone"] == "write",
+            }
+            records.append(record_of({**self._fields_of(row), **more}, self.kind))
+        return records

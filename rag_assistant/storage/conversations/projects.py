@@ -1,0 +1,64 @@
+"""Projects: what some conversations have in common. They belong to somebody, and are shared as libraries are."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
+
+from rag_assistant.records import EVERYTHING, Project, Scope
+from rag_assistant.records.errors import NotProjectOwner, ProjectNotFound
+from rag_assistant.storage.accounts.sharing import SharedStore
+from rag_assistant.storage.conversations.conversations import with_own, with_rules
+from rag_assistant.storage.database import set_values
+from rag_assistant.storage.ownership import own_conversations, projects_of
+from rag_assistant.storage.tables import conversations, now, project_shares, projects
+
+
+class ProjectStore(SharedStore[Project]):
+    """Keeps projects. A person sees those that they may read, and changes those that they may write."""
+
+    table, item_id, of = projects, project_shares.c.project_id, staticmethod(projects_of)
+    kind, not_found, not_owner, counted = Project, ProjectNotFound, NotProjectOwner, "conversations"
+
+    def add(
+        self, name: str, instructions: str = "", scope: Scope = EVERYTHING, own: Mapping[str, Any] | None = None
+    ) -> Project:
+        """Make a project of one's own; ``own`` is what it decides."""
+        values = {"name": name, "instructions": instructions, "scope": scope.as_dict()}
+        return self._add(values | {"overrides": with_own({}, own or {}), "created_at": now()})
+
+    def change(
+        self,
+        project_id: int,
+        values: Mapping[str, Any],
+        *,
+        scope: Scope | None = None,
+        own: Mapping[str, Any] | None = None,
+    ) -> Project:
+        """Change a project, as a conversation is changed; what ``everyone`` may do only its owner says.
+
+        Raises ProjectNotFound, NotProjectOwner.
+        """
+        with self._database.write() as connection:
+            row = self._own(connection, project_id, writers="everyone" not in values)
+            changed = {**values, "overrides": with_own(row["overrides"], own or {})}
+            if scope is not None:
+                changed["scope"] = scope.as_dict()
+            set_values(connection, projects, project_id, changed)
+        return self.get(project_id)
+
+    def delete(self, project_id: int) -> None:
+        """Delete a project of one's own. The conversations in it stay, in none. Raises as ``change`` does."""
+        with self._database.write() as connection:
+            self._own(connection, project_id)
+            connection.execute(delete(projects).where(projects.c.id == project_id))
+            in_it = update(conversations).where(conversations.c.project_id == project_id)
+            connection.execute(in_it.values(project_id=None))
+
+    def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
+        return with_rules(row)
+
+    def _in_each(self, connection: Connection) -> Select[Any]:
+        mine = own_conversations(connection), conversations.c.deleted_at.is_(None)
+        counts = select(conversations.c.project_id, func.count()).where(conversations.c.project_id.is_not(None), *mine)
+        return counts.group_by(conversations.c.project_id)
