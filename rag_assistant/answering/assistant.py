@@ -339,7 +339,7 @@ class Assistant:
         try:
             try:
                 with observed(deps.observer, live) as step:
-                    turn = answering()
+                    live.turn = turn = answering()
                     note_ending(deps.observer.metrics, step, turn, live)
             finally:
                 self._release(live.place)  # Whoever sees the end may ask again at once.

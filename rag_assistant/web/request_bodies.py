@@ -9,7 +9,7 @@ from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Access, Question, Scope, Unset
+from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Access, Message, Question, Scope, Unset
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
@@ -20,6 +20,7 @@ MAX_TAGS = 50
 MAX_KEPT, MAX_HINT_CHARS = 1000, 500
 MAX_URL = 2000
 MAX_TAG_CHARS = 64
+ROLES = ("user", "assistant")
 TAGS = f"a list of up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters without commas"
 
 
@@ -111,6 +112,26 @@ class QueryBody(AnyQuestionBody):
             interactive=interactive,
             images=tuple(self.images),
         )
+
+
+class EarlierTurn(Strict):
+    """A turn that whoever asks keeps."""
+
+    question: str = field(..., "text")
+    answer: str = field(..., "text")
+
+
+class TemporaryBody(AnyQuestionBody):
+    """The body of /api/query/temporary: the turns of a conversation come along, since none of it is stored."""
+
+    question: str = field(..., "text with at least one visible character")
+    earlier: list[EarlierTurn] = field([], "a list of earlier turns, the oldest first, each with question and answer")
+
+    def as_messages(self) -> list[Message]:
+        """Return the conversation up to the question, as it goes to a model."""
+        turns = [(one.question, one.answer) for one in self.earlier]
+        messages = [{"role": role, "content": text} for turn in turns for role, text in zip(ROLES, turn, strict=True)]
+        return [*messages, {"role": "user", "content": self.question}]
 
 
 class NewConversationBody(Strict):

@@ -104,6 +104,8 @@ def tools(player: Player) -> None:
     listing = {"id": "b", "name": "list_documents", "arguments": {}}
     player.replies(Reply(tool_calls=[search, listing]), Reply(tool_calls=[search]), "At nine [1].")
     player.play("POST", "/api/query/stream", {"question": "When does it leave?"})
+    earlier = [{"question": "Is there a ferry?", "answer": "Yes."}]
+    player.play("POST", "/api/query/temporary?html=1", {"question": "When does it leave?", "earlier": earlier})
     player.play("GET", "/api/turns/1")
     player.play("GET", "/api/turns/1/receipt")
     delete = {"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}

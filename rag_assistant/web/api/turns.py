@@ -3,15 +3,26 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from flask import Blueprint, Response, current_app, jsonify, make_response, request
+from flask import (
+    Blueprint,
+    Response,
+    current_app,
+    jsonify,
+    make_response,
+    render_template,
+    request,
+    stream_with_context,
+)
 from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
-from rag_assistant.answering.live import end_position
+from rag_assistant.answering.live import LAST_EVENTS, LiveTurn, end_position
 from rag_assistant.answering.replay import Replay, replay
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
+from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import load_window, rules_for
+from rag_assistant.history.words import shifts
 from rag_assistant.records import MAX_INT32, Event, Exchange, Turn
 from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNotFound
 from rag_assistant.records.validation import spells_number
@@ -34,7 +45,8 @@ from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RatingBody, RetryBody
+from rag_assistant.web.pages.turn_context import Around
+from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RatingBody, RetryBody, TemporaryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
     idempotency_key,
@@ -90,6 +102,37 @@ def query_stream() -> Response:
     question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
     with readers().place_for_stream():
         return stream(services().assistant.ask(question), 0, drawn)
+
+
+@blueprint.post(
+    "/query/temporary",
+    policy=ASK,
+    params=("html",),
+    body=TemporaryBody,
+    example={"question": "And why?", "earlier": [{"question": "How large may a document be?", "answer": "50 MB."}]},
+    events=EVENTS,
+)
+def temporary_query() -> Response:
+    """Answer a question of a conversation that comes along, as a stream of events. Nothing of it is stored."""
+    drawn, body = flag_asked("html") is True, read_json(TemporaryBody)
+    question = body.question_about(body.question, on_overflow=body.on_overflow)
+    with readers().place_for_stream():
+        live = services().assistant.ask_stateless(question, SentHistory(body.as_messages()))
+        events = while_let_in(services().assistant.follow_live(live))
+        response = _streamed(_with_its_turn(events, live) if drawn else events, drawn)
+        response.response = stream_with_context(response.iter_encoded())
+        response.call_on_close(live.call.stop)  # Nobody comes back for it.
+        return response
+
+
+def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[Event | None]:
+    """Yield the events of a turn that is not stored, the last one with the turn as the page shows it."""
+    for event in events:
+        if event is not None and event.name in LAST_EVENTS and "turn_id" in event.data:
+            around = Around(shifts([live.turn]), {}, False, {})
+            html = render_template("turn.html", turn=live.turn, around=around)
+            event = replace(event, data=event.data | {"html": html})
+        yield event
 
 
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
@@ -252,13 +295,16 @@ def stream(turn: Turn, after: int, drawn: bool) -> Response:
 
     ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
     """
-    events = while_let_in(services().assistant.follow(turn.id, 0 if drawn else after))
+    response = _streamed(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)), drawn)
+    response.headers["X-Turn-Id"] = str(turn.id)
+    return response
+
+
+def _streamed(events: Iterator[Event | None], drawn: bool) -> Response:
     spoken = language()
     if spoken is not ENGLISH:
         events = (event and replace(event, data=in_words_of(spoken, event.data)) for event in events)
-    response = event_stream(events, readers(), Blocks() if drawn else None)
-    response.headers["X-Turn-Id"] = str(turn.id)
-    return response
+    return event_stream(events, readers(), Blocks() if drawn else None)
 
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:

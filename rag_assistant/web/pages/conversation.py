@@ -49,6 +49,12 @@ def start() -> str:
     return conversation_page(None, [])
 
 
+@blueprint.get("/temporary", policy=READ)
+def temporary() -> str:
+    """Show an empty conversation that is kept nowhere but in this page."""
+    return conversation_page(None, [], temporary=True)
+
+
 @blueprint.get("/conversations/<int:conversation_id>", policy=READ)
 def conversation(conversation_id: int) -> str:
     """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
@@ -231,12 +237,13 @@ def conversation_page(
     result: CommandResult | None = None,
     decision: dict[str, Any] | None = None,
     billed: bool = False,
+    temporary: bool = False,
 ) -> str:
     """Draw the page of a conversation, or of none yet.
 
     ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
     ``result`` is what a command did, ``decision`` a question that was refused until a person decides, ``billed``
-    whether it is shown what a summary may lose.
+    whether it is shown what a summary may lose, ``temporary`` whether nothing of it is to be stored.
     """
     # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
     tag = services().branches.etag(shown.id) if shown else None
@@ -254,6 +261,7 @@ def conversation_page(
         decision=decision,
         **(_bill(shown.id) if shown and billed else {}),
         **({} if shown else library_holds()),
+        temporary=temporary,
         deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",
         scope=shown.scope if shown else scope_in_address(),

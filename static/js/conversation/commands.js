@@ -7,6 +7,7 @@ import { refreshPage } from "../shell/page.js";
 import { summarise } from "./bill.js";
 import { composer, conversationId, fill, restoreText, showComposerError } from "./composer.js";
 import { drawView, savedView } from "./horizon.js";
+import { isTemporary } from "./temporary.js";
 import { mention, mentionIn, mentionsOf } from "./mentions.js";
 
 /** Tell whether a text is a command: a slash and a word, alone or followed by more if the word is a known command. */
@@ -52,6 +53,7 @@ async function resultOf(command) {
   if (conversation !== null) {
     return (await send("POST", address(`/api/conversations/${conversation}/commands`), { command })).json();
   }
+  if (isTemporary()) throw new Error(t("Commands are for conversations that are stored."));
   if (command.trim().toLowerCase() !== "/help") throw new Error(t("There is no conversation yet. Ask a question first."));
   const lines = options().map((one) => `- ${one.dataset.command}: ${one.querySelector("span").textContent}`);
   return { text: lines.join("\n"), fold: false };

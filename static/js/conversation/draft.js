@@ -4,6 +4,7 @@ import { composer, conversationId, fill } from "./composer.js";
 import { goToTurn } from "./navigation.js";
 import { withOverflowChoice } from "./overflow.js";
 import { sendQuestion } from "./request.js";
+import { isTemporary } from "./temporary.js";
 
 const keyFor = (kind) => `${kind}:${conversationId() ?? "new"}`;
 
@@ -27,7 +28,8 @@ function stored(name) {
 
 /** Save what is typed for this conversation, and restore it. */
 export function enableDrafts() {
-  if (!composer()) return;
+  // What is typed into a temporary conversation is kept nowhere.
+  if (!composer() || isTemporary()) return;
   const box = composer().elements.question;
   const unsent = unacknowledged();
   if (unsent) offerResend(unsent);

@@ -19,6 +19,7 @@ import { withOverflowChoice } from "./overflow.js";
 import { restorePictures, takePictures } from "./pictures.js";
 import { newKey, sendQuestion } from "./request.js";
 import { scopeOf } from "./scope.js";
+import { TemporaryTurn, isTemporary } from "./temporary.js";
 import { TurnView } from "./turn.js";
 
 /** Let the composer, and every button that stands for a question or command, ask in place. */
@@ -55,12 +56,12 @@ async function ask(question, more) {
     return showComposerError(why, { whileBusy: true, whileOffline: offline });
   }
   const pictures = more.confirms_turn ? [] : takePictures();
-  const view = new TurnView(appendTurn(question, pictures));
+  const view = new (isTemporary() ? TemporaryTurn : TurnView)(appendTurn(question, pictures));
   view.element.querySelector(".stop").addEventListener("click", () => view.stop());
   // Now and not when the answer has ended: by then the reader may be elsewhere.
   focusComposer();
   try {
-    const response = await withOverflowChoice((choice) => post(question, pictures, { ...more, ...choice }));
+    const response = isTemporary() ? await view.ask(question) : await withOverflowChoice((choice) => post(question, pictures, { ...more, ...choice }));
     if (response) await follow(view, response);
     else withdraw(view.element, typed, pictures);
   } catch (reason) {

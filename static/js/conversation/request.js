@@ -1,6 +1,6 @@
 // Send a question, with an idempotency key by which the server recognises a resend.
-import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
+import { composer } from "./composer.js";
 
 /** Return a key that no other question has. */
 export function newKey() {
@@ -10,5 +10,5 @@ export function newKey() {
 
 /** Send a question and return the stream of its turn. Throws Refusal, or TypeError if it may not have arrived. */
 export function sendQuestion(body, key) {
-  return send("POST", address("/api/query/stream?html=1"), body, { "Idempotency-Key": key });
+  return send("POST", composer().dataset.stream, body, { "Idempotency-Key": key });
 }

@@ -172,11 +172,15 @@ export class TurnView {
 
   async end(data) {
     this.ended = true;
-    this.element = await redrawTurn(this.element, this.element.dataset.page ?? address(`/turns/${this.turnId}`));
+    await this.redraw(data);
     // If it could not be drawn, the next poll of the conversation does it.
     delete this.element.dataset.followed;
     updateBusy();
     answerEnds(this.element, data);
     await refreshPage();
+  }
+
+  async redraw() {
+    this.element = await redrawTurn(this.element, this.element.dataset.page ?? address(`/turns/${this.turnId}`));
   }
 }

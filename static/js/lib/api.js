@@ -11,9 +11,10 @@ class Refusal extends Error {
 }
 
 /** Send JSON and return the response. Throws Refusal if the server says no, TypeError if there is no server. */
-export async function send(method, url, body, headers = {}) {
+export async function send(method, url, body, headers = {}, signal = null) {
   const response = await fetch(url, {
     method,
+    signal,
     headers: { "Content-Type": "application/json", ...headers },
     body: JSON.stringify(body),
   });
