@@ -118,6 +118,13 @@ class ConversationLink(Struct, frozen=True):
     created_at: datetime
 
 
+class Share(Struct, frozen=True):
+    """What somebody else may do with it."""
+
+    person: str
+    access: Access
+
+
 class Shared(Struct, frozen=True, kw_only=True):
     """What belongs to somebody, and what others may do with it."""
 
@@ -125,7 +132,7 @@ class Shared(Struct, frozen=True, kw_only=True):
     name: str
     owner: str | None = None
     everyone: Access | None = None
-    shares: tuple[tuple[str, Access], ...] = ()
+    shares: tuple[Share, ...] = ()
     mine: bool = False
     writable: bool = False
 

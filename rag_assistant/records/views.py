@@ -11,15 +11,17 @@ from typing import Any, Literal, TypeVar
 from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
+from rag_assistant.records.accounts import Access, Share
 from rag_assistant.records.answers import Doubt, ErrorData, HistoryFigures, SearchData, Step, Strategy, Support, Usage
 from rag_assistant.records.base import Message, Unset
-from rag_assistant.records.conversations import Conversation, Correction, Turn, TurnStatus
+from rag_assistant.records.conversations import Conversation, Correction, Project, Turn, TurnStatus
 from rag_assistant.records.documents import DocumentState
 from rag_assistant.records.errors import ReceiptNotFound
 from rag_assistant.records.questions import Scope
 
 Overflow = Literal["trim", "ask", "compact", "reset", "continue"]
 View = TypeVar("View", bound=Struct)
+Ruled = TypeVar("Ruled", "ConversationAnswer", "ProjectAnswer")
 
 
 def view_of(kind: type[View], record: Any) -> View:
@@ -179,12 +181,36 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     pinned: bool
     scope: Scope | None
     own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
+    project_id: int | None = None
     deleted_at: datetime | None = None
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
     branched_from: BranchedFrom | None = None
     # Where retention_days is set, and nobody uses it until then.
     moves_to_trash_at: datetime | None = None
+
+
+class SharedAnswer(Struct, frozen=True, kw_only=True):
+    """What belongs to somebody, and with whom it is shared."""
+
+    name: str
+    owner: str | None
+    everyone: Access | None
+    shares: list[Share]
+    mine: bool
+    writable: bool
+
+
+class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What conversations have in common; what it decides stands there if it does."""
+
+    id: int = field(name="project_id")
+    instructions: str
+    conversations: int
+    scope: Scope | None
+    own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
+    history_strategy: Strategy | None = None
+    on_overflow: Overflow | None = None
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -256,9 +282,15 @@ def messages_sent(body: Mapping[str, Any]) -> list[Message]:
 
 
 def conversation_view(conversation: Conversation) -> ConversationAnswer:
-    own = conversation.max_history_turns
+    return _with_rules(ConversationAnswer, conversation)
+
+
+def project_data(project: Project) -> dict[str, Any]:
+    return data_of(_with_rules(ProjectAnswer, project))
+
+
+def _with_rules(kind: type[Ruled], record: Conversation | Project) -> Ruled:
+    own = record.max_history_turns
     return replace(
-        view_of(ConversationAnswer, conversation),
-        scope=conversation.scope or None,
-        own_window=UNSET if isinstance(own, Unset) else own,
+        view_of(kind, record), scope=record.scope or None, own_window=UNSET if isinstance(own, Unset) else own
     )

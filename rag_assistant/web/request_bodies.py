@@ -51,6 +51,9 @@ DocumentName = Annotated[
 MAX_RIGHT_ANSWER_CHARS = 4000
 RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
 RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
+MAX_INSTRUCTIONS_CHARS = 8000
+Instructions = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_INSTRUCTIONS_CHARS)]
+INSTRUCTIONS = f"text of up to {MAX_INSTRUCTIONS_CHARS} characters"
 ACCESS = "read, write, or null for nothing"
 DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or invisible characters"
 
@@ -94,6 +97,7 @@ class QueryBody(AnyQuestionBody):
         ..., "text with at least one visible character", validation_alias=AliasChoices("question", "query")
     )
     conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
+    project_id: Id | None = field(None, f"{ID}: the project of a new conversation, or null")
     confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
     images: list[str] = field([], f"a list of up to {MAX_PICTURES} pictures, each {PICTURE}", max_length=MAX_PICTURES)
     edits_turn: int | None = field(
@@ -105,6 +109,7 @@ class QueryBody(AnyQuestionBody):
         return self.question_about(
             self.question,
             conversation_id=self.conversation_id,
+            project_id=self.project_id,
             idempotency_key=key,
             on_overflow=self.on_overflow,
             confirms_turn=self.confirms_turn,
@@ -138,25 +143,24 @@ class NewConversationBody(Strict):
     """The body of POST /api/conversations."""
 
     title: Title = field(UNTITLED, TITLE)
+    project_id: Id | None = field(None, f"{ID}: the project that it is made in, or null")
 
 
-class ChangeConversationBody(ScopeBody):
-    """The body of PATCH /api/conversations/ID."""
+class RulesBody(ScopeBody):
+    """A body that says what a conversation or a project decides for itself."""
 
-    title: Title | None = field(None, TITLE)
-    pinned: bool | None = field(None, "true or false")
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
-        None, f'{HISTORY_LIMIT}, or "default" for what the settings say'
+        None, f'{HISTORY_LIMIT}, or "default" to leave it to others'
     )
     history_strategy: HistoryStrategy | Literal["default"] = field(
-        "default", 'one of window, smart, or "default" for what the settings say'
+        "default", 'one of window, smart, or "default" to leave it to others'
     )
     on_overflow: OverflowChoice | Literal["default"] = field(
-        "default", f'{ONE_OF_OVERFLOW}, or "default" for what the settings say'
+        "default", f'{ONE_OF_OVERFLOW}, or "default" to leave it to others'
     )
 
     def scope(self, now: Scope) -> Scope | None:
-        """Return what the conversation is to be about, ``None`` where that is not said; a part not said stays."""
+        """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
         if not self.model_fields_set & {"document_ids", "tags"}:
             return None
         document_ids = self.document_ids if "document_ids" in self.model_fields_set else now.document_ids
@@ -164,10 +168,41 @@ class ChangeConversationBody(ScopeBody):
         return Scope(tuple(dict.fromkeys(document_ids or ())), tuple(dict.fromkeys(tags or ())))
 
     def own(self) -> dict[str, Any]:
-        """Return what the conversation is to decide for itself; UNSET where the settings are to decide again."""
+        """Return what it is to decide for itself; UNSET where that is to be left to others again."""
         fields_set = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
         values = {name: getattr(self, name) for name in fields_set}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
+
+
+class ChangeConversationBody(RulesBody):
+    """The body of PATCH /api/conversations/ID."""
+
+    title: Title | None = field(None, TITLE)
+    pinned: bool | None = field(None, "true or false")
+    project_id: Id | None = field(None, f"{ID}: the project that it moves to, or null for none")
+
+    @property
+    def moved_to(self) -> int | Unset | None:
+        """The project that it moves to; UNSET where it stays."""
+        return self.project_id if "project_id" in self.model_fields_set else UNSET
+
+
+class NewProjectBody(RulesBody):
+    """The body of POST /api/projects."""
+
+    name: Title = field(..., TITLE)
+    instructions: Instructions = field("", INSTRUCTIONS)
+
+
+class ChangeProjectBody(RulesBody):
+    """The body of PATCH /api/projects/ID."""
+
+    name: Title = field("", TITLE)
+    instructions: Instructions = field("", INSTRUCTIONS)
+    everyone: Access | None = field(None, ACCESS)
+
+    def values(self) -> dict[str, Any]:
+        return self.model_dump(include=self.model_fields_set & {"name", "instructions", "everyone"})
 
 
 class RetryBody(Strict):

@@ -16,7 +16,7 @@ CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content":
 STATIC = ("static", "versioned_static")
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
-    "history_pages.erase", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
+    "history_pages.erase", "projects_api.delete", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
     "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",
@@ -35,6 +35,9 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "libraries_api.add": {"name": "Seized"},
     "libraries_api.change": {"everyone": "write"},
     "libraries_api.share": {"person": "Cat", "access": "write"},
+    "projects_api.add": {"name": "Seized"},
+    "projects_api.change": {"instructions": "Seized."},
+    "projects_api.share": {"person": "Cat", "access": "write"},
     "sharing_api.make": {"with_sources": True},
     "api.query": {"question": "Why?"},
     "api.query_stream": {"question": "Why?"},

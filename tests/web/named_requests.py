@@ -51,6 +51,18 @@ NAMED = [
         "/api/query", json={"question": "Why?", "document_ids": [ids["document_id"]]})),
     Named("query tags", lambda client, ids: client.post(
         "/api/query", json={"question": "Why?", "tags": [ids["tag"]]})),
+    Named("query project_id", lambda client, ids: client.post(
+        "/api/query", json={"question": "Why?", "project_id": ids["project_id"]})),
+    Named("new conversation in a project", lambda client, ids: client.post(
+        "/api/conversations", json={"project_id": ids["project_id"]})),
+    Named("own conversation into a project", lambda client, ids: client.patch(
+        f"/api/conversations/{ids['own']}", json={"project_id": ids["project_id"]})),
+    Named("a project as a model", lambda client, ids: client.post(
+        "/v1/chat/completions", json=CHAT | {"model": f"rag-assistant/{ids['tag']}"})),
+    Named("documents of a new project", lambda client, ids: client.post(
+        "/api/projects", json={"name": "Mine", "document_ids": [ids["document_id"]]})),
+    Named("tags of a new project", lambda client, ids: client.post(
+        "/api/projects", json={"name": "Mine", "tags": [ids["tag"]]})),
     Named("query edits_turn", lambda client, ids: client.post(
         "/api/query", json={"question": "Why?", "edits_turn": ids["first_turn"]})),
     Named("query edits_turn in own conversation", lambda client, ids: client.post(

@@ -58,6 +58,8 @@ def fill(world: World) -> World:
     owner.post(f"/api/conversations/{first['conversation_id']}/compact", json={})
     library = owner.get("/api/libraries").json["libraries"][0]["library_id"]
     owner.patch(f"/api/libraries/{library}", json={"name": CANARY})
+    project = owner.post("/api/projects", json={"name": TAG, "instructions": CANARY}).json["project_id"]
+    owner.patch(f"/api/conversations/{first['conversation_id']}", json={"project_id": project})
     owner.put(f"/api/turns/{first['turn_id']}/rating", json={"rating": "up", "right_answer": f"{CANARY}!"})
     gone = ask(owner, f"The {CANARY} in the trash?")["conversation_id"]
     owner.delete(f"/api/conversations/{gone}")
@@ -74,6 +76,7 @@ def fill(world: World) -> World:
         "deleted": gone,
         "first_turn": first["turn_id"],
         "library_id": library,
+        "project_id": project,
         "link_id": services.links.make(first["conversation_id"], "a secret", True).id,
     }
     world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
@@ -96,7 +99,17 @@ def of_missing(world: World) -> dict[str, int]:
 
 def kept_of_owner(world: World) -> list[Any]:
     """Return every row that has to do with the owner's conversations and documents."""
-    names = ("conversations", "turns", "messages", "ratings", "receipts", "summaries", "documents", "document_tags")
+    names = (
+        "conversations",
+        "turns",
+        "messages",
+        "ratings",
+        "receipts",
+        "summaries",
+        "documents",
+        "document_tags",
+        "projects",
+    )
     metadata = MetaData()
     metadata.reflect(world.services.database.engine, only=names)
     rows: list[Any] = []

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, insert, select
 
-from rag_assistant.records import Access, Shared
+from rag_assistant.records import Access, Share, Shared
 from rag_assistant.records.errors import AccountNotFound, AssistantError
 from rag_assistant.storage.accounts.people import name_key
 from rag_assistant.storage.database import Store, insert_row, person_of, record_of
@@ -106,7 +106,7 @@ class SharedStore(Store, Generic[Kind]):
             more = {
                 self.counted: counts.get(row["id"], 0),
                 # With whom else it is shared is the owner's to know.
-                "shares": [(one.name, one.access) for one in own] if mine else [],
+                "shares": [Share(one.name, one.access) for one in own] if mine else [],
                 "mine": mine,
                 "writable": mine or lets_write or row["everyone"] == "write",
             }

@@ -85,7 +85,8 @@ def conversations() -> Response:
 )
 def new_conversation() -> Response:
     """Make an empty conversation."""
-    conversation = services().conversations.create(read_optional_json(NewConversationBody).title)
+    body = read_optional_json(NewConversationBody)
+    conversation = services().conversations.create(body.title, body.project_id)
     return make_response(jsonify(conversation_data(conversation)), 201)
 
 
@@ -106,11 +107,18 @@ def conversation(conversation_id: int) -> Response:
     example={"title": "Keepers", "pinned": True},
 )
 def change_conversation(conversation_id: int) -> Response:
-    """Rename or pin a conversation, or set what it decides for itself and which documents it is about."""
+    """Rename, pin or move a conversation, or set what it decides for itself and which documents it is about."""
     body = read_json(ChangeConversationBody)
     scope = body.scope(services().conversations.get(conversation_id).scope)
     services().documents.check_scope(scope or EVERYTHING)
-    services().conversations.change(conversation_id, title=body.title, own=body.own(), pinned=body.pinned, scope=scope)
+    services().conversations.change(
+        conversation_id,
+        title=body.title,
+        own=body.own(),
+        pinned=body.pinned,
+        scope=scope,
+        project_id=body.moved_to,
+    )
     return shown(conversation_id)
 
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response
-from msgspec import Struct
+from msgspec import Struct, field
 
-from rag_assistant.records import Access, LibraryRecord
+from rag_assistant.records import LibraryRecord
+from rag_assistant.records.views import SharedAnswer, data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_json
@@ -15,24 +16,11 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")
 
 
-class ShareAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """With whom a library is shared, and what they may do."""
-
-    person: str
-    access: Access
-
-
-class LibraryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LibraryAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A set of documents, whose it is, and with whom it is shared."""
 
-    library_id: int
-    name: str
-    owner: str | None
+    id: int = field(name="library_id")
     documents: int
-    everyone: Access | None
-    shares: list[ShareAnswer]
-    mine: bool
-    writable: bool
 
 
 class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,13 +79,4 @@ def delete(library_id: int) -> Response:
 
 
 def library_data(library: LibraryRecord) -> dict[str, Any]:
-    return {
-        "library_id": library.id,
-        "name": library.name,
-        "owner": library.owner,
-        "documents": library.documents,
-        "everyone": library.everyone,
-        "shares": [{"person": name, "access": access} for name, access in library.shares],
-        "mine": library.mine,
-        "writable": library.writable,
-    }
+    return data_of(view_of(LibraryAnswer, library))

@@ -39,6 +39,7 @@ TAGS = {
     "conversations_api": "Conversations",
     "documents_api": "Documents",
     "libraries_api": "Documents",
+    "projects_api": "Conversations",
     "sharing_api": "Conversations",
     "archive_api": "Conversations",
     "account_api": "Account",

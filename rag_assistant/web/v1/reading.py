@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
-from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message, Question, with_pictures
+from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message, Project, Question, with_pictures
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
@@ -24,6 +24,8 @@ MODES: dict[str, AnswerMode] = {
     "rag-assistant-tools": "tools",
     "rag-assistant-plain": "plain",
 }
+# Before the name of a project, which is a model, too.
+OF_PROJECT = "rag-assistant/"
 NEW = "new"
 SYSTEM = ("system", "developer")
 PICTURES = ("image_url", "input_image")
@@ -48,11 +50,19 @@ class Sent(Struct, frozen=True):
     ignored: tuple[str, ...] = ()
 
 
-def mode_of(model: str) -> AnswerMode:
-    """Return the way of answering that a model stands for. Raises ModelNotFound."""
-    if model not in MODES:
-        raise ModelNotFound(model, MODES)
-    return MODES[model]
+def projects_by_model() -> dict[str, Project]:
+    """Return the projects as models; of those with one name the first, an own one."""
+    return {OF_PROJECT + one.name: one for one in reversed(services().projects.all())}
+
+
+def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
+    """Return the way of answering and the project that a model stands for. Raises ModelNotFound."""
+    if model in MODES:
+        return MODES[model], None
+    by_model = projects_by_model()
+    if model not in by_model:
+        raise ModelNotFound(model, [*MODES, *by_model])
+    return None, by_model[model]
 
 
 def question_of(
@@ -67,7 +77,8 @@ def question_of(
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
     if waiting := sent.history.calls_without_result:
         raise InvalidRequest(f"The call {waiting[0]} has no result. Send one for each call, behind the calls.")
-    mode, fields, edits = mode_of(body.model), body.endpoint_fields(), body.edits
+    (mode, project), fields, edits = mode_of(body.model), body.endpoint_fields(), body.edits
+    sent.history.conversation = replace(sent.history.conversation, project=project)
     if body.rag_assistant is not None and body.rag_assistant.retrieval == "off":
         mode = "plain"
     elif "tools" in fields and mode == "tools":
@@ -76,6 +87,7 @@ def question_of(
     return body.question_about(
         sent.history.question,
         conversation_id=conversation_id,
+        project_id=project.id if project else None,
         idempotency_key=key,
         on_overflow=body.on_overflow or ("compact" if compaction else TRUNCATIONS[getattr(body, "truncation", None)]),
         options=AnswerOptions(

@@ -20,6 +20,7 @@ from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, as_sent, read_openai
 from rag_assistant.web.v1.reading import (
     MODES,
+    OF_PROJECT,
     Sent,
     conversation_named,
     ignored_fields,
@@ -226,6 +227,8 @@ def _resource_of(turn: Turn) -> dict[str, Any]:
         max_output_tokens=options.max_answer_tokens,
         temperature=options.temperature,
     )
-    model = next((name for name, mode in MODES.items() if mode == options.mode), next(iter(MODES)))
+    project = services().conversations.get(turn.conversation_id).project
+    plain = OF_PROJECT + project.name if project else next(iter(MODES))
+    model = next((name for name, mode in MODES.items() if mode == options.mode), plain)
     own = replace(about(str(turn.id), model, stored=True), created=int(turn.created_at.timestamp()))
     return resource(turn_data(turn), own, wanted)

@@ -18,6 +18,7 @@ from rag_assistant.web.v1.reading import (
     conversation_named,
     ignored_fields,
     mode_of,
+    projects_by_model,
     question_of,
     read_chat,
     refuse_stored_calls,
@@ -31,17 +32,18 @@ DESCRIBED = {
     "tools": "Searches, reads and lists documents with tools, as the language model decides.",
     "plain": "Asks the language model without documents.",
 }
+OF_A_PROJECT = "Answers with the instructions, the documents and the window of a project."
 
 
 @blueprint.get("/models", policy=READ, answer=Models)
 def models() -> Response:
-    """List the ways of answering, each as a model."""
-    return jsonify(object="list", data=[_model(name) for name in MODES])
+    """List the ways of answering and the projects, each as a model."""
+    return jsonify(object="list", data=[_model(name) for name in (*MODES, *sorted(projects_by_model()))])
 
 
-@blueprint.get("/models/<name>", policy=READ, answer=Model)
+@blueprint.get("/models/<path:name>", policy=READ, answer=Model)
 def model(name: str) -> Response:
-    """Return one way of answering."""
+    """Return one of them."""
     mode_of(name)
     return jsonify(_model(name))
 
@@ -109,6 +111,6 @@ def embeddings() -> Response:
 
 
 def _model(name: str) -> dict[str, Any]:
-    described = DESCRIBED[MODES[name]]
+    described = DESCRIBED[MODES[name]] if name in MODES else OF_A_PROJECT
     own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
     return own | {"context_length": services().models.known_endpoint().context_tokens}

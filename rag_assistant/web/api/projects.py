@@ -1,0 +1,108 @@
+"""The JSON API of projects: what conversations have in common, whose that is, and with whom it is shared."""
+
+from flask import Blueprint, Response, jsonify, make_response
+from msgspec import Struct
+
+from rag_assistant.records import EVERYTHING, Project
+from rag_assistant.records.views import ProjectAnswer, project_data
+from rag_assistant.web.identity import note_for_audit
+from rag_assistant.web.request_bodies import ChangeProjectBody, NewProjectBody, ShareBody
+from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("projects_api", __name__, url_prefix="/api/projects")
+
+
+class ProjectsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The projects that may be used, the own ones first."""
+
+    projects: list[ProjectAnswer]
+
+
+@blueprint.get("", policy=READ, answer=ProjectsAnswer)
+def projects() -> Response:
+    """Return the projects that may be used, the own ones first."""
+    return jsonify(projects=[project_data(one) for one in services().projects.all()])
+
+
+@blueprint.post(
+    "",
+    policy=ASK,
+    answer=ProjectAnswer,
+    status=201,
+    body=NewProjectBody,
+    example={"name": "Harbour", "instructions": "Answer in two sentences.", "max_history_turns": 10},
+)
+def add() -> Response:
+    """Make a project."""
+    project = add_project(read_json(NewProjectBody))
+    return make_response(jsonify(project_data(project)), 201)
+
+
+@blueprint.get("/<int:project_id>", policy=READ, answer=ProjectAnswer)
+def project(project_id: int) -> Response:
+    """Return a project."""
+    return jsonify(project_data(services().projects.get(project_id)))
+
+
+@blueprint.patch(
+    "/<int:project_id>", policy=ASK, answer=ProjectAnswer, body=ChangeProjectBody, example={"on_overflow": "compact"}
+)
+def change(project_id: int) -> Response:
+    """Change a project, or say what everyone may do with it."""
+    return jsonify(project_data(change_project(project_id, read_json(ChangeProjectBody))))
+
+
+@blueprint.put(
+    "/<int:project_id>/shares",
+    policy=ASK_AS_PERSON,
+    answer=ProjectAnswer,
+    body=ShareBody,
+    example={"person": "ben", "access": "read"},
+)
+def share(project_id: int) -> Response:
+    """Share a project with somebody, or take that back."""
+    return jsonify(project_data(share_project(project_id, read_json(ShareBody))))
+
+
+@blueprint.delete("/<int:project_id>", policy=ASK, status=204)
+def delete(project_id: int) -> Response:
+    """Delete a project; the conversations in it stay."""
+    delete_project(project_id)
+    return make_response("", 204)
+
+
+def add_project(body: NewProjectBody) -> Project:
+    """Make a project. Raises DocumentNotFound, InvalidRequest."""
+    scope = body.scope(EVERYTHING) or EVERYTHING
+    services().documents.check_scope(scope)
+    return services().projects.add(body.name, body.instructions, scope, body.own())
+
+
+def change_project(project_id: int, body: ChangeProjectBody) -> Project:
+    """Change a project. Raises ProjectNotFound, NotProjectOwner, DocumentNotFound, InvalidRequest."""
+    before, values = services().projects.get(project_id), body.values()
+    scope = body.scope(before.scope)
+    # What its owner chose may not all be there for whoever else changes it.
+    if scope is not None and scope != before.scope:
+        services().documents.check_scope(scope)
+    project = services().projects.change(project_id, values, scope=scope, own=body.own())
+    if "everyone" in values:
+        note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", project.name)
+    return project
+
+
+def share_project(project_id: int, body: ShareBody) -> Project:
+    """Share a project. Raises ProjectNotFound, NotProjectOwner, AccountNotFound."""
+    services().projects.get(project_id)
+    project = services().projects.share(project_id, body.person, body.access)
+    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", project.name)
+    return project
+
+
+def delete_project(project_id: int) -> None:
+    """Delete a project. Raises ProjectNotFound, NotProjectOwner."""
+    name = services().projects.get(project_id).name
+    services().projects.delete(project_id)
+    note_for_audit("deleted a project", name)
