@@ -337,6 +337,7 @@ class Services:
                     self.library.remove(document_id, in_trash=True)
 
         self.accounts.delete(person, actor, give_to, erase)
+        self.database.forget_deleted()
 
     def doctor(self) -> Doctor:
         """Return who compares what belongs together."""

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import metadata
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.api.test_erasing import SECRET, files_with, tables_with_secret
 from tests.web.conftest import events_of, upload
+from tests.web.leftovers import SECRET, files_with, tables_with_secret
 
 
 def ask_temporarily(client: FlaskClient, query: str = "", **body: Any) -> Any:

@@ -259,7 +259,7 @@ class DocumentStore(DocumentProgress):
             return list(connection.execute(select(documents.c.id).where(documents.c.deleted_at < moment)).scalars())
 
     def delete(self, document_id: int, *, in_trash: bool = False) -> None:
-        """Delete a document with all that was made of it, newer versions on their way included.
+        """Delete a document with all that was made of it, from the file, too, newer versions on their way included.
 
         Their files are to be deleted from then on. Raises DocumentNotFound.
         """
@@ -267,6 +267,7 @@ class DocumentStore(DocumentProgress):
             row_to_change(connection, document_id, in_trash=in_trash)
             for row in connection.execute(_with_versions(document_id)).mappings().all():
                 drop_document(connection, row)
+        self._database.forget_deleted()
 
     def files_in(self, store: str) -> list[tuple[int, str, str, str]]:
         """Return id, name, sha256 and file of each document whose file lies in a store, those in the trash included."""

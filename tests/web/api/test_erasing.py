@@ -4,16 +4,13 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import LargeBinary, select, text, type_coerce
 
 from rag_assistant.records.errors import HistoryChanged
 from rag_assistant.services import Services
-from rag_assistant.storage.tables import CompressedJSON, metadata
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import FILLER, conversation_of, view
 from tests.web.conftest import PAGE, ask, post, until, upload
-
-SECRET = "xylophonsecret4711"
+from tests.web.leftovers import SECRET, compressed_with_secret, files_with, tables_with_secret
 
 
 @pytest.fixture
@@ -22,31 +19,6 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
     if getattr(request, "param", "") == "postgresql":
         environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
     return environment
-
-
-def tables_with_secret(services: Services) -> set[str]:
-    with services.database.read() as connection:
-        queries = {name: select(table) for name, table in metadata.tables.items()}
-        queries["turn_words"] = select(text("*")).select_from(text("turn_words"))
-        # The text of a Row is cut short; that of its fields is not.
-        rows = {name: list(map(tuple, connection.execute(query))) for name, query in queries.items()}
-    return {name for name, found in rows.items() if SECRET in str(found).lower()}
-
-
-def compressed_with_secret(services: Services) -> list[bytes]:
-    """Return the ends of all compressed values that hold the secret: what they begin with, others may, too."""
-    with services.database.read() as connection:
-        tables = metadata.tables.values()
-        columns = [column for table in tables for column in table.c if isinstance(column.type, CompressedJSON)]
-        pairs = [
-            pair for column in columns for pair in connection.execute(select(column, type_coerce(column, LargeBinary)))
-        ]
-    return [kept[-40:] for value, kept in pairs if SECRET in str(value).lower()]
-
-
-def files_with(services: Services, *what: bytes) -> list[str]:
-    files = [path for path in services.data_dir.rglob("*") if path.is_file()]
-    return [path.name for path in files if any(one in path.read_bytes() for one in what)]
 
 
 def erase(client: FlaskClient, turn: int) -> Any:
