@@ -158,7 +158,7 @@ class Services:
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,
         )
-        self.retention = Retention(self.conversations, lambda: settings.current)
+        self.retention = Retention(self.conversations, self.eraser, lambda: settings.current)
         self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
         self.page_images = PagePictures(self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)
@@ -329,7 +329,7 @@ class Services:
 
         def erase(conversation_ids: Sequence[int], document_ids: Sequence[int]) -> None:
             for conversation_id in conversation_ids:
-                self.conversations.purge(conversation_id)
+                self.eraser.erase_conversation(conversation_id)
             for document_id in document_ids:
                 with suppress(DocumentNotFound):  # It went with the one whose newer version it was.
                     self.library.remove(document_id)

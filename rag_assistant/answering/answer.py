@@ -289,7 +289,7 @@ def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) 
     draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
     if draft.iterations:
         return build_request(draft)
-    built = build_request(replace(draft, related=(), recalled=(), evidence=()))
+    built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
     return with_recall(built, live.turn, deps, settings)
 
 

@@ -1,5 +1,6 @@
-"""What of earlier turns comes back beside a question: turns that are left out although it seems to be about them, and
-passages that answers cited. They take the room that is left; what is not sent of those turns is told.
+"""What of earlier turns comes back beside a question: turns that are left out although it seems to be about them,
+passages that answers cited, and turns of other conversations. They take the room that is left; what is not sent of the
+first is told.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rag_assistant.answering.request import BuiltRequest, build_request
+from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.history import UNANSWERED
 from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.tokenize import query_words
@@ -29,6 +31,8 @@ RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
 MAX_RELATED = 5
 # A question that leans on what was said leans on one of the last turns.
 TURNS_WITH_EVIDENCE = 5
+# So many passages are sent in all, with other conversations, of which these are at least so many (bench/history.md).
+MAX_SENT, MIN_PAST = 10, 4
 # One that stands alone by a narrow margin may still want what was cited (bench/retrieval/README.md).
 MIN_LEANING = 0.3
 
@@ -41,9 +45,10 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
     cited = _cited(built, recalled, deps.history)
     sources, budget = built.draft.found.sources, settings.passages_token_budget
     evidence = cited_passages(deps.retriever, cited, sources, turn.scope, budget)
-    if not related and not evidence:
+    past = _past(built, evidence, deps.history, budget)
+    if not (related or evidence or past):
         return built
-    return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence))
+    return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence, past=past))
 
 
 def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int) -> tuple[RelatedTurn, ...]:
@@ -73,6 +78,24 @@ def _cited(
     return dict(sorted(cited.items(), reverse=True))
 
 
+def _past(
+    built: BuiltRequest, evidence: Sequence[Source], history: ViewedHistory, budget_tokens: int | None
+) -> tuple[Source, ...]:
+    """Return what other conversations say about the question, as sources numbered behind all others.
+
+    What a model answered is weaker evidence than a document: it comes last, as far as the budget has room.
+    """
+    draft = built.draft
+    profile, where = draft.profile, draft.window.rules.search_conversations
+    if where == "off" or profile.endpoint.quotes or profile.tools or not profile.passages:
+        return ()
+    sent = [*draft.found.sources, *evidence]
+    words, most = query_words(draft.question), max(MIN_PAST, MAX_SENT - len(sent))
+    turns = history.elsewhere(draft.window.conversation, words, most, in_project=where == "project")
+    past = past_sources(turns, words, len(sent) + 1)
+    return tuple(one for one in within_budget([*sent, *past], budget_tokens) if one.turn is not None)
+
+
 def cited_passages(
     retriever: Retriever,
     cited: Mapping[int, Sequence[Source]],
@@ -89,7 +112,7 @@ def cited_passages(
         replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=retrieved[-1].score)
         for number, sources in cited.items()
         for source in sources
-        if not any(_overlap(source, one) for one in retrieved)
+        if source.turn is None and not any(_overlap(source, one) for one in retrieved)
     ]
     standing = retriever.standing(candidates, scope) if candidates else []
     fitting = [one for one in within_budget([*retrieved, *_apart(standing)], budget_tokens) if one.cited_in is not None]

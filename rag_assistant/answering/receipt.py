@@ -32,6 +32,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "iterations_kept": receipt.iterations_kept,
         "iterations_dropped": receipt.iterations_dropped,
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
+        "past_turns": built.past_turns,
         "prefix_messages": len(built.fitted.messages) - running,
     }
 

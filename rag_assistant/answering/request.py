@@ -64,7 +64,8 @@ class Draft(Struct, frozen=True):
     """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
 
     ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
-    ``recalled`` those of them that are quoted beside it; ``evidence`` are passages that earlier answers cited.
+    ``recalled`` those of them that are quoted beside it; ``evidence`` are passages that earlier answers cited, ``past``
+    turns of other conversations.
     ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
     ``token_cap`` bounds the request after the model refused one as too long.
     """
@@ -76,6 +77,7 @@ class Draft(Struct, frozen=True):
     related: tuple[RelatedTurn, ...] = ()
     recalled: tuple[RelatedTurn, ...] = ()
     evidence: tuple[Source, ...] = ()
+    past: tuple[Source, ...] = ()
     iterations: tuple[Message, ...] = ()
     ignores_budget: bool = False
     token_cap: int | None = None
@@ -83,8 +85,8 @@ class Draft(Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The passages beside the question: what was found for it, and what earlier answers cited."""
-        return self.found.sources + self.evidence
+        """The passages beside the question: what was found for it, what earlier answers cited, other conversations."""
+        return self.found.sources + self.evidence + self.past
 
     @property
     def limited_profile(self) -> ModelProfile:
@@ -107,7 +109,13 @@ class BuiltRequest(Struct, frozen=True):
         plain = count_message(question_message(draft.question, (), pictures=draft.pictures), estimate_tokens)
         passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
         recalled = sorted(turn.number for turn in draft.recalled)
-        return history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
+        figures = history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
+        return figures | {"past_turns": self.past_turns}
+
+    @property
+    def past_turns(self) -> list[dict[str, Any]]:
+        """The turns of other conversations that are sent."""
+        return [{"conversation_id": one.conversation_id, "turn": one.turn} for one in self.draft.past]
 
     @property
     def missing(self) -> tuple[RelatedTurn, ...]:
@@ -147,13 +155,14 @@ class BuiltRequest(Struct, frozen=True):
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    Where the question does not fit with its passages, the worst of them go. Recalled turns and cited passages take only
-    the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
+    Where the question does not fit with its passages, the worst of them go. Recalled turns, cited passages and other
+    conversations take only the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
     """
-    built = _with_passages(replace(draft, recalled=(), evidence=()))
-    turns, passages = draft.recalled, draft.evidence
+    built = _with_passages(replace(draft, recalled=(), evidence=(), past=()))
+    turns, passages, past = draft.recalled, draft.evidence, draft.past
     built = _with_most(built, [replace(built.draft, recalled=turns[:count]) for count in range(len(turns), 0, -1)])
-    return _with_most(built, [replace(built.draft, evidence=passages[:n]) for n in range(len(passages), 0, -1)])
+    built = _with_most(built, [replace(built.draft, evidence=passages[:n]) for n in range(len(passages), 0, -1)])
+    return _with_most(built, [replace(built.draft, past=past[:n]) for n in range(len(past), 0, -1)])
 
 
 def _with_most(built: BuiltRequest, drafts: Sequence[Draft]) -> BuiltRequest:

@@ -46,8 +46,9 @@ def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], de
     for sentence in built.notes:
         live.note(sentence)
     cut = (live.turn.history or {}).get("endpoint")
-    live.turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
-    deps.writer.keep_receipt(live.turn, built, sent)
+    turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
+    deps.writer.keep_receipt(turn, built, sent)
+    live.turn = turn
     log_what_was_left_out(live.turn.id, built)
     live.begin(start_event(live.turn))
     trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]

@@ -49,7 +49,7 @@ class Corrections(Struct, frozen=True):
 
     def _gone(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:
         """Return which cited passages stand in the library no more, and what became of them."""
-        cited = {_place(one): one for one in sources if one.cited}
+        cited = {_place(one): one for one in sources if one.cited and one.turn is None}
         standing = set(map(_place, self.retriever.standing(list(cited.values())))) if cited else set()
         left = {place: source for place, source in cited.items() if place not in standing}
         # A document that was cut into other chunks may hold them all the same.

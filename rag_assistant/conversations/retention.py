@@ -10,6 +10,7 @@ from rag_assistant.records.errors import ConversationBusy, ConversationNotFound,
 from rag_assistant.runtime.job_queue import Heartbeat
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.erasing import TurnEraser
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,11 @@ def trash_date(conversation: Conversation | ListedConversation, retention_days: 
 class Retention:
     """Moves old conversations to the trash, and erases those there, while ``retention_days`` says so."""
 
-    def __init__(self, conversations: ConversationManager, settings: Callable[[], Settings]) -> None:
+    def __init__(
+        self, conversations: ConversationManager, eraser: TurnEraser, settings: Callable[[], Settings]
+    ) -> None:
         self._conversations = conversations
+        self._eraser = eraser
         self._settings = settings
         self._look = Heartbeat(self.look, LOOK_INTERVAL_SECONDS)
 
@@ -48,7 +52,7 @@ class Retention:
                     log.info("Conversation %s was moved to the trash: nobody used it.", conversation_id)
             for conversation_id in self._conversations.trashed_before(moment - timedelta(days=settings.trash_days)):
                 with suppress(ConversationNotFound, ConversationBusy, NotInTrash):
-                    self._conversations.purge(conversation_id, in_trash=True)
+                    self._eraser.erase_conversation(conversation_id, in_trash=True)
                     log.info("Conversation %s was erased from the trash.", conversation_id)
         except Exception:
             log.exception("Which conversations are old is looked at again in %g s", LOOK_INTERVAL_SECONDS)

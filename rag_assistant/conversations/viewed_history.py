@@ -89,6 +89,10 @@ class SentHistory:
         """Find nothing: what is not stored has no index."""
         return []
 
+    def elsewhere(self, *_: Any, **__: Any) -> list[tuple[Turn, float]]:
+        """Find nothing: it is nobody's conversation."""
+        return []
+
     def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:
         """Know no sources: a message has none."""
         return {}

@@ -27,7 +27,7 @@ from rag_assistant.history import (
     turns_in_window,
     turns_worth_reading,
 )
-from rag_assistant.records import MAX_INT32, UNSET, Conversation, Message, PastTurn, Turn
+from rag_assistant.records import MAX_INT32, UNSET, Conversation, ConversationSearch, Message, PastTurn, Turn
 
 if TYPE_CHECKING:
     from rag_assistant.conversations.viewed_history import ViewedHistory
@@ -44,6 +44,7 @@ class Rules(Struct, frozen=True):
     max_history_turns: int | None
     strategy: HistoryStrategy
     on_overflow: OverflowChoice
+    search_conversations: ConversationSearch = "off"
 
 
 class Window(Struct, frozen=True):
@@ -68,6 +69,7 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
         max_history_turns=None if limit is None else min(limit, MAX_INT32),
         strategy=decided("history_strategy", *layers),
         on_overflow=decided("on_overflow", *layers),
+        search_conversations=decided("search_conversations", turn and turn.options, *layers),
     )
 
 

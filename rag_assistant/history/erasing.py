@@ -5,7 +5,7 @@ Pure: no Flask, no SQL, no network, no clock.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +14,15 @@ from rag_assistant.records import EXCHANGES, MAX_INT32, Message, pictures_in, te
 
 Receipt = dict[str, Any]
 Run = tuple[int, int]
+# The id of a conversation, and the number of a turn in it.
+Place = tuple[int, int]
 
 RECALLED = re.compile(r"(?<=<earlier>\n).*?(?=\n</earlier>)", re.DOTALL)
+PASSAGE = re.compile(
+    r"(?P<head>^\[[0-9]+\] \(earlier conversation (?P<conversation>[0-9]+), turn (?P<turn>[0-9]+), [^\n]*\n)"
+    r"(?P<text>.*?)(?=\n\n\[[0-9]+\] \(|\n</passages>)",
+    re.DOTALL | re.MULTILINE,
+)
 QUOTED_TURN = re.compile(r"\(turn (\d+)\)\n")
 
 
@@ -42,6 +49,31 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
         return receipt
     changed.pop("prefix_sha256", None)
     return changed | {"erased_turns": sorted({*receipt.get("erased_turns", ()), number})}
+
+
+def receipt_without_elsewhere(receipt: Receipt, places: Collection[Place]) -> Receipt:
+    """Return a receipt without what it holds of turns of other conversations, and with ``erased_elsewhere`` set."""
+
+    def without(match: re.Match[str]) -> str:
+        erased = (int(match["conversation"]), int(match["turn"])) in places
+        return match["head"] + marker(match["text"]) if erased else match[0]
+
+    def request(one: Mapping[str, Any]) -> dict[str, Any]:
+        messages = [_with_content(message, lambda text: PASSAGE.sub(without, text)) for message in one["messages"]]
+        return {**one, "messages": messages}
+
+    earlier = [request(one) for one in receipt.get("earlier_requests", ())]
+    return receipt | {"request": request(receipt["request"]), "earlier_requests": earlier, "erased_elsewhere": True}
+
+
+def sources_without(sources: Sequence[Any] | None, places: Collection[Place]) -> Sequence[Any] | None:
+    """Return the sources of an answer, as JSON, without the text of turns of other conversations."""
+    return sources and [
+        one | {"text": marker(one["text"]), "offered": []}
+        if (one.get("conversation_id"), one.get("turn")) in places
+        else one
+        for one in sources
+    ]
 
 
 def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:

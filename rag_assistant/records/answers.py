@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from rag_assistant.records.base import Message
+from rag_assistant.records.base import MAX_INT32, Message
 
 # The name under which answers are given where no model is connected.
 QUOTES = "quotes"
@@ -17,13 +17,18 @@ Strategy = Literal["window", "smart"]
 Support = Literal["cited", "uncited", "not_checked", "nothing_found", "not_sent", "not_searched"]
 
 
+# In the place of the id of a document that is not here: no document gets as far.
+NO_DOCUMENT = MAX_INT32
+
+
 class Source(Struct, frozen=True):
     """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
 
     ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
     ``missing`` and ``carried_by``; ``offered`` are sentences that it carries and that cite nothing
     (``retrieval/claims.py``). ``cited_in`` is the number of the earlier turn whose answer cited it, for a passage that
-    comes along for that alone.
+    comes along for that alone. One from another conversation is of NO_DOCUMENT: ``turn`` of ``conversation_id`` said
+    it, on ``date``.
     """
 
     n: int
@@ -39,6 +44,9 @@ class Source(Struct, frozen=True):
     doubts: Sequence[dict[str, Any]] = ()
     offered: Sequence[str] = ()
     cited_in: int | None = None
+    conversation_id: int | None = None
+    turn: int | None = None
+    date: str | None = None
 
 
 class ModelRequest(Struct, frozen=True):
@@ -171,6 +179,13 @@ class MissingTurn(Struct, frozen=True, forbid_unknown_fields=True):
     score: float = 0
 
 
+class PastPassage(Struct, frozen=True, forbid_unknown_fields=True):
+    """A turn of another conversation that was sent as a passage."""
+
+    conversation_id: int
+    turn: int
+
+
 class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     """What the model saw of the earlier turns; of an imported or an old turn not everything is known."""
 
@@ -187,6 +202,7 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     summary_sent: bool = False
     recalled_turns: list[int] = field(default_factory=list)
     missing: list[MissingTurn] = field(default_factory=list)
+    past_turns: list[PastPassage] = field(default_factory=list)
     iterations_dropped: int = 0
     endpoint: EndpointCut | None = None
     tokens: Tokens = Tokens()

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct, field
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import DATA_URL, MAX_INT32, Message
 from rag_assistant.records.conversations import Rating
-from rag_assistant.records.questions import EVERYTHING, Scope
+from rag_assistant.records.questions import EVERYTHING, ConversationSearch, Scope
 
 # The number of a turn or a version; also where a view begins, which may be behind the last turn.
 Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
@@ -67,6 +67,7 @@ class Overrides(TypedDict, total=False):
     max_history_turns: Number | None
     history_strategy: Literal["window", "smart"]
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"]
+    search_conversations: ConversationSearch
 
 
 class WholeConversation(Struct, frozen=True):

@@ -11,7 +11,7 @@ from msgspec import Struct
 from rag_assistant.records.accounts import Shared
 from rag_assistant.records.answers import ErrorData, Source, Step, Support, steps_of
 from rag_assistant.records.base import UNSET, Message, Unset, text_in
-from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, Scope
+from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, ConversationSearch, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
 # The title of a conversation until its first question gives it one.
@@ -44,6 +44,7 @@ class Project(Shared, frozen=True, kw_only=True):
     max_history_turns: int | Unset | None = UNSET
     history_strategy: str | None = None
     on_overflow: str | None = None
+    search_conversations: ConversationSearch | None = None
     conversations: int = 0
 
 
@@ -69,6 +70,7 @@ class Conversation(Struct, frozen=True):
     max_history_turns: int | Unset | None = UNSET
     history_strategy: str | None = None
     on_overflow: str | None = None
+    search_conversations: ConversationSearch | None = None
     context_start: int = 1
     view_start: int = 1
     decided_until: int = 0

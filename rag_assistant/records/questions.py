@@ -34,6 +34,7 @@ class Scope(Struct, frozen=True):
 
 EVERYTHING = Scope()
 AnswerMode = Literal["documents", "tools", "plain"]
+ConversationSearch = Literal["off", "project", "mine"]
 
 
 class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,6 +51,7 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     temperature: float | None = None
     history_token_budget: int | None = None
     tool_iterations_keep: int | None = None
+    search_conversations: ConversationSearch | None = None
     fields: dict[str, Any] | None = None
 
 

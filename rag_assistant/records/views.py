@@ -17,7 +17,7 @@ from rag_assistant.records.base import Message, Unset
 from rag_assistant.records.conversations import Conversation, Correction, Project, Turn, TurnStatus
 from rag_assistant.records.documents import DocumentState
 from rag_assistant.records.errors import ReceiptNotFound
-from rag_assistant.records.questions import Scope
+from rag_assistant.records.questions import ConversationSearch, Scope
 
 Overflow = Literal["trim", "ask", "compact", "reset", "continue"]
 View = TypeVar("View", bound=Struct)
@@ -29,9 +29,9 @@ def view_of(kind: type[View], record: Any) -> View:
 
 
 class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A passage of a document; its text stands there from start to end."""
+    """A passage of a document; its text stands there from start to end. One of a conversation has no document."""
 
-    document_id: int
+    document_id: int | None
     document: str
     page: int | None
     section: str | None
@@ -47,8 +47,15 @@ class SourceAnswer(PassageAnswer, frozen=True):
     n: int
     cited: bool
     cited_in: int | None
+    conversation_id: int | None
+    turn: int | None
+    date: str | None
     doubts: list[Doubt]
     offered: list[str]
+
+    def __post_init__(self) -> None:
+        if self.turn is not None:
+            force_setattr(self, "document_id", None)
 
 
 class RatingAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,6 +192,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     deleted_at: datetime | None = None
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
+    search_conversations: ConversationSearch | None = None
     branched_from: BranchedFrom | None = None
     # Where retention_days is set, and nobody uses it until then.
     moves_to_trash_at: datetime | None = None
@@ -211,6 +219,7 @@ class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
     own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
+    search_conversations: ConversationSearch | None = None
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

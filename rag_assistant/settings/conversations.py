@@ -71,6 +71,9 @@ class ConversationSettings(Group):
     window is exact."""
     history_recall: int = setting(5, ge=0, le=20)
     """How many left-out turns may be quoted beside a question that seems to be about them."""
+    search_conversations: Literal["off", "project", "mine"] = "off"
+    """Whether a question is also searched for in your other conversations; turns that seem to be about it are sent as
+    passages. project: in those of the same project. mine: in all of them."""
     tool_iterations_keep: int | None = setting(2, allowed=FROM_0_OR_NO_LIMIT, ge=0)
     """How many tool iterations of a running answer the model still sees. The environment variable
     AGENT_CONVERSATION_HISTORY_KEEP also sets this."""

@@ -9,9 +9,23 @@ from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
-from rag_assistant.records import MAX_INT32, UNSET, UNTITLED, Access, Message, Question, Scope, Unset
+from rag_assistant.records import (
+    MAX_INT32,
+    UNSET,
+    UNTITLED,
+    Access,
+    AnswerOptions,
+    ConversationSearch,
+    Message,
+    Question,
+    Scope,
+    Unset,
+)
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
+SEARCHES = "one of off, project, mine"
+# What a conversation or a project may decide for itself.
+OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations"}
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {MAX_INT32}"
 MAX_DOCUMENT_IDS = 1000
@@ -103,6 +117,7 @@ class QueryBody(AnyQuestionBody):
     edits_turn: int | None = field(
         None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
     )
+    search_conversations: ConversationSearch | None = field(None, f"{SEARCHES}, or null for what is set")
 
     def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
         """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
@@ -116,6 +131,7 @@ class QueryBody(AnyQuestionBody):
             edits_turn=self.edits_turn,
             interactive=interactive,
             images=tuple(self.images),
+            options=AnswerOptions(search_conversations=self.search_conversations),
         )
 
 
@@ -158,6 +174,9 @@ class RulesBody(ScopeBody):
     on_overflow: OverflowChoice | Literal["default"] = field(
         "default", f'{ONE_OF_OVERFLOW}, or "default" to leave it to others'
     )
+    search_conversations: ConversationSearch | Literal["default"] = field(
+        "default", f'{SEARCHES}, or "default" to leave it to others'
+    )
 
     def scope(self, now: Scope) -> Scope | None:
         """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
@@ -169,7 +188,7 @@ class RulesBody(ScopeBody):
 
     def own(self) -> dict[str, Any]:
         """Return what it is to decide for itself; UNSET where that is to be left to others again."""
-        fields_set = self.model_fields_set & {"max_history_turns", "history_strategy", "on_overflow"}
+        fields_set = self.model_fields_set & OWN
         values = {name: getattr(self, name) for name in fields_set}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
 

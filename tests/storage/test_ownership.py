@@ -115,7 +115,7 @@ def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: 
         lambda desk, n: desk.conversations.change(n, title="x"),
         lambda desk, n: desk.conversations.delete(n),
         lambda desk, n: desk.conversations.restore(n),
-        lambda desk, n: desk.conversations.purge(n),
+        lambda desk, n: desk.eraser.erase_conversation(n),
         lambda desk, n: desk.turns.page(n, 9),
         lambda desk, n: list(desk.turns.every(n)),
         lambda desk, n: desk.turns.accept(Question("And?", n), "And?"),

@@ -7,14 +7,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.shapes import Export
-from rag_assistant.records import MAX_INT32, Scope, Source
+from rag_assistant.records import NO_DOCUMENT, Scope, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
-# In the place of the id of a document that is not here: no document gets as far.
-NO_DOCUMENT = MAX_INT32
 WAIT_TIMEOUT_SECONDS = 30.0
 
 
@@ -84,6 +82,8 @@ def _answer(answer: WholeAnswer, document_ids: Mapping[int, int]) -> WholeAnswer
 
 
 def _source(source: Source, document_ids: Mapping[int, int]) -> Source:
+    if source.turn is not None:  # That conversation is another one here, and its erasure would not find the copy.
+        return replace(source, conversation_id=None, text="")
     return replace(source, document_id=document_ids.get(source.document_id, NO_DOCUMENT))
 
 

@@ -159,6 +159,12 @@ class HistoryChanged(Conflict):
     sentence = "What the model sees was changed while the summary was written. Nothing was summarised."
 
 
+class TurnErasedMeanwhile(Conflict):
+    """A turn of another conversation that was found for a question is not there any more."""
+
+    sentence = "An earlier conversation that was found for this question was deleted meanwhile. Ask again."
+
+
 class OverflowDecisionNeeded(Conflict):
     """The request would leave turns out, and you must decide what happens to them.
 

@@ -18,6 +18,7 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import count_all_messages, counted, covered_by, recount
+from rag_assistant.storage.conversations.elsewhere import copy_sent_elsewhere
 from rag_assistant.storage.conversations.receipts import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, insert_row, set_values
@@ -169,6 +170,7 @@ def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int
     for table in (messages, pictures, receipts, answer_versions):
         _copy_rows(connection, table, pairs)
     copy_sent_turns(connection, origin, branch_id, before)
+    copy_sent_elsewhere(connection, pairs)
     TURN_WORDS.copy(connection, pairs)
     count_all_messages(connection, branch_id)
 

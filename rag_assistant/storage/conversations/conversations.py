@@ -34,7 +34,6 @@ from rag_assistant.records.errors import (
     ConversationBusy,
     ConversationDeleted,
     ConversationNotFound,
-    NotInTrash,
     ProjectNotFound,
     TooManyPinned,
 )
@@ -167,7 +166,7 @@ class ConversationManager(Store):
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id)
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})
-            _list_again(connection, row["origin_id"])
+            list_again(connection, row["origin_id"])
 
     def restore(self, conversation_id: int, used_since: datetime | None = None) -> Conversation:
         """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one.
@@ -196,24 +195,6 @@ class ConversationManager(Store):
         """Return the conversations that were moved to the trash before a moment."""
         return self._values(select(conversations.c.id).where(conversations.c.deleted_at < moment))
 
-    def purge(self, conversation_id: int, *, in_trash: bool = False) -> None:
-        """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
-
-        With ``in_trash`` only one that was deleted before. Raises ConversationNotFound if there never was one,
-        ConversationBusy while it answers, NotInTrash.
-        """
-        with self._database.write() as connection:
-            this = conversations.c.id == conversation_id, own_conversations(connection)
-            row = connection.execute(select(conversations).where(*this).with_for_update()).mappings().first()
-            if row is None:
-                raise ConversationNotFound(conversation_id)
-            if in_trash and row["deleted_at"] is None:
-                raise NotInTrash(conversation_id)
-            refuse_while_running(connection, row)
-            drop_conversations(connection, conversations.c.id == conversation_id)
-            _list_again(connection, row["origin_id"])
-        self._database.forget_deleted()
-
 
 def _list_of(
     connection: Connection, query: Select[Any], before: Cursor | None, pinned: bool | None, *, deleted: bool = False
@@ -230,7 +211,7 @@ def _list_of(
     return query.order_by(moment.desc(), conversations.c.id.desc())
 
 
-def _list_again(connection: Connection, origin_id: int | None) -> None:
+def list_again(connection: Connection, origin_id: int | None) -> None:
     """List the conversation that a deleted branch stood for."""
     connection.execute(update(conversations).where(conversations.c.id == origin_id).values(listed=True))
 

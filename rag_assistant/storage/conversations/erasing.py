@@ -1,16 +1,32 @@
 """Erase a turn for good: what was said in it, and all that was made of it elsewhere. Its place stays, and its number.
+Of a conversation that is erased, nothing stays.
 
 What other turns say of it is theirs, and stays.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqlalchemy import Connection, delete, or_, select, update
 
-from rag_assistant.history.erasing import Receipt, may_lean_on, receipt_without, search_without
+from rag_assistant.history.erasing import (
+    Place,
+    Receipt,
+    may_lean_on,
+    receipt_without,
+    receipt_without_elsewhere,
+    search_without,
+    sources_without,
+)
 from rag_assistant.records import UNTITLED, Turn
-from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
+from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, NotInTrash
+from rag_assistant.storage.conversations.conversations import (
+    Row,
+    drop_conversations,
+    list_again,
+    load_conversation,
+    refuse_while_running,
+)
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import VIEW
 from rag_assistant.storage.conversations.receipt_links import forgetting
@@ -18,6 +34,7 @@ from rag_assistant.storage.conversations.receipts import keep_body, later_turns_
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.conversations.versions import take_answer_off
 from rag_assistant.storage.database import Database, set_values
+from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import (
     answer_parts,
     answer_versions,
@@ -28,6 +45,7 @@ from rag_assistant.storage.tables import (
     pictures,
     ratings,
     receipts,
+    sent_elsewhere,
     summaries,
     turns,
 )
@@ -73,6 +91,25 @@ class TurnEraser:
         self._database.forget_deleted()
         return turn
 
+    def erase_conversation(self, conversation_id: int, *, in_trash: bool = False) -> None:
+        """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
+
+        With ``in_trash`` only one that was deleted before. Raises ConversationNotFound if there never was one,
+        ConversationBusy while it answers, or another one that has been sent a turn of it, NotInTrash.
+        """
+        with self._database.write() as connection:
+            this = conversations.c.id == conversation_id, own_conversations(connection)
+            row = connection.execute(select(conversations).where(*this).with_for_update()).mappings().first()
+            if row is None:
+                raise ConversationNotFound(conversation_id)
+            if in_trash and row["deleted_at"] is None:
+                raise NotInTrash(conversation_id)
+            refuse_while_running(connection, row)
+            _take_out_elsewhere(connection, select(turns.c.id).where(turns.c.conversation_id == conversation_id))
+            drop_conversations(connection, conversations.c.id == conversation_id)
+            list_again(connection, row["origin_id"])
+        self._database.forget_deleted()
+
     def _erase_one(self, connection: Connection, turn_id: int) -> None:
         of_turn = select(turns.c.conversation_id).where(turns.c.id == turn_id).scalar_subquery()
         # Also one in the trash, locked against other writers.
@@ -81,6 +118,7 @@ class TurnEraser:
         refuse_while_running(connection, conversation)
         turn = load_turn(connection, turn_id)
         _take_out_of_later_turns(connection, turn)
+        _take_out_elsewhere(connection, [turn_id])
         with forgetting(connection, [turn_id]):
             take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
             for table in (messages, pictures, answer_parts, answer_versions, ratings):
@@ -189,3 +227,42 @@ def _without_turn(
     leans = may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
     search = search_without(figures["search"]) if leans else figures["search"]
     return search, body and receipt_without(body, number, limit)
+
+
+def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
+    """Take turns, given by a list or a query of ids, out of what other conversations keep of their answers.
+
+    Raises ConversationBusy where one of these is being written.
+    """
+    connection.execute(select(turns.c.id).where(turns.c.id.in_(turn_ids)).with_for_update())
+    query = (
+        select(sent_elsewhere.c.receipt_turn_id, turns.c.conversation_id, turns.c.number)
+        .join(turns, turns.c.id == sent_elsewhere.c.turn_id)
+        .where(sent_elsewhere.c.turn_id.in_(turn_ids))
+    )
+    places: dict[int, set[Place]] = {}
+    for receipt_turn_id, conversation_id, number in connection.execute(query):
+        places.setdefault(receipt_turn_id, set()).add((conversation_id, number))
+    for turn_id, erased in places.items():
+        with forgetting(connection, [turn_id]):
+            _take_out_of_turn(connection, turn_id, erased)
+
+
+def _take_out_of_turn(connection: Connection, turn_id: int, erased: Collection[Place]) -> None:
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    if row["status"] == "running":
+        raise ConversationBusy(row["conversation_id"])
+    set_values(connection, turns, turn_id, {"sources": sources_without(row["sources"], erased)})
+    body = connection.execute(select(receipts.c.body).where(receipts.c.turn_id == turn_id)).scalar()
+    if body is not None:
+        changed = receipt_without_elsewhere(body, erased)
+        connection.execute(update(receipts).where(receipts.c.turn_id == turn_id).values(body=changed))
+    own = answer_versions.c.turn_id == turn_id
+    for version in connection.execute(select(answer_versions).where(own)).mappings().all():
+        figures: Mapping[str, Any] = version["figures"]
+        values = {
+            "figures": {**figures, "sources": sources_without(figures["sources"], erased)},
+            "receipt": version["receipt"] and receipt_without_elsewhere(version["receipt"], erased),
+        }
+        this = own, answer_versions.c.version == version["version"]
+        connection.execute(update(answer_versions).where(*this).values(values))

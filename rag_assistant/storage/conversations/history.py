@@ -18,6 +18,7 @@ from rag_assistant.storage.conversations.conversations import (
     refuse_while_running,
 )
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
+from rag_assistant.storage.conversations.elsewhere import find_elsewhere
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -111,6 +112,13 @@ class HistoryStore(Store):
                 certainty = round(surest[turn.id], 2)
                 related.append(RelatedTurn(turn.number, turn.question, turn.answer, cited, certainty, why))
         return sorted(related, key=lambda turn: (-turn.certainty, -turn.number))
+
+    def elsewhere(
+        self, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
+    ) -> list[tuple[Turn, float]]:
+        """Return the turns of other conversations that ``words`` seem to ask for, as ``find_elsewhere`` does."""
+        with self._database.read() as connection:
+            return find_elsewhere(connection, conversation, words, limit, in_project=in_project)
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""

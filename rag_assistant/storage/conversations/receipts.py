@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, literal, select, text
 
 from rag_assistant.history.erasing import Receipt, Run, search_without, turns_in
 from rag_assistant.records import MAX_INT32, DataUrl, Message, Turn, pictures_in, text_in, with_pictures
+from rag_assistant.storage.conversations.elsewhere import keep_sent_elsewhere
 from rag_assistant.storage.conversations.turn_rows import load_pictures, picture_key
 from rag_assistant.storage.database import as_json
 from rag_assistant.storage.tables import receipts, sent_turns
@@ -43,6 +44,8 @@ def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
     """Keep the receipt of a turn in the place of the one that it has."""
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
     keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
+    places = [(one["conversation_id"], one["turn"]) for one in receipt.get("past_turns", ())]
+    keep_sent_elsewhere(connection, turn.id, places)
     keep_body(connection, turn.id, _with_pictures(receipt, picture_key))
 
 

@@ -188,6 +188,16 @@ sent_turns = Table(
     sqlite_with_rowid=False,
 )
 
+# Which receipts and sources hold turns of other conversations: see elsewhere.py.
+sent_elsewhere = Table(
+    "sent_elsewhere",
+    metadata,
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Column("receipt_turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    Index("ix_sent_elsewhere_receipt", "receipt_turn_id"),
+    sqlite_with_rowid=False,
+)
+
 # The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
 answer_versions = Table(
     "answer_versions",

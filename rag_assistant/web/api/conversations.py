@@ -138,7 +138,7 @@ def restore_conversation(conversation_id: int) -> Response:
 @blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204)
 def purge_conversation(conversation_id: int) -> Response:
     """Erase a conversation with all that was said in it. There is no way back."""
-    services().conversations.purge(conversation_id)
+    services().eraser.erase_conversation(conversation_id)
     return make_response("", 204)
 
 

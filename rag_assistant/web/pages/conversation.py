@@ -22,7 +22,7 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
-from rag_assistant.web.request_bodies import ChangeConversationBody, QueryBody, SummariseBody
+from rag_assistant.web.request_bodies import OWN, ChangeConversationBody, QueryBody, SummariseBody
 from rag_assistant.web.request_parsing import checked, ids_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
@@ -197,7 +197,7 @@ def choices(conversation_id: int) -> Response:
     A field that is not there changes nothing; an empty one leaves the decision to the settings.
     """
     content: dict[str, Any] = {
-        name: request.form[name] or "default" for name in ("history_strategy", "on_overflow") if name in request.form
+        name: request.form[name] or "default" for name in OWN - {"max_history_turns"} if name in request.form
     }
     if "max_history_turns" in request.form:
         content["max_history_turns"] = _limit_from(request.form["max_history_turns"].strip().lower())

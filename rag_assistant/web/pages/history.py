@@ -33,6 +33,7 @@ OVERFLOW_WORDS = {
     "reset": N_("Start over"),
     "continue": N_("Send everything"),
 }
+SEARCH_SCOPE_WORDS = {"off": N_("No"), "project": N_("Those of the project"), "mine": N_("All of mine")}
 # The guide, which is in English, answers these: without a model it is quoted, and rightly; a test asks them.
 EXAMPLES = (
     "How many earlier turns does the model see?",
@@ -75,7 +76,7 @@ def mark(turn_id: int) -> Response:
 @blueprint.post("/conversations/<int:conversation_id>/purge", policy=ASK)
 def purge(conversation_id: int) -> Response:
     """Erase a conversation permanently."""
-    services().conversations.purge(conversation_id)
+    services().eraser.erase_conversation(conversation_id)
     return to_page("pages.start", erased=1)
 
 
@@ -168,6 +169,7 @@ def words() -> dict[str, Any]:
         "examples": EXAMPLES,
         "overflow_options": dict.fromkeys((choice for choice in OVERFLOW_CHOICES if choice != "ask"), ""),
         "overflow_words": OVERFLOW_WORDS,
+        "search_scope_words": SEARCH_SCOPE_WORDS,
         "search_words": SEARCH_WORDS,
         "strategy_words": STRATEGY_WORDS,
         "undo_words": UNDO_WORDS,

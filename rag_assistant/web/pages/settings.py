@@ -45,7 +45,10 @@ ADVANCED = N_("Rarely changed")
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
 # What is changed on the page; nothing else is written.
-EDITED = ("openai_base_url", "openai_api_key", "openai_model", "max_history_turns", "on_overflow")
+EDITED = (
+    *("openai_base_url", "openai_api_key", "openai_model"),
+    *("max_history_turns", "on_overflow", "search_conversations"),
+)
 ADDRESSES = {"http://localhost:11434/v1": N_("Ollama on this machine"), OPENAI_BASE_URL: N_("OpenAI")}
 NOT_HERE = (
     "Without accounts, settings are changed on the machine that runs the server: in a browser there, or in the file."

@@ -78,7 +78,7 @@ def deleted() -> str:
 @blueprint.post("/deleted/<int:conversation_id>/erase", policy=ASK)
 def erase(conversation_id: int) -> Response:
     """Erase a deleted conversation permanently."""
-    services().conversations.purge(conversation_id, in_trash=True)
+    services().eraser.erase_conversation(conversation_id, in_trash=True)
     return to_page("sidebar.deleted", erased=1)
 
 

@@ -12,6 +12,7 @@ from rag_assistant.records.errors import DocumentNotFound, SourceNotFound
 from rag_assistant.retrieval.claims import repeated_range, sentences_citing
 from rag_assistant.retrieval.follow_up import SHARE_BY_WORDS, SearchQuery
 from rag_assistant.retrieval.tables import Tables, spelled_out
+from rag_assistant.web.languages import gettext
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
@@ -92,6 +93,12 @@ def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
         "previous": numbers[at - 1] if at else None,
         "following": numbers[at + 1] if at + 1 < len(numbers) else None,
     }
+
+
+@blueprint.app_template_filter()
+def name_of_source(source: Source) -> str:
+    """Return what a source is called on a page."""
+    return source.document if source.turn is None else gettext("Earlier conversation, turn {n}", n=source.turn)
 
 
 @blueprint.app_template_filter()

@@ -50,6 +50,7 @@ async function save(form) {
       max_history_turns: limit === "" ? "default" : limit === "all" ? null : Number(limit),
       history_strategy: fields.history_strategy || "default",
       on_overflow: fields.on_overflow || "default",
+      search_conversations: fields.search_conversations || "default",
     });
     form.querySelector(".error").hidden = true;
     form.querySelector(".saved").textContent = t("Saved.");

@@ -28,6 +28,7 @@ class Talk:
         self.turns = TurnStore(database, "here", lambda said: " ".join(search_words(said)))
         self.history = HistoryStore(database)
         self.conversations = ConversationManager(database)
+        self.eraser = TurnEraser(database, str.lower)
         self.id: int | None = None
         self.ids: list[int] = []
 
@@ -140,7 +141,7 @@ def test_while_an_answer_is_written_its_view_stands(talk: Talk) -> None:
         lambda: talk.history.move_context_start(talk.conversation.id, "clear"),
         lambda: talk.history.mark(talk.ids[0], pinned=True),
         lambda: talk.history.undo(talk.conversation.id),
-        lambda: talk.conversations.purge(talk.conversation.id),
+        lambda: talk.eraser.erase_conversation(talk.conversation.id),
     ):
         with pytest.raises(ConversationBusy):
             change()
@@ -288,7 +289,7 @@ def test_a_purged_conversation_is_gone_with_its_words(talk: Talk, database: Data
     other.say("three again")
     assert {hit.conversation.id for hit in talk.conversations.find(["three"], 9)} == {talk.id, other.id}
     assert talk.id is not None
-    talk.conversations.purge(talk.id)
+    talk.eraser.erase_conversation(talk.id)
     assert [hit.conversation.id for hit in talk.conversations.find(["three"], 9)] == [other.id]
     with database.read() as connection:
         left = connection.execute(select(turns_table.c.id)).scalars().all()

@@ -5,6 +5,7 @@ import pytest
 from rag_assistant.records import UNSET
 from rag_assistant.records.errors import TurnNotRatable
 from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import RatingStore
 from rag_assistant.storage.database import Database
@@ -51,5 +52,5 @@ def test_a_rating_goes_with_its_conversation(turns: TurnStore, database: Databas
     assert store.page(5) == []
     ConversationManager(database).restore(turn.conversation_id)
     assert len(store.page(5)) == 1
-    ConversationManager(database).purge(turn.conversation_id)
+    TurnEraser(database, str).erase_conversation(turn.conversation_id)
     assert store.page(5) == []

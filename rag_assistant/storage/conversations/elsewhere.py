@@ -1,0 +1,80 @@
+"""Turns of other conversations beside a question: found by their words, and remembered, so that once one is erased
+every receipt and source that holds it is rewritten (erasing.py).
+"""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Connection, Subquery, exists, func, select, true, tuple_
+
+from rag_assistant.history.erasing import Place
+from rag_assistant.records import Conversation, Turn
+from rag_assistant.records.errors import TurnErasedMeanwhile
+from rag_assistant.storage.conversations.turn_rows import as_turns
+from rag_assistant.storage.database import insert_rows
+from rag_assistant.storage.full_text import TURN_WORDS
+from rag_assistant.storage.tables import conversations, sent_elsewhere, turns
+
+# From here on a turn seems to be about a question, and is sent (bench/history.md).
+MIN_CERTAINTY = 0.2
+# Copies of a turn, in branches, are found with it.
+CANDIDATES = 4
+_ORIGIN = func.coalesce(turns.c.origin_id, turns.c.id)
+
+
+def find_elsewhere(
+    connection: Connection, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
+) -> list[tuple[Turn, float]]:
+    """Return up to ``limit`` turns of a person's other conversations that ``words`` seem to ask for, the surest first.
+
+    With ``in_project`` only of those in the same project. Each comes with its certainty, and once, however many
+    branches have it; none of which this conversation has a copy.
+    """
+    this, other = conversations.alias("this"), conversations.alias("other")
+    only = exists().where(
+        turns.c.id == TURN_WORDS.row_id(connection),
+        turns.c.visible,
+        turns.c.conversation_id != conversation.id,
+        other.c.id == turns.c.conversation_id,
+        other.c.deleted_at.is_(None),
+        this.c.id == conversation.id,
+        this.c.person_id.is_not_distinct_from(other.c.person_id),
+        this.c.project_id == other.c.project_id if in_project else true(),
+    )
+    surest = dict(TURN_WORDS.surest(connection, words, CANDIDATES * limit, only)) if words else {}
+    sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
+    if not sure:
+        return []
+    origins = dict(connection.execute(select(turns.c.id, _ORIGIN).where(turns.c.id.in_(sure))).all())
+    own = select(_ORIGIN).where(turns.c.conversation_id == conversation.id, _ORIGIN.in_(set(origins.values())))
+    mine = set(connection.execute(own).scalars())
+    best: dict[int, int] = {}
+    for turn_id in sorted(sure, key=lambda one: (-surest[one], -one)):
+        if origins[turn_id] not in mine:
+            best.setdefault(origins[turn_id], turn_id)
+    chosen = list(best.values())[:limit]
+    rows = {row["id"]: row for row in connection.execute(select(turns).where(turns.c.id.in_(chosen))).mappings()}
+    best_turns = as_turns(connection, [rows[turn_id] for turn_id in chosen])
+    return [(turn, round(surest[turn.id], 4)) for turn in best_turns]
+
+
+def keep_sent_elsewhere(connection: Connection, turn_id: int, places: Collection[Place]) -> None:
+    """Keep that the receipt of a turn holds turns of other conversations. Raises TurnErasedMeanwhile."""
+    if not places:
+        return
+    those = tuple_(turns.c.conversation_id, turns.c.number).in_(places), turns.c.visible
+    # Who erases one of them now waits, and finds this.
+    sent = connection.execute(select(turns.c.id).where(*those).with_for_update(read=True)).scalars().all()
+    if len(sent) < len(places):
+        raise TurnErasedMeanwhile
+    own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn_id)
+    linked = set(connection.execute(own).scalars())
+    rows = [{"turn_id": one, "receipt_turn_id": turn_id} for one in sent if one not in linked]
+    insert_rows(connection, sent_elsewhere, rows)
+
+
+def copy_sent_elsewhere(connection: Connection, pairs: Subquery) -> None:
+    """Keep the same for copies of turns: ``pairs`` says for each old turn which the new one is."""
+    rows = select(sent_elsewhere.c.turn_id, pairs.c.new_id).join(
+        pairs, pairs.c.old_id == sent_elsewhere.c.receipt_turn_id
+    )
+    connection.execute(sent_elsewhere.insert().from_select(["turn_id", "receipt_turn_id"], rows))
