@@ -168,9 +168,7 @@ def test_a_look_that_was_cut_short_is_due_at_the_next_start(watched: Watched, fo
     assert not watched.store.claim(str(folder), 300)
 
 
-def test_a_server_looks_through_its_sources_and_shows_their_state(
-    environment: dict[str, str], stand_ins: None, folder: Path
-) -> None:
+def test_a_server_looks_through_its_sources_and_shows_their_state(environment: dict[str, str], folder: Path) -> None:
     from rag_assistant.web import create_app
 
     missing = folder.with_name("missing")

@@ -95,7 +95,7 @@ def environment_in(folder: Path, begun: Path, stub: StubModel) -> dict[str, str]
     }
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_stand_ins(tmp_path, monkeypatch)
 
@@ -159,7 +159,7 @@ def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
+def app(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:  # pytest-flask asks for it before them.
     made = create_app(environment)
     services: Services = made.extensions["assistant"]
     services.start()

@@ -54,7 +54,6 @@ Start = Callable[..., Flask]
 @pytest.fixture
 def start(
     environment: dict[str, str],
-    stand_ins: None,
     stub: StubModel,
     collector: Collector | None,
     postgres_database: str,

@@ -15,7 +15,7 @@ FROM_A_PAGE = {"Origin": ORIGIN, "Sec-Fetch-Site": "cross-site"}
 
 
 @pytest.fixture
-def named(environment: dict[str, str], stand_ins: None) -> Iterator[FlaskClient]:
+def named(environment: dict[str, str]) -> Iterator[FlaskClient]:
     app = create_app(environment | {"CORS_ORIGINS": f'["{ORIGIN}"]'})
     app.extensions["assistant"].start()
     yield app.test_client()

@@ -16,7 +16,7 @@ from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, until
 
 
-def test_health_needs_nothing(environment: dict[str, str], stand_ins: None) -> None:
+def test_health_needs_nothing(environment: dict[str, str]) -> None:
     app = create_app(environment)
     response = app.test_client().get("/healthz")
     assert (response.json, response.headers["X-Version"]) == ({"status": "ok"}, __version__)

@@ -40,7 +40,7 @@ def test_the_page_speaks_the_first_language_of_the_browser_that_it_knows(
     assert f"<h1>{heading}</h1>" in page
 
 
-def test_a_language_that_is_set_is_spoken_to_everybody(environment: dict[str, str], stand_ins: None) -> None:
+def test_a_language_that_is_set_is_spoken_to_everybody(environment: dict[str, str]) -> None:
     app = create_app(environment | {"PAGE_LANGUAGE": "es"})
     assert '<html lang="es"' in html_of(app.test_client(), "de")
     app.extensions["assistant"].close()

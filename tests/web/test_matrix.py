@@ -28,9 +28,7 @@ LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.sh
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
-def world(
-    request: pytest.FixtureRequest, environment: dict[str, str], stand_ins: None, stub: StubModel
-) -> Iterator[World]:
+def world(request: pytest.FixtureRequest, environment: dict[str, str], stub: StubModel) -> Iterator[World]:
     if request.param == "postgresql":
         environment = environment | {"DATABASE_URL": request.getfixturevalue("postgres_database")}
     app = create_app(environment | {"MODEL_IMAGES": "true"})

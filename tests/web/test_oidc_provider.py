@@ -80,7 +80,7 @@ def through_the_forms(url: str, name: str) -> str:
 
 
 @pytest.fixture
-def signs_in(environment: dict[str, str], stand_ins: None) -> Iterator[Callable[..., FlaskClient]]:
+def signs_in(environment: dict[str, str]) -> Iterator[Callable[..., FlaskClient]]:
     """Signs somebody in on a new server, and returns their client."""
     opened: list[Services] = []
 

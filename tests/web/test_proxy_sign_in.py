@@ -25,7 +25,7 @@ def _quick() -> Iterator[None]:
 
 
 @pytest.fixture
-def make(environment: dict[str, str], stand_ins: None) -> Iterator[Make]:
+def make(environment: dict[str, str]) -> Iterator[Make]:
     """Makes a server behind a proxy, on which Ann is the administrator."""
     made: list[Flask] = []
 

@@ -159,7 +159,7 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
 
 @pytest.mark.parametrize(("trusted", "expected"), [('["10.0.0.2"]', "203.0.113.9 https"), ("[]", "10.0.0.2 http")])
 def test_only_a_named_proxy_says_where_a_request_comes_from(
-    environment: dict[str, str], stand_ins: None, trusted: str, expected: str
+    environment: dict[str, str], trusted: str, expected: str
 ) -> None:
     told = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
     app = create_app(environment | {"TRUSTED_PROXIES": trusted})

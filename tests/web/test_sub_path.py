@@ -16,7 +16,7 @@ OWN_PATHS = re.compile(r'(?:href|src|action|formaction|data-(?!command|keys)[a-z
 
 
 @pytest.fixture
-def below(environment: dict[str, str], stand_ins: None) -> Iterator[FlaskClient]:
+def below(environment: dict[str, str]) -> Iterator[FlaskClient]:
     """A client of a server that is told its path."""
     app = create_app(environment | {"BASE_PATH": "/rag"})
     app.extensions["assistant"].start()

@@ -19,7 +19,7 @@ USAGE = {"prompt_tokens": 300, "completion_tokens": 100}
 
 
 @pytest.fixture
-def limited(environment: dict[str, str], stand_ins: None, stub: StubModel) -> Iterator[Callable[..., Flask]]:
+def limited(environment: dict[str, str], stub: StubModel) -> Iterator[Callable[..., Flask]]:
     """Makes a server with other settings, on which Ann and Ben have accounts."""
     made: list[Flask] = []
     stub.default = Reply(usage=USAGE)
@@ -97,7 +97,7 @@ def test_what_all_take_together_has_a_limit_of_its_own(limited: Callable[..., Fl
     assert used(ben) == 400
 
 
-def test_without_accounts_the_limit_of_all_holds(environment: dict[str, str], stand_ins: None, stub: StubModel) -> None:
+def test_without_accounts_the_limit_of_all_holds(environment: dict[str, str], stub: StubModel) -> None:
     stub.default = Reply(usage=USAGE)
     app = create_app(environment | {"MAX_TOKENS_PER_DAY": "400"})
     client = app.test_client()

@@ -24,7 +24,7 @@ def warming() -> list[threading.Thread]:
 
 
 def test_an_end_waits_for_what_is_still_being_loaded(
-    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -43,7 +43,7 @@ def test_an_end_waits_for_what_is_still_being_loaded(
 
 
 def test_a_database_that_fails_meanwhile_is_no_crash(
-    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An exception that a thread lets out would fail this test."""
 

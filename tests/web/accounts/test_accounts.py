@@ -45,7 +45,7 @@ def test_a_link_lets_somebody_choose_a_password_once(app: Flask, services: Servi
     client_of(app, "Ben", "chosen by a link")
 
 
-def test_only_who_may_change_the_settings_is_led_there(environment: dict[str, str], stand_ins: None) -> None:
+def test_only_who_may_change_the_settings_is_led_there(environment: dict[str, str]) -> None:
     app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     services: Services = app.extensions["assistant"]
     try:

@@ -54,7 +54,7 @@ def test_a_server_that_runs_sees_the_first_account_within_a_second(
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_an_address_that_others_reach_needs_an_account_first(
-    environment: dict[str, str], stand_ins: None, host: str, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: False)
     app = create_app(environment | {"HOST": host})
@@ -68,7 +68,7 @@ def test_an_address_that_others_reach_needs_an_account_first(
 
 
 def test_in_a_container_a_code_of_the_log_makes_the_first_account(
-    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: True)
     app = create_app(environment | {"HOST": "0.0.0.0"})

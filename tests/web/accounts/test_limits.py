@@ -16,7 +16,7 @@ from tests.web.conftest import PAGE, ask, events_of, upload
 
 
 @pytest.fixture
-def limited(environment: dict[str, str], stand_ins: None) -> Iterator[Flask]:
+def limited(environment: dict[str, str]) -> Iterator[Flask]:
     """A server with narrow limits, on which Ann and Ben have accounts."""
     limits = {"MAX_QUESTIONS_PER_MINUTE": "3", "MAX_RUNNING_ANSWERS_PER_PERSON": "1", "MAX_STORED_MB_PER_PERSON": "1"}
     made = create_app(environment | limits)

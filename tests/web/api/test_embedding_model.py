@@ -43,7 +43,7 @@ def test_an_endpoint_embeds_and_a_change_is_made_good_in_the_background(
 
 
 def test_a_change_of_model_is_finished_whatever_comes_between(
-    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+    environment: dict[str, str], stub: StubModel, quick_retries: None
 ) -> None:
     with running(environment) as (client, services):
         for number in range(3):
@@ -61,7 +61,7 @@ def test_a_change_of_model_is_finished_whatever_comes_between(
 
 
 def test_an_endpoint_that_comes_back_is_used_without_a_start(
-    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+    environment: dict[str, str], stub: StubModel, quick_retries: None
 ) -> None:
     with running(environment) as (client, _services):
         upload(client, FACT, "a.txt")
@@ -71,9 +71,7 @@ def test_an_endpoint_that_comes_back_is_used_without_a_start(
         assert found(client, "lighthouse")
 
 
-def test_the_key_of_one_endpoint_is_not_sent_to_another(
-    environment: dict[str, str], stub: StubModel, stand_ins: None
-) -> None:
+def test_the_key_of_one_endpoint_is_not_sent_to_another(environment: dict[str, str], stub: StubModel) -> None:
     own = {"EMBEDDER": "endpoint:e", "EMBEDDING_BASE_URL": stub.url.replace("127.0.0.1", "localhost")}
     with running(environment, **own) as (client, _services):
         upload(client, FACT, "a.txt")
@@ -86,7 +84,7 @@ def test_the_key_of_one_endpoint_is_not_sent_to_another(
 
 
 def test_an_embedding_endpoint_that_fails_is_named_without_its_key(
-    environment: dict[str, str], stub: StubModel, stand_ins: None, quick_retries: None
+    environment: dict[str, str], stub: StubModel, quick_retries: None
 ) -> None:
     stub.embedding_replies.extend(
         [Reply(status=401, body=b'{"error": {"message": "bad key sk-canary-secret"}}') for _ in range(50)]

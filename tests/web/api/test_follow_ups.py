@@ -177,9 +177,7 @@ def test_a_search_leans_on_nothing_that_the_model_would_not_see(client: FlaskCli
     assert (found["follow_up_context"], found["passages"]) == (None, [])
 
 
-def test_a_search_leans_on_quotes_without_the_line_that_leads_them(
-    environment: dict[str, str], stand_ins: None
-) -> None:
+def test_a_search_leans_on_quotes_without_the_line_that_leads_them(environment: dict[str, str]) -> None:
     app = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     app.extensions["assistant"].start()
     client = app.test_client()
@@ -212,7 +210,7 @@ def test_without_documents_nothing_is_searched(client: FlaskClient, stub: StubMo
     assert stub.requests[-1].messages[-1]["content"] == "Why?"
 
 
-def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, str], stand_ins: None) -> None:
+def test_the_passages_of_a_question_keep_to_their_budget(environment: dict[str, str]) -> None:
     app = create_app(environment | {"PASSAGES_TOKEN_BUDGET": "100"})
     services = app.extensions["assistant"]
     services.start()

@@ -123,7 +123,7 @@ def test_a_text_that_takes_too_long_to_cut_fails_with_the_reason(
 
 
 def test_a_document_that_is_read_when_the_server_ends_is_taken_up(
-    environment: dict[str, str], stand_ins: None, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched, running(environment) as (client, _services):
         patched.setattr("rag_assistant.documents.reading.extract", endless)

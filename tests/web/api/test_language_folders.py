@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.embeddings.minilm import MiniLM
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.web.conftest import PAGE, ask, upload
@@ -25,7 +27,7 @@ def client(
 ) -> Iterator[FlaskClient]:
     """An assistant without a model, with the embedding model that the product has."""
     shutil.copytree(embedders, tmp_path / "data" / "embedders", dirs_exist_ok=True)
-    monkeypatch.setattr("rag_assistant.services.GUIDE", tmp_path / "no-guide")
+    monkeypatch.setattr(minilm, "MiniLM", MiniLM)
     made = create_app({name: value for name, value in environment.items() if not name.startswith("OPENAI")})
     services: Services = made.extensions["assistant"]
     services.start()

@@ -40,7 +40,7 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
 
 
 @pytest.fixture
-def shell_here(environment: dict[str, str], stand_ins: None) -> Shell:
+def shell_here(environment: dict[str, str]) -> Shell:
     """The command line over the same data."""
     return Shell(environment)
 
@@ -100,7 +100,7 @@ def test_the_receipt_holds_the_request_that_was_quoted_from(client: FlaskClient)
     assert "Copy as curl" not in text
 
 
-def test_what_does_not_fit_is_not_quoted(environment: dict[str, str], stand_ins: None) -> None:
+def test_what_does_not_fit_is_not_quoted(environment: dict[str, str]) -> None:
     made = create_app(environment | {"HISTORY_TOKEN_BUDGET": "60"})
     made.extensions["assistant"].start()
     try:
@@ -185,7 +185,7 @@ def test_what_needs_a_model_is_said_without_a_search(client: FlaskClient) -> Non
     assert (answer["answer"], answer["support"]) == (NEEDS_MODEL, "not_searched")
 
 
-def test_agent_mode_searches_without_a_word_about_tools(environment: dict[str, str], stand_ins: None) -> None:
+def test_agent_mode_searches_without_a_word_about_tools(environment: dict[str, str]) -> None:
     made = create_app(environment | {"RETRIEVAL_MODE": "agent"})
     made.extensions["assistant"].start()
     try:
@@ -279,9 +279,7 @@ def failing(environment: dict[str, str], stub: StubModel, when_model_fails: str)
     return made
 
 
-def test_where_the_model_fails_a_button_quotes_the_documents(
-    environment: dict[str, str], stand_ins: None, stub: StubModel
-) -> None:
+def test_where_the_model_fails_a_button_quotes_the_documents(environment: dict[str, str], stub: StubModel) -> None:
     made = failing(environment, stub, "offer")
     client = made.test_client()
     try:
@@ -299,7 +297,7 @@ def test_where_the_model_fails_a_button_quotes_the_documents(
 
 
 def test_where_it_is_set_so_quotes_take_the_place_of_a_model_that_fails_and_say_so(
-    environment: dict[str, str], stand_ins: None, stub: StubModel
+    environment: dict[str, str], stub: StubModel
 ) -> None:
     made = failing(environment, stub, "quote")
     try:
@@ -319,9 +317,7 @@ def test_where_it_is_set_so_quotes_take_the_place_of_a_model_that_fails_and_say_
         made.extensions["assistant"].close()
 
 
-def test_what_a_model_began_to_say_is_never_followed_by_quotes(
-    environment: dict[str, str], stand_ins: None, stub: StubModel
-) -> None:
+def test_what_a_model_began_to_say_is_never_followed_by_quotes(environment: dict[str, str], stub: StubModel) -> None:
     made = failing(environment, stub, "quote")
     stub.default = Reply("one two three four", break_at=2)
     try:
@@ -331,9 +327,7 @@ def test_what_a_model_began_to_say_is_never_followed_by_quotes(
         made.extensions["assistant"].close()
 
 
-def test_where_it_is_set_so_a_model_that_fails_just_fails(
-    environment: dict[str, str], stand_ins: None, stub: StubModel
-) -> None:
+def test_where_it_is_set_so_a_model_that_fails_just_fails(environment: dict[str, str], stub: StubModel) -> None:
     made = failing(environment, stub, "fail")
     try:
         assert made.test_client().post("/api/query", json={"question": "Why?"}).status_code == 502

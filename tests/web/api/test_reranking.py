@@ -27,7 +27,7 @@ def environment(tmp_path: Path, migrated: Path, stub: StubModel) -> dict[str, st
 
 
 @pytest.fixture
-def elsewhere(environment: dict[str, str], stub: StubModel, stand_ins: None) -> Iterator[FlaskClient]:
+def elsewhere(environment: dict[str, str], stub: StubModel) -> Iterator[FlaskClient]:
     """An application whose reranking endpoint is another one than that which answers."""
     app = create_app(environment | {"RERANK_BASE_URL": stub.url.replace("127.0.0.1", "localhost")})
     services: Services = app.extensions["assistant"]

@@ -242,7 +242,6 @@ def test_an_answer_that_breaks_off_keeps_its_text_and_nobody_takes_it_for_whole(
     assert stub.requests[-1].messages[2]["content"] == "one two"
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_a_question_is_kept_while_the_endpoint_is_down_whoever_decides_about_older_turns(
     environment: dict[str, str],
 ) -> None:
@@ -287,7 +286,6 @@ def test_after_a_crash_the_turn_is_interrupted_with_what_was_shown(
     second.extensions["assistant"].close()
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_a_server_that_starts_leaves_the_answers_of_a_running_command_alone(environment: dict[str, str]) -> None:
     def status_after_a_start() -> str:
         server = create_app(environment).extensions["assistant"]

@@ -23,7 +23,6 @@ from tests.web.api.test_turn_life import start
 from tests.web.conftest import ask, events_of, owned_by_the_dead, until, upload
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dict[str, str], stub: StubModel) -> None:
     stub.models_hang = True
     made = create_app({name: value for name, value in environment.items() if name != "OPENAI_MODEL"})
@@ -33,7 +32,6 @@ def test_an_endpoint_that_never_lists_its_models_can_be_stopped(environment: dic
     made.extensions["assistant"].close()
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_the_model_that_starts_can_be_stopped(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     given_up = threading.Event()
 
@@ -300,7 +298,6 @@ def test_the_end_of_the_server_waits_until_answers_are_kept(
     assert order == ["kept", "closed"]
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_an_answer_that_would_fill_the_model_leaves_room_for_the_question(
     environment: dict[str, str], stub: StubModel
 ) -> None:
@@ -335,7 +332,6 @@ def test_a_crash_before_the_first_word_leaves_a_turn_that_can_be_retried(
     assert services.assistant.wait(turn.id).status == "completed"
 
 
-@pytest.mark.usefixtures("stand_ins")
 def test_passages_leave_before_a_question_is_refused(environment: dict[str, str], stub: StubModel) -> None:
     made = create_app(environment | {"MODEL_CONTEXT_TOKENS": "1200"})
     client = made.test_client()

@@ -41,7 +41,6 @@ def certificates() -> SSLContext:
 @pytest.fixture
 def make(
     environment: dict[str, str],
-    stand_ins: None,
     provider: StubProvider,
     certificates: SSLContext,
     monkeypatch: pytest.MonkeyPatch,

@@ -27,7 +27,7 @@ def file(environment: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def unconnected(environment: dict[str, str], stand_ins: None) -> Iterator[FlaskClient]:
+def unconnected(environment: dict[str, str]) -> Iterator[FlaskClient]:
     """A client of an application without a model, also called assistant.example."""
     model = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL")
     values = {name: value for name, value in environment.items() if name not in model}
