@@ -85,6 +85,8 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     page.get_by_label("Name", exact=True).fill("Ben")
     page.get_by_role("button", name="Create account and link").click()
     link = page.locator(".banner code").inner_text()
+    page.locator(".banner").get_by_role("button", name="Copy").click()
+    expect(page.locator(".banner").get_by_role("button", name="Copied")).to_be_visible()
     assert violations_of(other, server, "/login") == []
     other.goto(link)
     other.get_by_label("Password").fill(PASSWORD)

@@ -126,7 +126,7 @@ def _reach_sidebar(page: Page, wanted: str = "#sidebar") -> None:
 
 
 def _page_picture(page: Page) -> None:
-    page.locator('#turn-8 .chip:has-text("page")').first.click()
+    page.locator('.turn .chip:has-text("page"):visible').first.click()
     expect(page.locator("#drawer .page-picture:not(.waiting) img")).to_be_visible()
 
 
@@ -197,6 +197,13 @@ def _document_row(page: Page) -> Locator:
     return page.locator("#library tr", has=page.get_by_role("link", name="Lake report.pdf"))
 
 
+def temporary(page: Page, _: ServerProcess) -> None:
+    """Show a temporary conversation with a turn."""
+    page.goto("/temporary")
+    say(page, "When is the tower open?")
+    expect(page.locator(".turn.completed")).to_be_visible()
+
+
 def chosen_documents(page: Page, _: ServerProcess) -> None:
     """Show two documents ticked."""
     _document_row(page)
@@ -241,6 +248,7 @@ def empty_library(page: Page, server: ServerProcess) -> None:
 
 VIEWS: dict[str, View] = {
     "start": opened("/"),
+    "temporary": temporary,
     "start about a tag": opened("/?tag=lake", "#scope"),
     "conversation": in_talk(lambda page: expect(page.locator("#turn-8 .sources")).to_be_visible()),
     "older turns": in_talk(lambda page: page.locator("#turn-3").scroll_into_view_if_needed()),

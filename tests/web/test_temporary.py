@@ -60,7 +60,7 @@ def test_the_page_gets_its_turn_with_sources_that_open_and_without_what_needs_an
     html = ask_temporarily(client, "?html=1", question="How many geese?")[-1][2]["html"]
     assert "<strong>geese</strong>" in html
     assert f'href="/documents/{number}?start=0&amp;end=44#passage"' in html
-    assert '<span class="line" hidden>Seventeen **geese** [1].</span>' in html, "what its copy button copies"
+    assert "<code hidden>Seventeen **geese** [1].</code>" in html, "what its copy button copies"
     assert "/turns/" not in html
     page = client.get("/temporary").text
     assert "Nothing of it is stored here." in page

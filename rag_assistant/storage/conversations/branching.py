@@ -75,7 +75,10 @@ class BranchStore(Store):
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
-        """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere."""
+        """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere.
+
+        Nor where it stands for what it comes from: then that is an older version, which its question leads to.
+        """
         if branched_from is None:
             return None
         with self._database.read() as connection:
@@ -83,7 +86,7 @@ class BranchStore(Store):
                 row = load_conversation(connection, branched_from["conversation_id"])
             except ConversationNotFound:
                 return None
-            return Branch(row["id"], row["title"], branched_from["turn"])
+            return Branch(row["id"], row["title"], branched_from["turn"]) if row["listed"] else None
 
     def conversation_before(self, turn: Turn) -> Conversation:
         """Return the conversation of a turn as a branch that goes off before it would stand; no branch is made.

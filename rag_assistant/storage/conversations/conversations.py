@@ -13,6 +13,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    null,
     or_,
     select,
     tuple_,
@@ -55,7 +56,11 @@ Row = RowMapping | Mapping[str, Any]
 # What an import does with a conversation, which is not there until that is over.
 IMPORT = "import"
 IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
-_ENTRY = tuple(conversations.c[name] for name in ListedConversation.__struct_fields__)
+# A version of an edited question is no branch in the list: it stands for what it comes from.
+_ORIGINS = conversations.alias("origins")
+_IS_VERSION = exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
+_BRANCHED_FROM = case((_IS_VERSION, null()), else_=conversations.c.branched_from)
+_ENTRY = (*(conversations.c[name] for name in ("id", "title", "updated_at", "pinned")), _BRANCHED_FROM)
 
 
 class ConversationManager(Store):

@@ -45,7 +45,7 @@ from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import in_words_of, language
 from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.pages.turn_context import Around
+from rag_assistant.web.pages.turn_context import Around, is_library_empty
 from rag_assistant.web.request_bodies import ChangeTurnBody, QueryBody, RatingBody, RetryBody, TemporaryBody
 from rag_assistant.web.request_parsing import (
     flag_asked,
@@ -129,7 +129,7 @@ def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[E
     """Yield the events of a turn that is not stored, the last one with the turn as the page shows it."""
     for event in events:
         if event is not None and event.name in LAST_EVENTS and "turn_id" in event.data:
-            around = Around(shifts([live.turn]), {}, False, {})
+            around = Around(shifts([live.turn]), {}, False, {}, is_library_empty([live.turn]))
             html = render_template("turn.html", turn=live.turn, around=around)
             event = replace(event, data=event.data | {"html": html})
         yield event

@@ -14,13 +14,14 @@ class Around(Struct, frozen=True):
 
     ``versions`` are the conversations that have a version of a question, by the number of its turn, where several do.
     ``offers_quotes``: where the model failed, quotes are offered. ``corrections`` are what the answers rest on and was
-    changed since, by the turn's id.
+    changed since, by the turn's id. ``empty_library``: it is why nothing was searched.
     """
 
     shifts: frozenset[int]
     versions: dict[int, list[int]]
     offers_quotes: bool
     corrections: dict[int, list[Correction]]
+    empty_library: bool = False
 
     def marks(self, turn: Turn) -> str:
         """Return a text that is another one as soon as a turn is shown in another way; its answer is not in it."""
@@ -43,7 +44,13 @@ def around(conversation: Conversation | None, turns: Sequence[Turn], before: Tur
         numbers = branched & {turn.number for turn in turns}
         versions = {number: branches.versions_of(conversation.id, number) for number in numbers}
     offers_quotes = services().models.connected and services().settings.current.when_model_fails == "offer"
-    return Around(shifts(turns, before), versions, offers_quotes, services().corrections.of(turns))
+    empty = is_library_empty(turns)
+    return Around(shifts(turns, before), versions, offers_quotes, services().corrections.of(turns), empty)
+
+
+def is_library_empty(turns: Sequence[Turn]) -> bool:
+    """Tell whether there is no document, where that matters to some of the turns."""
+    return any(turn.support == "not_searched" for turn in turns) and not services().documents.page(1)
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:

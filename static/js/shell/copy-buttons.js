@@ -8,7 +8,7 @@ const CONFIRM_SECONDS = 2;
 // What a control copies, by its data attribute; those with data-copied confirm in a toast.
 const COPIES = {
   copyCode: (button) => button.closest(".code").querySelector("pre").textContent,
-  copyLine: (button) => button.parentElement.querySelector(".line").textContent,
+  copyLine: (button) => button.parentElement.querySelector("code").textContent,
   copyAnswer: async (button) => (await readJson(button.dataset.copyAnswer)).answer,
   copyRequest: async (button) => JSON.stringify((await readJson(button.dataset.copyRequest)).request, null, 2),
   copyText: async (link) => (await send("GET", link.href)).text(),

@@ -147,7 +147,9 @@ def test_the_list_reads_no_row_that_it_does_not_show(services: Services) -> None
     with services.database.read() as connection:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
     assert [row[-1] for row in plan] == [
-        "SEARCH conversations USING INDEX ix_conversations_listed (listed=? AND deleted_at=?)"
+        "SEARCH conversations USING INDEX ix_conversations_listed (listed=? AND deleted_at=?)",
+        "CORRELATED SCALAR SUBQUERY 1",  # Where a branch that is shown comes from.
+        "SEARCH origins USING INTEGER PRIMARY KEY (rowid=?)",
     ]
 
 
@@ -216,3 +218,14 @@ def test_what_branched_off_says_where(client: FlaskClient, services: Services) -
     assert "Branched from turn 3" in client.get("/").text
     listed = client.get("/api/conversations").json["conversations"]
     assert listed[0]["branched_from"] == {"conversation_id": 9, "turn": 3}
+
+
+def test_a_version_that_stands_for_all_is_no_branch_but_one_made_over_the_api_is(client: FlaskClient) -> None:
+    first = ask(client, "First?")
+    programs = ask(client, "Otherwise?", edits_turn=first["turn_id"])
+    page = f"/conversations/{programs['conversation_id']}"
+    assert client.get(page).text.count("Branched from") == 3, "over the conversation, and on its icon in the list"
+    status, place = post(client, "/ask", question="Or so?", edits_turn=str(programs["turn_id"]))
+    assert status == 303
+    shown = client.get(place).text
+    assert ("Versions of this question" in shown, "Branched from" in shown) == (True, False)

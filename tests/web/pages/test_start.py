@@ -10,7 +10,8 @@ from flask.testing import FlaskClient
 from sqlalchemy import Engine, event
 
 from rag_assistant.web.pages import conversation
-from tests.web.conftest import upload
+from tests.testkit.stub_model import StubModel
+from tests.web.conftest import ask, upload
 
 LEAVE = (
     "## How many days off do I get?\n\nYou get thirty days a year, and you take them when you like.\n\n"
@@ -79,3 +80,12 @@ def test_the_start_page_costs_no_more_queries_with_many_documents(
     assert sum("document_texts" in one for one in statements) == 1
     monkeypatch.setattr(conversation, "CHARS_READ", 20)
     assert offered(client) == [], "only the beginning of each text is read"
+
+
+def test_with_an_empty_library_an_answer_says_that_nothing_was_searched(client: FlaskClient, stub: StubModel) -> None:
+    turn = ask(client, "When does the ferry leave?")
+    drawn = client.get(f"/turns/{turn['turn_id']}").text
+    assert (turn["support"], "Your library is empty; nothing was searched." in drawn) == ("not_searched", True)
+    assert "documents" not in drawn, "no word about what documents say"
+    upload(client, "The ferry leaves at nine.")
+    assert "No documents were searched." in client.get(f"/turns/{turn['turn_id']}").text
