@@ -16,7 +16,7 @@ from rag_assistant.retrieval.tokenize import content_words
 
 if TYPE_CHECKING:
     from rag_assistant.answering.request import Draft
-    from rag_assistant.records import RelatedTurn
+    from rag_assistant.records import Coverage, RelatedTurn
     from rag_assistant.retrieval.quotes import Quote
     from rag_assistant.retrieval.sentences import Sentence
 
@@ -34,6 +34,7 @@ FOREIGN = (
     "languages."
 )
 NEAREST = "These sections come nearest:"
+PARTIAL = "This rests on {n} of {n1} sections of these documents."
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
 )
@@ -146,17 +147,25 @@ def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
 
 
 def quoted_answer(
-    quotes: Sequence[Quote], sources: int, *, model_failed: bool = False, is_near: bool = False
+    quotes: Sequence[Quote],
+    sources: int,
+    *,
+    model_failed: bool = False,
+    is_near: bool = False,
+    coverage: Coverage | None = None,
 ) -> Iterator[str]:
     """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited.
 
-    ``is_near``: what is quoted may not answer the question, unless it was computed.
+    ``is_near``: what is quoted may not answer the question, unless it was computed. ``coverage`` is told where it is
+    not of all.
     """
     if not quotes:
         yield NOTHING_TO_QUOTE
         return
     is_near = is_near and not quotes[0].computed
     yield LEAD_NEAR if is_near else LEAD_INSTEAD if model_failed else LEAD
+    if coverage is not None and coverage.read < coverage.of:
+        yield f"\n\n{PARTIAL.format(n=f'{coverage.read:,}', n1=f'{coverage.of:,}')}"
     for quote in quotes:
         gap = "\n\n" if quote.sentences[-1].block else " "
         text = "\n\n".join(_paragraphs(quote, sources)) + f"{gap}[{quote.n}]"

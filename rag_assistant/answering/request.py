@@ -1,20 +1,25 @@
 """One request of an answer: exactly what the model sees, fitted into what it takes. Pure: same draft, same bytes."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
-from rag_assistant.records import DataUrl, Message, ModelRequest, RelatedTurn, Source
+from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, RelatedTurn, Source
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
+
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.quotes import Quote
 
 # What comes back costs some tokens, an alarm a person's attention: it has to be surer (bench/history.md).
 MIN_ALARM_CERTAINTY = 0.3
@@ -34,7 +39,9 @@ class SearchResult(Struct, frozen=True):
     ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
     embedding model does not work; ``not_reranked``: the reranking model does not. ``unclear``: neither the question nor
     the conversation tells what it is about. ``language`` is that of a question in which no document is. ``documents``
-    are the names of the newest of ``document_count``, where the question asks for these.
+    are the names of the newest of ``document_count``, where the question asks for these. Where it needs all of
+    something, ``computed`` is what a table or a list says to it, or ``sections`` are all that its documents have:
+    document, start and end of each.
     """
 
     sources: tuple[Source, ...] = ()
@@ -48,6 +55,29 @@ class SearchResult(Struct, frozen=True):
     language: str = ""
     documents: tuple[str, ...] = ()
     document_count: int = 0
+    computed: Quote | None = None
+    sections: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """How much of what the question needs the sources are; ``None`` where it does not need all of anything."""
+        if self.computed is not None and self.computed.n <= len(self.sources):
+            kind = self.computed.sentences[0].kind
+            return Coverage(self.computed.computed, self.computed.computed, "items" if kind == "list" else "rows")
+        if not self.sections:
+            return None
+        read = sum(
+            any(one.document_id == document_id and one.start <= start and end <= one.end for one in self.sources)
+            for document_id, start, end in self.sections
+        )
+        return Coverage(read, len(self.sections), "sections")
+
+    @property
+    def record(self) -> dict[str, Any] | None:
+        """How the documents were searched, as it is kept beside the answer."""
+        if self.search is None or (coverage := self.coverage) is None:
+            return self.search
+        return self.search | {"coverage": asdict(coverage)}
 
     @property
     def nothing(self) -> bool:
@@ -203,6 +233,8 @@ def question_of(draft: Draft) -> Message:
         draft.recalled,
         searched_in_vain=search_result.nothing,
         near=search_result.near,
+        coverage=search_result.coverage,
+        computed=search_result.computed,
         unclear=search_result.unclear,
         pictures=draft.pictures,
     )

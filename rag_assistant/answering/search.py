@@ -7,6 +7,7 @@ from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rag_assistant.answering.quoting import (
     asks_for_conversation,
@@ -17,12 +18,15 @@ from rag_assistant.answering.quoting import (
 )
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
+from rag_assistant.conversations.model_profile import min_limit
 from rag_assistant.conversations.prompts import number_sources, rewrite_request
 from rag_assistant.llm.client import collect
 from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
 from rag_assistant.records.errors import ModelError, cause_alone
 from rag_assistant.retrieval.claims import NUMBER
+from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import is_unclear
+from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.search import sections_of
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.runtime.telemetry.steps import step
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import Draft
+    from rag_assistant.conversations.model_profile import ModelProfile
     from rag_assistant.conversations.window import Window
     from rag_assistant.llm.calls import ModelCall
     from rag_assistant.llm.client import Part
@@ -108,7 +113,7 @@ def search_for(
     nearest, language = sections_of(passages) if unclear else [], ""
     if quotes and not passages:
         nearest, language = retriever.nearest_headings(query, turn.scope), retriever.foreign_language(turn.question)
-    return SearchResult(
+    search_result = SearchResult(
         sources=number_sources(passages),
         search=how | {"found": len(passages), "support": support},
         query=query,
@@ -119,12 +124,45 @@ def search_for(
         unclear=unclear,
         language=language,
     )
+    if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
+        return search_result
+    return _with_everything(search_result, retriever, turn.question, profile, budget)
+
+
+def _with_everything(
+    search_result: SearchResult, retriever: Retriever, question: str, profile: ModelProfile, budget: int | None
+) -> SearchResult:
+    """Return what was found for a question that needs all of something: with what a table or a list says to it.
+
+    Where none does, a model gets all sections of short documents, if they fit.
+    """
+    sources, search = search_result.sources, search_result.search or {}
+    if computed := retriever.computed(question, sources):
+        return replace(search_result, computed=computed, search=search | {"support": "found"})
+    sections = retriever.sections(sources)
+    if not profile.endpoint.quotes:
+        passages = retriever.in_full(sources, sections)
+        whole = {one.document_id for one in passages}
+        others = [one for one in sources if one.document_id not in whole]
+        numbered = number_sources(passages)
+        numbered += tuple(replace(one, n=n) for n, one in enumerate(others, len(numbered) + 1))
+        limit = min_limit(budget, profile.request_tokens and profile.request_tokens // 2)
+        if list(numbered) == within_budget(numbered, limit):
+            sources, search = numbered, search | {"found": len(numbered)}
+    return replace(search_result, sources=sources, search=search, sections=tuple(sections.values()))
 
 
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:
     """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
-    quotes = retriever.quotes(draft.found.query, draft.sources)
-    pieces = quoted_answer(quotes, len(draft.sources), model_failed=model_failed, is_near=draft.found.near)
+    result, count = draft.found, len(draft.sources)
+    is_computed = result.computed is not None and result.computed.n <= count
+    quotes = (
+        [result.computed]
+        if result.computed is not None and is_computed
+        else retriever.quotes(result.query, draft.sources)
+    )
+    coverage = None if is_computed else result.coverage
+    pieces = quoted_answer(quotes, count, model_failed=model_failed, is_near=result.near, coverage=coverage)
     for piece in pieces:
         call.refuse_stopped()
         yield piece

@@ -37,7 +37,7 @@ NO_ANSWER = "The model called tools {} times without giving an answer. Ask a nar
 
 def shown_with(turn: Turn, draft: Draft) -> Turn:
     """Return a turn with the passages of a draft as its sources; where tools find them, it has its own."""
-    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.search)
+    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.record)
 
 
 def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:

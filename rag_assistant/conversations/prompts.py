@@ -1,14 +1,18 @@
 """What the model is told besides the history: the instructions, and the question with its passages. Pure."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
 from rag_assistant.records import (
     NO_DOCUMENT,
     QUOTES,
+    Coverage,
     DataUrl,
     Message,
     Passage,
@@ -21,6 +25,9 @@ from rag_assistant.records import (
 )
 from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
 from rag_assistant.retrieval.tokenize import query_words, search_words, stem
+
+if TYPE_CHECKING:
+    from rag_assistant.retrieval.quotes import Quote
 
 INSTRUCTIONS = (
     "You answer questions about the user's own documents. Each question comes with numbered passages from them, "
@@ -54,6 +61,9 @@ ASK_BACK = (
     "which one is meant, and name what the passages offer."
 )
 NOTHING_FOUND = "Nothing in the documents was found for this question."
+COMPUTED = "Computed from all {} {} of the table or list in passage [{}]: {}"
+COVERED = "The passages are {} of the {} sections of their documents."
+SAY_SO = "Say so if the answer may need the others."
 ONLY_NEAR = "The passages may not answer the question. If they do not, say so first, then what comes nearest to it."
 FROM_CONVERSATIONS = (
     "Passages from an earlier conversation record what was said there. Where a document says something else, the "
@@ -118,13 +128,16 @@ def question_message(
     searched_in_vain: bool = False,
     near: bool = False,
     unclear: bool = False,
+    coverage: Coverage | None = None,
+    computed: Quote | None = None,
     pictures: Sequence[DataUrl] = (),
 ) -> Message:
     """Return the question as the model gets it: quoted earlier turns and passages first, the question last.
 
     Its pictures stand behind it.
 
-    With ``unclear`` the model is told to ask what is meant; what was found are the candidates.
+    With ``unclear`` the model is told to ask what is meant; what was found are the candidates. ``coverage``
+    is how much of what the question needs the passages are, ``computed`` what a table among them says to it.
     """
     blocks = []
     if recalled:
@@ -140,9 +153,18 @@ def question_message(
         blocks.append("<passages>\n{}\n</passages>".format("\n\n".join(passages)))
     if sources and not searched_in_vain:
         blocks += [ASK_BACK] if unclear else [ONLY_NEAR] if near else []
+        blocks += [_covered(coverage, computed)] if coverage is not None else []
     if any(one.turn is not None for one in sources):
         blocks.append(FROM_CONVERSATIONS)
     return with_pictures({"role": "user", "content": "\n\n".join([*blocks, question])}, pictures)
+
+
+def _covered(coverage: Coverage, computed: Quote | None) -> str:
+    """Return what a model is told where a question needs all of something."""
+    if computed is not None and coverage.unit != "sections":
+        return COMPUTED.format(coverage.of, coverage.unit, computed.n, computed.note)
+    covered = COVERED.format(coverage.read, coverage.of)
+    return covered if coverage.read == coverage.of else f"{covered} {SAY_SO}"
 
 
 def passages_text(sources: Sequence[Source]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from rag_assistant.records.base import MAX_INT32, Message
 
@@ -208,14 +208,26 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     tokens: Tokens = Tokens()
 
 
+class Coverage(Struct, frozen=True):
+    """How much an answer rests on: ``read`` of so many sections of documents, rows of a table or items of a list."""
+
+    read: int
+    of: int
+    unit: Literal["sections", "rows", "items"] = "sections"
+
+
 class SearchData(Struct, frozen=True):
-    """How the documents were searched; ``support`` says whether what was found answers the question, or only may."""
+    """How the documents were searched; ``support`` says whether what was found answers the question, or only may.
+
+    ``coverage`` is there where a question needs all of something.
+    """
 
     found: int
     query: str | None = None
     by: Literal["question", "words", "model"] | None = None
     follow_up_context: str | None = None
     support: Literal["found", "near", "nothing_found"] | None = None
+    coverage: Coverage | UnsetType = UNSET
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):

@@ -11,7 +11,7 @@ Measured in bench/retrieval/README.md, and the constants were chosen there.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from math import log1p
 
 from msgspec import Struct
@@ -22,9 +22,9 @@ from rag_assistant.retrieval.asked import asked_kind, has_value
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.sentences import Sentence, sentences_of
-from rag_assistant.retrieval.table_answers import answer_from
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.sentences import Kind, Sentence, sentences_of
+from rag_assistant.retrieval.table_answers import answer_from, is_computed
+from rag_assistant.retrieval.tables import Tables, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
 
@@ -41,8 +41,12 @@ MAX_EMBEDDED = 8
 # What is whole is quoted whole up to so many rows, lines or items, and characters; of more, the best.
 MAX_ROWS = 12
 MAX_UNIT_CHARS = 1_200
+# So many rows are listed where these are all that is asked for.
+MAX_ROWS_LISTED = 50
 # What is whole around a passage is looked for so far before and behind it.
 AROUND_CHARS = 3_000
+# So much of a document is read for that.
+MAX_TEXT_CHARS = 1_000_000
 
 _Place = tuple[int, int]
 # Returns how near each of some texts is to a question, 0 to 1.
@@ -52,13 +56,14 @@ Compare = Callable[[SearchQuery, Sequence[str]], Sequence[float]]
 class Quote(Struct, frozen=True):
     """Sentences that stand side by side in a source, in their order; ``n`` is the source's number.
 
-    ``note`` says how much of a table they are, where that is not all. ``computed``: they are what answers the question.
+    ``note`` says how much of a table they are, where that is not all. ``computed`` is how many rows or items the answer
+    was computed from, 0 where it was not.
     """
 
     n: int
     sentences: tuple[Sentence, ...]
     note: str = ""
-    computed: bool = False
+    computed: int = 0
 
 
 class _Candidate(Struct, frozen=True, eq=False):
@@ -96,7 +101,7 @@ def choose_quotes(
     vectors say nothing, the words decide.
     """
     texts = texts or {}
-    computed = _from_tables(query.text, sources, texts)
+    computed = from_tables(query.text, sources, texts)
     if computed is not None:
         return [computed]
     scores = _scores(query, sources, compare, texts)
@@ -112,19 +117,21 @@ def choose_quotes(
     return _side_by_side(chosen, texts)
 
 
-def _from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
-    """Return what the first table of the sources that is all about a question says to it."""
+def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
+    """Return what the first table or list of the sources that is all about a question says to it."""
     for source in sources:
         text = texts.get(source.document_id, "")
-        for table in Tables(text).all:
-            if table.start < source.end and source.start < table.end:
-                about = f"{source.document} {source.section or ''}"
-                answer = answer_from(question, text, table, about)
+        for table in chain(Tables(text).all, lists_of(text)):
+            # What ends where the text was cut may go on.
+            if table.start < source.end and source.start < table.end < MAX_TEXT_CHARS:
+                answer = answer_from(question, text, table, source.document)
                 if answer is not None:
-                    rows = [one for one in sentences_of(text[table.start : table.end]) if one.kind == "row"]
-                    shown = tuple(rows[n] for n in answer.rows[:MAX_ROWS])
-                    more = f" The first {MAX_ROWS} are shown." if len(answer.rows) > MAX_ROWS else ""
-                    return Quote(source.n, shown, f"{answer.note}{more}", computed=True)
+                    kind: Kind = "list" if table.is_list else "row"
+                    rows = [Sentence(row, lead=table.head, kind=kind) for row in rows_of(text, table)]
+                    most = MAX_ROWS if is_computed(question) else MAX_ROWS_LISTED
+                    shown = tuple(rows[n] for n in answer.rows[:most])
+                    more = f" The first {most} are shown." if len(answer.rows) > most else ""
+                    return Quote(source.n, shown, f"{answer.note}{more}", len(rows))
     return None
 
 

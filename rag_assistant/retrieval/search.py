@@ -6,7 +6,7 @@ A question that leans on the conversation before it is searched for together wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import islice
 from math import ceil
 from typing import TYPE_CHECKING, TypeVar
@@ -32,7 +32,7 @@ from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
-from rag_assistant.retrieval.quotes import Compare, Quote, choose_quotes, nearest_range
+from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
@@ -53,10 +53,10 @@ CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near to a question or to its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
-# So much of a document is read to quote what is whole.
-MAX_TEXT_CHARS = 1_000_000
 # So many quotes answer each half of a question.
 QUOTES_OF_HALF = 2
+# So many sections of short documents a model reads where a question needs all of them.
+MAX_SECTIONS = 30
 # How many sections are named where no passage is near enough.
 MAX_HEADINGS = 3
 # A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
@@ -236,8 +236,28 @@ class Retriever:
         if halves := halves_of(query):
             quotes = (quote for half in halves for quote in self.quotes(half, sources)[:QUOTES_OF_HALF])
             return list(dict.fromkeys(quotes))
-        texts = self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
+        texts = self._texts(sources)
         return _with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
+
+    def computed(self, question: str, sources: Sequence[Source]) -> Quote | None:
+        """Return what a table or a list in some sources says to a question, computed from all of it."""
+        return from_tables(question, sources, self._texts(sources))
+
+    def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
+        """Return all sections of the documents of some sources, by id: document, start and end of each."""
+        return self._chunks.sections_of({one.document_id for one in sources})
+
+    def in_full(self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]]) -> list[Passage]:
+        """Return all passages of those documents that are short enough to be read whole, the best document first."""
+        scores: dict[int, float] = {}
+        for document_id, score in {one.document_id: one.score for one in reversed(sources)}.items():
+            own = [section_id for section_id, section in sections.items() if section[0] == document_id]
+            if len(scores) + len(own) <= MAX_SECTIONS:
+                scores |= dict.fromkeys(own, score)
+        return self._chunks.passages(scores)
+
+    def _texts(self, sources: Sequence[Source]) -> dict[int, str]:
+        return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
         """Return from where to where in a source's text the sentence goes that is nearest to a question.

@@ -1,4 +1,4 @@
-"""Answer a question from all rows of a table, exactly: filter, count, add up, compare. Pure.
+"""Answer a question from all rows of a table or all items of a list, exactly: filter, count, add up, compare. Pure.
 
 A word of the question is a column's name, a value in its cells, or what is to be done; where one is left that the
 table does not explain, nothing is computed.
@@ -7,47 +7,81 @@ table does not explain, nothing is computed.
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 from msgspec import Struct
 
-from rag_assistant.retrieval.tables import Table, cells_of
+from rag_assistant.retrieval.tables import Table, cells_of, headings_above, rows_of
+from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_words, search_words, stem
 
-COUNT = re.compile(r"\b(?:how many|number of|count|wie ?viele|anzahl)\b", re.IGNORECASE)
-SUM = re.compile(r"\b(?:sum|total|altogether|in all|overall|summe|insgesamt)\b", re.IGNORECASE)
+COUNT = re.compile(r"\b(?:how many|how often|number of|count|wie ?viele|wie oft|anzahl)\b", re.IGNORECASE)
+SUM = re.compile(
+    r"\b(?:sum|total|altogether|together|in all|overall|add(?:ed|s)? up|summe|insgesamt|zusammen)\b", re.IGNORECASE
+)
 AVERAGE = re.compile(r"\b(?:average|mean|durchschnitt\w*)\b", re.IGNORECASE)
 LARGEST = re.compile(
-    r"\b(?:largest|highest|biggest|greatest|maximum|max|most|longest|latest|newest|last|größte\w*|höchste\w*|"
-    r"teuerste\w*|meisten|neueste\w*)\b",
+    r"\b(?:largest|highest|biggest|greatest|heaviest|maximum|max|most|longest|latest|newest|last|größte\w*|"
+    r"höchste\w*|schwerste\w*|längste\w*|teuerste\w*|meisten|neueste\w*|letzte[mnrs]?)\b",
     re.IGNORECASE,
 )
 SMALLEST = re.compile(
-    r"\b(?:smallest|lowest|minimum|min|least|fewest|cheapest|shortest|earliest|oldest|first|kleinste\w*|niedrigste\w*|"
-    r"billigste\w*|wenigsten|älteste\w*)\b",
+    r"\b(?:smallest|lowest|lightest|minimum|min|least|fewest|cheapest|shortest|earliest|oldest|first|kleinste\w*|"
+    r"niedrigste\w*|leichteste\w*|kürzeste\w*|billigste\w*|wenigsten|älteste\w*|erste[mnrs]?)\b",
     re.IGNORECASE,
 )
-BY_DATE = re.compile(r"\b(?:latest|newest|last|earliest|oldest|first|neueste\w*|älteste\w*)\b", re.IGNORECASE)
-LISTS = re.compile(
-    r"\W*(?:which|what|list|show|name|give|how many|how much|welche\w*|wie ?viele?|zeige?|nenne?)\b", re.I
+BY_DATE = re.compile(
+    r"\b(?:latest|newest|most recent|last|earliest|oldest|first|neueste\w*|älteste\w*|letzte[mnrs]?|erste[mnrs]?)\b",
+    re.I,
 )
+LISTS = re.compile(
+    r"\W*(?:which|what|who|list|show|name|give|how many|how much|welche\w*|wer|wie ?viele?|zeige?|nenne?)\b", re.I
+)
+# All rows are asked for.
+ALL = re.compile(r"\b(?:list|all|every|everyone|everything|alle[sr]?|jede[rs]?)\b", re.IGNORECASE)
 NEGATION = re.compile(r"\b(?:not|no|never|without|nicht|kein\w*|ohne)\b|n['\u2019]t\b", re.IGNORECASE)
 # "Unapproved" is "not approved", unless a table knows the word.
 UN = re.compile(r"\bun(?=[a-z]{4})", re.IGNORECASE)
 DENIED_WORDS = 2
 YES = frozenset("yes y true x ✓ ✔ done ja j wahr erledigt".split())
 NO = frozenset("no n false - – ✗ open pending nein falsch offen".split())  # noqa: RUF001
-# What a question has besides what it asks for.
+# What a question has besides what it asks for, unless it is what a cell says.
 FILLERS = frozenset(
     """
     list show give name many much number count sum total average mean most least cost costs there have has got get gets
-    made make rows row entries entry items item table yet still currently now each every overall altogether largest
-    highest biggest greatest maximum max longest latest newest last smallest lowest minimum min fewest cheapest shortest
-    earliest oldest first expensive cheap high low value values welche zeige nenne viele summe insgesamt gibt haben hat
-    der die das den dem des ein eine ist sind von für wir es
+    made make rows row entry entries entrys item items table yet still currently now no longer each every everyone
+    everything overall altogether together add adds added up often largest highest biggest greatest heaviest lightest
+    maximum max longest latest newest recent last smallest lowest minimum min fewest cheapest shortest earliest oldest
+    first expensive cheap heavy high low value values people person persons thing things piece pieces step steps times
+    take takes taken took go goes went come comes carry carries carried belong belongs own owns owned spend spent earn
+    earns agree agreed decide decided hit hits work works live lives based located place placed hold holds held use uses
+    used need needs needed must bring listed mentioned say says
+    per wie welche zeige nenne viele oft hoch summe insgesamt alle aller gibt haben hat hatte der die das den dem des
+    ein eine ist sind war waren von vom zur zum im in bei für wir es wer
     """.split()
 )
-PRICE = re.compile(r"price|amount|cost|sum|total|eur|usd|gbp|chf|[€$£]|preis|betrag|kosten", re.IGNORECASE)
+PRICE = re.compile(
+    r"price|amount|cost|sum|total|fee|charge|salary|wage|eur|usd|gbp|chf|[€$£]|preis|betrag|kosten|gehalt",
+    re.IGNORECASE,
+)
+# What an adjective is told by, besides the price.
+MEANT = (
+    (re.compile(r"\b(?:heav|light|weigh|schwer|leicht)", re.IGNORECASE), re.compile(r"weight|gewicht", re.IGNORECASE)),
+    (
+        re.compile(r"\b(?:long|short|läng|kürz)", re.IGNORECASE),
+        re.compile(r"length|duration|hours|days|minutes|länge|dauer|stunden|tage|minuten", re.IGNORECASE),
+    ),
+)
+# What names the document.
+DOCUMENT = re.compile(
+    r"(?<=\bthe )(?P<name>(?:[\w-]+ ){0,3})"
+    r"(?:list|register|table|file|document|page|report|statement|minutes|meeting)\b",
+    re.IGNORECASE,
+)
+# A row that adds up those above it.
+TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwischensumme)\W*", re.IGNORECASE)
 NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
+UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 MIN_OF_KIND = 0.8
@@ -69,33 +103,57 @@ class _Condition(Struct, frozen=True):
     said: str
 
 
-def answer_from(question: str, text: str, table: Table, about: str) -> TableAnswer | None:
-    """Return what a table of a text says to a question, ``None`` where it is not all about it.
+def answer_from(question: str, text: str, table: Table, document: str) -> TableAnswer | None:
+    """Return what a table or a list of a text says to a question, ``None`` where it is not all about it.
 
-    ``about`` is what else tells what the table is about: the names of its document and its section.
+    The names of its ``document`` and of its sections say as well what it is about.
     """
-    head = cells_of(table.head.split("\n")[0])
-    lines = text[table.rows : table.end].split("\n")
-    rows = [(cells_of(line) + [""] * len(head))[: len(head)] for line in lines if line.strip()]
-    stems = _stems(about) | _stems(table.title)
-    return _answer(question, head, rows, stems) or _answer(UN.sub("not ", question), head, rows, stems)
+    title, heading = headings_above(text, table.start)
+    head = [": ".join(filter(None, (heading, table.title)))] if table.is_list else cells_of(table.head.split("\n")[0])
+    cells = ([line] if table.is_list else cells_of(line) for line in rows_of(text, table))
+    rows = [(some + [""] * len(head))[: len(head)] for some in cells]
+    about = _forms(f"{document} {title} {heading} {table.title}")
+    return _answer(question, head, rows, about, table.is_list) or _answer(
+        UN.sub("not ", question), head, rows, about, table.is_list
+    )
 
 
-def _answer(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], stems: set[str]) -> TableAnswer | None:
-    words = [stem(word) for word in content_words(question) if word not in FILLERS]
-    named = {word for word in words if any(word in _stems(name) for name in head)}
+def is_computed(question: str) -> bool:
+    """Tell whether a question asks for a figure: how many, how much in all, the largest."""
+    return any(kind.search(question) for kind in (COUNT, SUM, AVERAGE, LARGEST, SMALLEST))
+
+
+def _answer(
+    question: str, head: Sequence[str], rows: Sequence[Sequence[str]], about: set[str], is_list: bool
+) -> TableAnswer | None:
+    content, rest = _without_cells(DOCUMENT.sub(r"\g<name>", question), rows)
+    words = [_form(word) for word in content]
+    named = {word for word in words if any(word in _forms(name) for name in head)}
+    usable = frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
     conditions = _conditions(question, head, rows, [word for word in words if word not in named])
-    explained = named | stems | {word for one in conditions for word in one.words}
-    is_computed = any(kind.search(question) for kind in (COUNT, SUM, AVERAGE, LARGEST, SMALLEST))
-    if not words or not explained.issuperset(words) or not (conditions or is_computed):
+    explained = named | about | {word for one in conditions for word in one.words}
+    is_all = bool(named) if is_list else ALL.search(rest) is not None
+    if not words or not explained.issuperset(words) or not (conditions or is_computed(rest) or is_all):
         return None
-    matching = set(range(len(rows)))
-    for one in conditions:
-        matching &= one.rows
+    if is_list and not (named and (LISTS.match(question) or is_computed(rest))):
+        return None
+    matching = usable.intersection(*(one.rows for one in conditions))
     chosen = sorted(matching)
     where = f", where {' and '.join(one.said for one in conditions)}" if conditions else ""
-    of_rows = f"{len(chosen)} of {len(rows)} rows{where}." if conditions else f"{len(rows)} rows."
-    return _computed(question, head, rows, chosen, of_rows) if chosen else None
+    unit = "items" if is_list else "rows"
+    of_rows = f"{len(chosen)} of {len(usable)} {unit}{where}." if conditions else f"{len(usable)} {unit}."
+    return _computed(rest, head, rows, chosen, of_rows) if chosen else None
+
+
+def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[str], str]:
+    """Return the words of a question that say something, and what it says besides what stands in cells."""
+    rest = f" {' '.join(search_words(question))} "
+    cells = {" ".join(search_words(cell)) for row in rows for cell in row}
+    quoted = [cell for cell in cells if f" {cell} " in rest and not TOTAL.fullmatch(cell)]
+    for cell in sorted(quoted, key=len, reverse=True):
+        rest = rest.replace(f" {cell} ", " ")
+    in_cells = {word for cell in quoted for word in cell.split()}
+    return [word for word in content_words(question) if word not in FILLERS or word in in_cells], rest
 
 
 def _conditions(
@@ -104,7 +162,7 @@ def _conditions(
     """Return what a question demands of single columns: that a cell has some of its words, or says yes or no."""
     conditions: list[_Condition] = []
     for column in range(len(head)):
-        cells = [_stems(row[column]) for row in rows]
+        cells = [_forms(row[column]) for row in rows]
         own = [word for word in words if any(word in cell for cell in cells)]
         own = [word for word in own if not any(word in one.words for one in conditions)]
         if own:
@@ -123,26 +181,31 @@ def _conditions(
 
 
 def _yes_or_no(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[_Condition]:
-    stems = set(map(stem, search_words(question)))
+    forms = _forms(question)
     for column, name in enumerate(head):
         values = [row[column].strip().lower() for row in rows]
-        if YES.issuperset(values) or not (YES | NO | {""}).issuperset(values) or not _stems(name) & stems:
+        if YES.issuperset(values) or not (YES | NO | {""}).issuperset(values) or not _forms(name) & forms:
             continue
-        wanted = not _is_denied(question, _stems(name))
+        wanted = not _is_denied(question, _forms(name))
         some = frozenset(n for n, value in enumerate(values) if (value in YES) is wanted)
         cells = sorted({rows[n][column] for n in some})
-        yield _Condition(column, frozenset(_stems(name)), some, f"{name} is {' or '.join(cells)}")
+        yield _Condition(column, frozenset(_forms(name)), some, f"{name} is {' or '.join(cells)}")
 
 
 def _computed(
     question: str, head: Sequence[str], rows: Sequence[Sequence[str]], chosen: list[int], of_rows: str
 ) -> TableAnswer | None:
     """Return the chosen rows with what is to be computed of them."""
-    is_extreme = LARGEST.search(question) or SMALLEST.search(question)
-    if COUNT.search(question) or not (SUM.search(question) or AVERAGE.search(question) or is_extreme):
-        return TableAnswer(tuple(chosen), of_rows)
+    is_average = AVERAGE.search(question)
+    is_extreme = not is_average and (LARGEST.search(question) or SMALLEST.search(question))
     kind = DATE if is_extreme and BY_DATE.search(question) else NUMBER
     column = _column(question, head, rows, kind)
+    counts = COUNT.search(question)
+    # "How many hours" of a column of hours are added up.
+    counted = _forms(" ".join(search_words(question[counts.end() :])[:1])) if counts else set()
+    adds_up = counted & _forms(head[column]) if column is not None else set()
+    if not (is_average or adds_up or (not counts and (is_extreme or SUM.search(question)))):
+        return TableAnswer(tuple(chosen), of_rows)
     of_kind = [n for n in chosen if column is not None and _of_kind(rows[n][column], kind)]
     if column is None or not of_kind:
         return None
@@ -155,7 +218,7 @@ def _computed(
         return TableAnswer(those, f"{which} {name}: {cells[those[0]]}. {of_rows}")
     numbers = [value for value in values.values() if isinstance(value, Decimal)]
     total = sum(numbers, Decimal(0))
-    if AVERAGE.search(question):
+    if is_average:
         return TableAnswer(tuple(chosen), f"Average of {name}: {round(total / len(numbers), 2):,}. {of_rows}")
     parts = f"{' + '.join(map('{:,}'.format, numbers))} = " if 1 < len(numbers) <= MAX_SUMMANDS else ""
     return TableAnswer(tuple(chosen), f"Sum of {name}: {parts}{total:,}. {of_rows}")
@@ -163,16 +226,19 @@ def _computed(
 
 def _column(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: re.Pattern[str]) -> int | None:
     """Return the column of figures or dates that a question means: the one it names, the price, or the only one."""
-    stems = set(map(stem, content_words(question)))
+    forms = _forms(question)
     columns = [
         column
         for column, name in enumerate(head)
         if not NUMBERING.fullmatch(name.strip())
         and sum(_of_kind(row[column], kind) for row in rows) >= MIN_OF_KIND * len(rows)
     ]
-    named = [column for column in columns if _stems(head[column]) & stems]
+    named = [column for column in columns if _forms(head[column]) & forms]
+    by_adjective = [
+        column for column in columns for asks, name in MEANT if asks.search(question) and name.search(head[column])
+    ]
     prices = [column for column in columns if PRICE.search(head[column])]
-    return next((some[0] for some in (named, prices, columns) if len(some) == 1), None)
+    return next((some[0] for some in (named, by_adjective, prices, columns) if len(some) == 1), None)
 
 
 def _of_kind(cell: str, kind: re.Pattern[str]) -> bool:
@@ -181,7 +247,7 @@ def _of_kind(cell: str, kind: re.Pattern[str]) -> bool:
 
 def _figure(cell: str) -> Decimal | None:
     """Return the figure of a cell, with a unit or a currency beside it."""
-    number = NUMBER.fullmatch(re.sub(r"\s*(?:\b[A-Z]{3}\b|[€$£%])\s*", "", cell.strip()))
+    number = NUMBER.fullmatch(UNIT.sub("", cell.strip()))
     if number is None or DATE.fullmatch(cell):
         return None
     plain = re.sub(r"['\u2019 ]", "", number[0])
@@ -196,8 +262,14 @@ def _figure(cell: str) -> Decimal | None:
 def _is_denied(question: str, words: Iterable[str]) -> bool:
     """Tell whether some words stand right behind a negation."""
     behind = (content_words(question[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(question))
-    return not {stem(word) for some in behind for word in some}.isdisjoint(words)
+    return not {_form(word) for some in behind for word in some}.isdisjoint(words)
 
 
-def _stems(text: str) -> set[str]:
-    return set(map(stem, search_words(text)))
+def _forms(text: str) -> set[str]:
+    return set(map(_form, search_words(text)))
+
+
+@lru_cache(maxsize=10_000)
+def _form(word: str) -> str:
+    """Return a word without its ending: "passed" and "pass" are one."""
+    return stem(*stems([word.removesuffix("'s")], "english"))

@@ -2,6 +2,8 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,8 +12,14 @@ from msgspec.structs import replace
 RULE = re.compile(r"^ {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$", re.M)
 ROWS = re.compile(r"(?:\n[^\n]*\|[^\n]*)*")
 BORDER = re.compile(r"(?<!\\)\|")
+MARK = r"(?:[-*+•]|\d{1,3}[.)])[ \t]+"
+# Items one below the other, each with what is indented below it.
+LIST = re.compile(rf"^( *){MARK}\S.*(?:\n\1(?:{MARK}|[ \t]+)\S.*|\n(?=\n\1{MARK}\S))*", re.M)
+HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)[\s#]*$", re.M)
 
 
+# The line above a list is looked for so far.
+MAX_TITLE_CHARS = 300
 # So many rows may tell what a table is about before the one that names its columns, as in workbooks.
 MAX_TITLE_ROWS = 5
 
@@ -20,6 +28,7 @@ class Table(Struct, frozen=True):
     """Where a table begins, where its first row of values does, and where it ends; its head and its title.
 
     ``head`` are the names of its columns with the line below them; ``title`` is what stands in rows above the names.
+    A list is a table of one column without a head.
     """
 
     start: int
@@ -27,6 +36,7 @@ class Table(Struct, frozen=True):
     end: int
     head: str
     title: str = ""
+    is_list: bool = False
 
 
 class Tables:
@@ -68,6 +78,30 @@ def _is_title(line: str) -> bool:
 
 def _filled(line: str) -> list[str]:
     return list(filter(None, cells_of(line)))
+
+
+def lists_of(text: str) -> Iterator[Table]:
+    """Yield the lists of a text; the title of one is the line above it that ends with a colon."""
+    for match in LIST.finditer(text):
+        above = text[max(0, match.start() - MAX_TITLE_CHARS) : match.start()].rstrip().rpartition("\n")[2]
+        title = above.strip(" :") if above.endswith(":") else ""
+        yield Table(match.start(), match.start(), match.end(), "", title, is_list=True)
+
+
+def rows_of(text: str, table: Table) -> list[str]:
+    """Return the rows of a table, or the items of a list, as they stand."""
+    within = text[table.rows : table.end]
+    if not table.is_list:
+        return [line.strip() for line in within.split("\n") if line.strip()]
+    indent = len(within) - len(within.lstrip(" "))
+    starts = [match.start() for match in re.finditer(rf"^ {{{indent}}}{MARK}", within, re.M)]
+    return [within[start:end].rstrip() for start, end in pairwise([*starts, len(within)])]
+
+
+def headings_above(text: str, position: int) -> tuple[str, str]:
+    """Return the first heading of a text and the nearest one above a place in it, an empty text where there is none."""
+    headings = [match[1] for match in HEADING.finditer(text, 0, position)]
+    return (headings[0], headings[-1]) if headings else ("", "")
 
 
 def without_rules(text: str) -> str:

@@ -22,7 +22,7 @@ from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.window import Rules, Window
 from rag_assistant.history import HistoryPolicy
 from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.records import Conversation, Message, RelatedTurn, Source
+from rag_assistant.records import Conversation, Coverage, Message, RelatedTurn, Source
 from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.history.conversations import conversations, iteration, policies, turn
 from tests.history.examples import many_examples
@@ -152,3 +152,9 @@ def test_passages_stay_once_tools_were_called(iterations: tuple[Message, ...]) -
             build_request(draft)
     else:
         assert build_request(draft).draft.found.sources == ()
+
+
+def test_a_section_is_covered_if_a_passage_that_is_sent_has_all_of_it() -> None:
+    found = SearchResult((source(1, "x" * 20),), sections=((1, 0, 9), (1, 10, 20), (1, 15, 30), (2, 0, 9)))
+    assert found.coverage == Coverage(2, 4)
+    assert replace(found, sources=()).coverage == Coverage(0, 4)

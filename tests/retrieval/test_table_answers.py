@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assistant.retrieval.table_answers import TableAnswer, answer_from
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.tables import Tables, lists_of
 
 EXPENSES = """| Expense ID | Employee | Date | Category | Amount (EUR) | Approved |
 |---|---|---|---|---|---|
@@ -73,3 +73,71 @@ def test_figures_are_read_as_they_are_written_in_other_countries() -> None:
 def test_the_numbers_of_rows_are_no_figures() -> None:
     text = "| No. | Task |\n|---|---|\n| 1 | Sail |\n| 2 | Row |"
     assert answer("What is the sum of the tasks?", text) is None
+
+
+SHIPMENTS = """| Shipment | Weight (kg) | Hours | Severity | Carrier |
+|---|---|---|---|---|
+| SH-700 | 30 | 5 | high | First Freight |
+| SH-701 | 900 | 2 | low | Falk |
+| SH-702 | 70 | 9 | high | Falk |
+| Total | 1000 | 16 | | |"""
+
+
+@pytest.mark.parametrize(
+    ("question", "rows", "note"),
+    [
+        ("How many shipments did Falk carry?", (1, 2), "2 of 3 rows, where Carrier is Falk."),
+        ("How many high severity shipments are there?", (0, 2), "2 of 3 rows, where Severity is high."),
+        ("How many shipments are in the shipments register?", (0, 1, 2), "3 rows."),
+        ("Who took the First Freight shipments?", (0,), "1 of 3 rows, where Carrier is First Freight."),
+        ("What is the total weight of the shipments?", (0, 1, 2), "Sum of Weight (kg): 30 + 900 + 70 = 1,000. 3 rows."),
+        ("How many hours do the shipments take?", (0, 1, 2), "Sum of Hours: 5 + 2 + 9 = 16. 3 rows."),
+        ("Which shipment is the heaviest?", (1,), "Largest Weight (kg): 900. 3 rows."),
+        ("Which shipment took the longest?", (2,), "Largest Hours: 9. 3 rows."),
+        ("List all shipments", (0, 1, 2), "3 rows."),
+    ],
+)
+def test_rows_are_told_by_values_units_and_plain_verbs(question: str, rows: tuple[int, ...], note: str) -> None:
+    assert answer(question, SHIPMENTS, "shipments.csv") == TableAnswer(rows, note)
+
+
+LISTS = """# Workshop
+
+## Forbidden
+
+- Loose sleeves
+- Food and drink
+  at the machines
+
+## Equipment
+
+You need:
+
+1. Gloves
+2. Boots
+3. A face shield
+"""
+
+
+def list_answers(question: str) -> list[TableAnswer]:
+    answers = (answer_from(question, LISTS, one, "workshop.md") for one in lists_of(LISTS))
+    return [one for one in answers if one is not None]
+
+
+@pytest.mark.parametrize(
+    ("question", "count"),
+    [
+        ("What is forbidden in the workshop?", 2),
+        ("How many things are forbidden in the workshop?", 2),
+        ("List all equipment", 3),
+        ("Which equipment do we need?", 3),
+    ],
+)
+def test_a_list_answers_with_all_its_items(question: str, count: int) -> None:
+    (found,) = list_answers(question)
+    assert (found.rows, found.note) == (tuple(range(count)), f"{count} items.")
+
+
+@pytest.mark.parametrize("question", ["How many rules are there?", "Is food forbidden?", "List all gloves"])
+def test_what_a_list_is_not_about_is_not_answered_from_it(question: str) -> None:
+    assert list_answers(question) == []

@@ -72,12 +72,18 @@ class _Source(Struct):
     doubts: list[_Doubt] = field(default_factory=list)
 
 
+class _Coverage(Struct):
+    read: Number
+    of: Number
+
+
 class _Search(Struct):
     found: Number
     query: str | None = None
     by: str | None = None
     follow_up_context: str | None = None
     support: str | None = None
+    coverage: _Coverage | None = None
 
 
 class _Usage(Struct):

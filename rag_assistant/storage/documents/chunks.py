@@ -114,6 +114,14 @@ class ChunkStore(Store):
             own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
             return {row.document_id: row.text for row in connection.execute(query.where(*own))}
 
+    def sections_of(self, document_ids: Collection[int]) -> dict[int, tuple[int, int, int]]:
+        """Return all chunks of some documents in their order, by id: document, start and end."""
+        query = select(chunks.c.id, chunks.c.document_id, chunks.c.start, chunks.c.end)
+        with self._database.read() as connection:
+            own = chunks.c.document_id.in_(document_ids), readable(connection, chunks.c.document_id)
+            rows = connection.execute(query.where(*own).order_by(chunks.c.document_id, chunks.c.start))
+            return {row.id: (row.document_id, row.start, row.end) for row in rows}
+
     def newest_beginnings(self, limit: int, chars: int) -> list[str]:
         """Return the first characters of the texts of up to ``limit`` documents that are ready, the newest first."""
         query = (

@@ -1,0 +1,32 @@
+"""Tell whether a question needs all of a document, a table or a list. Pure.
+
+Measured in bench/retrieval/README.md.
+"""
+
+import re
+from collections.abc import Sequence
+
+from rag_assistant.retrieval.table_answers import is_computed
+from rag_assistant.retrieval.tables import LIST, Tables
+
+# What asks for all, whatever it is asked about.
+EVERYTHING = re.compile(
+    r"^\W*(?:please |can you |could you |bitte |kannst du )*"
+    r"(?:list|count|enumerate|add up|summari[sz]e|compare|show|vergleiche?|fasse?|liste|zähle?)\b"
+    r"|\b(?:name|list|tell|show|give)\b.*\b(?:all|every(?:one|thing)?)\b"
+    r"|\b(?:what|which|who)\b.*\b(?:all (?:the|of|our|my|its|their)|every(?:one|thing))\b"
+    r"|\b(?:overview|summary|altogether|in total|add(?:ed|s)? up|sum of|überblick|zusammenfassung|insgesamt|summe)\b"
+    r"|\btotal (?:of|amount|price|cost|value|weight|number)\b",
+    re.IGNORECASE,
+)
+# What asks for those rows of a table that are so.
+WHICH = re.compile(r"\W*(?:which|who|what (?:are|were)|welche\w*|wer|was (?:sind|waren))\b", re.IGNORECASE)
+
+
+def needs_everything(question: str, texts: Sequence[str]) -> bool:
+    """Tell whether a question is answered by all of something; of a table or a list, where ``texts`` have one."""
+    if EVERYTHING.search(question):
+        return True
+    return (is_computed(question) or WHICH.match(question) is not None) and any(
+        LIST.search(text) or Tables(text).all for text in texts[:1]
+    )
