@@ -57,6 +57,7 @@ def test_axe_finds_nothing_on_a_conversation(page: Page) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @pytest.mark.settings(**SETTINGS)
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
 def test_axe_finds_nothing_on_any_view_in_any_look(

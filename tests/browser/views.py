@@ -233,7 +233,9 @@ def broken_settings(page: Page, server: ServerProcess) -> None:
     file = server.data.parent / "settings.json"
     file.write_text('{\n  "max_history_turns": "ten"\n}')
     page.goto("/settings")
-    expect(page.locator("#banners .warning")).to_be_visible()
+    while not page.locator("#banners .warning").count():  # The server looks at the file every two seconds.
+        page.wait_for_timeout(200)
+        page.reload()
     file.write_text("{}")
 
 

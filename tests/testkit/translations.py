@@ -50,7 +50,8 @@ def in_templates() -> Iterator[tuple[str, Text]]:
 def in_scripts() -> Iterator[tuple[str, Text]]:
     """Yield the texts of the scripts."""
     for path in sorted((PROJECT / "static" / "js").rglob("*.js")):
-        for _, message, _, _ in extract("javascript", BytesIO(path.read_bytes()), SCRIPTS):
+        code, within_texts = BytesIO(path.read_bytes()), {"parse_template_string": True}
+        for _, message, _, _ in extract("javascript", code, SCRIPTS, options=within_texts):
             yield _named(path), message
 
 

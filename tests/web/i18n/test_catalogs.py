@@ -135,3 +135,10 @@ def test_a_text_with_a_plural_stands_nowhere_without_it() -> None:
     found = [text for _, text in every_text()]
     counted = {text[0] for text in found if isinstance(text, tuple)}
     assert counted & {text for text in found if isinstance(text, str)} == set(), "gettext keeps one of both"
+
+
+def test_what_scripts_say_is_found_also_within_other_texts() -> None:
+    known = {one for _, text in every_text() for one in ((text,) if isinstance(text, str) else text)}
+    said = {text for path in SCRIPTS for text in re.findall(r'\btn?\("([^"]+)"', path.read_text())}
+    assert "{n} selected" in said
+    assert said - known == set()
