@@ -28,8 +28,13 @@ AMOUNT = re.compile(rf"\s*[^\W\d_][^|:.]{{1,40}}?\s{NUMBER}{UNIT}\s*$")
 # A row of a table whose borders are lost, as in PDF: it ends with several figures.
 FIGURES = re.compile(rf".*\S\s{NUMBER}{UNIT}\s+{NUMBER}{UNIT}\s*$")
 # A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there. Hindi and its
-# neighbours end with a line, Arabic and Urdu ask and end with marks of their own.
-END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？]+[”’」』）]*\s*")  # noqa: RUF001
+# neighbours end with a line, Arabic and Urdu ask and end with marks of their own, Khmer and Burmese as well. What is
+# quoted in Japanese goes on behind its mark.
+END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？។៕။]+[”’」』）]*(?![”’」』）]|(?<=」)と)\s*")  # noqa: RUF001
+# Thai and Lao have no such mark: a blank ends a sentence, or a part of one, if so much is before it
+# (bench/retrieval/README.md).
+UNMARKED_END = re.compile(r"(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
+MIN_UNMARKED_CHARS = 200
 AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
 # Before a blank these end a word and not a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(
@@ -164,7 +169,12 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
         for match in END.finditer(text)
         if match.end() not in days and not ABBREVIATION.search(text[: match.end()])
     ]
-    return pairwise([0, *ends, len(text)])
+    for start, end in pairwise([0, *ends, len(text)]):
+        for blank in UNMARKED_END.finditer(text, start, end):
+            if blank.end() - start >= MIN_UNMARKED_CHARS:
+                yield start, blank.end()
+                start = blank.end()
+        yield start, end
 
 
 def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.sentences import sentences_of, split_text
+from rag_assistant.retrieval.sentences import MIN_UNMARKED_CHARS, sentences_of, split_text
 
 
 def texts(text: str) -> list[str]:
@@ -31,6 +31,20 @@ def test_a_text_is_cut_at_the_ends_of_its_sentences_and_headings_are_none() -> N
 
 def test_chinese_and_japanese_sentences_end_without_a_blank() -> None:
     assert split_text("四。「五！」六？七") == ["四。", "「五！」", "六？", "七"]  # noqa: RUF001 - the point of it
+    assert split_text("「そうですか？」と彼は言った。雨だ。") == ["「そうですか？」と彼は言った。", "雨だ。"]  # noqa: RUF001
+
+
+def test_khmer_and_burmese_sentences_end_with_marks_of_their_own() -> None:
+    assert split_text("ភ្នំពេញជារាជធានី។ ទន្លេហូរ។") == ["ភ្នំពេញជារាជធានី។", "ទន្លេហូរ។"]
+    assert split_text("မိုးရွာသည်။ နေပူသည်။") == ["မိုးရွာသည်။", "နေပူသည်။"]
+
+
+def test_thai_is_cut_at_the_blanks_between_its_sentences() -> None:
+    clause = "ผู้ดูแลประภาคารให้อาหารห่านทุกเช้า"
+    pieces = split_text(" ".join([clause] * 20) + " 17 ตัว")
+    assert len(pieces) == 4
+    assert all(MIN_UNMARKED_CHARS - 1 <= len(one) <= MIN_UNMARKED_CHARS + len(clause) for one in pieces[:-1])
+    assert pieces[-1].endswith(f"{clause} 17 ตัว"), "a number is not parted from what it counts"
 
 
 @pytest.mark.parametrize(
