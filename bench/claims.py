@@ -14,12 +14,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from bench.retrieval.sets import DATA, doc2dial, lines, mtrag, xquad
+from bench.retrieval.sets import DATA, Collection, doc2dial, lines, mtrag, xquad
 from rag_assistant.retrieval.claims import check_citations
 from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
 
 AROUND = 400
+# The passage beside that around the gold span is as long as a chunk; a shorter one is none.
+BESIDE, MIN_BESIDE = 900, 300
 STRANGERS = ("Bristow", "Kowalski", "Marrakesh", "Denver", "Osaka", "Lindqvist")
 DENIED = (
     (" is ", " is not "), (" are ", " are not "), (" was ", " was not "), (" can ", " cannot "),
@@ -30,12 +32,16 @@ MIN_WORDS = 4
 
 @dataclass(frozen=True)
 class Cited:
-    """A sentence with the passage that it rests on, and what was asked and said before."""
+    """A sentence with the passage that it rests on, and what was asked and said before.
+
+    ``neighbour`` is the passage beside that one in its document, where there is one.
+    """
 
     conversation: str
     sentence: str
     passage: str
     asked: str
+    neighbour: str = ""
 
     @property
     def half(self) -> int:
@@ -49,8 +55,11 @@ def main() -> None:
         print("Claims are not measured: the shared data is not on this machine.")
         return
     kinds = ("number", "name", "negation")
-    print("| set | half | sentences | true but doubted | wrong passage | number | name | negation | mean detected |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| set | half | sentences | true but doubted | wrong passage | number | name | negation | mean detected "
+        "| neighbouring passage |"
+    )
+    print("|---" * 10 + "|")
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         for half in (0, 1):
             some = [one for one in every if one.half == half]
@@ -59,11 +68,15 @@ def main() -> None:
             moved = share(doubted(one, passage=other) for one, other in zip(some, others, strict=True))
             caught = [moved, *(share(planted(some, kind, chance)) for kind in kinds)]
             cells = " | ".join(f"{value:.2f}" for value in (*caught, statistics.fmean(caught)))
-            print(f"| {name} | {half} | {len(some)} | {share(map(doubted, some)):.3f} | {cells} |", flush=True)
+            beside = share(doubted(one, passage=one.neighbour) for one in some if one.neighbour)
+            print(
+                f"| {name} | {half} | {len(some)} | {share(map(doubted, some)):.3f} | {cells} | {beside:.2f} |",
+                flush=True,
+            )
     for language in ("en", "de", "zh"):
         told = list(of_xquad(language))
         why = Counter(reason(one) for one in told)
-        print(f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | |")
+        print(f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | | |")
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         print(f"\n{name}, half 1: {offers([one for one in every if one.half == 1])}")
     print(f"\n{milliseconds(list(of_mtrag())):.2f} ms of CPU for an answer of five sentences and six passages")
@@ -123,12 +136,23 @@ def of_mtrag() -> Iterable[Cited]:
     asked = {one.id: one for one in collection.questions}
     for row in lines("mtrag/queries.jsonl"):
         one = asked.get(row["_id"])
-        gold = [collection.documents[name] for name in one.relevant if name in collection.documents] if one else []
+        gold_names = [name for name in one.relevant if name in collection.documents] if one else []
+        gold = [collection.documents[name] for name in gold_names]
         if one and gold:
             said = " ".join([one.text, one.rewrite, *(text for exchange in one.exchanges[-1:] for text in exchange)])
             passage = "\n\n".join(f"{title}\n\n{text}" for title, text in gold)
             for sentence in telling(row.get("reference_answer") or ""):
-                yield Cited(row["_id"].split("<")[0], sentence, passage, said)
+                yield Cited(row["_id"].split("<")[0], sentence, passage, said, _beside(collection, gold_names))
+
+
+def _beside(collection: Collection, gold: Sequence[str]) -> str:
+    """Return the passage whose name stands beside that of the first gold one, of the same page; mtrag's are cut so."""
+    names = list(collection.documents)
+    at = names.index(gold[0])
+    title = collection.documents[gold[0]][0]
+    some = (names[place] for place in (at + 1, at - 1, at + 2, at - 2) if 0 <= place < len(names))
+    texts = [collection.documents[name] for name in some if name not in gold]
+    return next((f"{title}\n\n{text}" for other, text in texts if other == title), "")
 
 
 def of_doc2dial() -> Iterable[Cited]:
@@ -141,10 +165,12 @@ def of_doc2dial() -> Iterable[Cited]:
         title, text = collection.documents[next(iter(this.relevant))]
         start, end = min(a for a, _ in this.spans), max(b for _, b in this.spans)
         passage = f"{title}\n\n{text[max(0, start - AROUND) : end + AROUND]}"
+        after, before = text[end + AROUND :][:BESIDE], text[: max(0, start - AROUND)][-BESIDE:]
+        beside = next((f"{title}\n\n{one}" for one in (after, before) if len(one) > MIN_BESIDE), "")
         said = " ".join([this.text, *(part for exchange in this.exchanges[-1:] for part in exchange)])
         for sentence in telling(following.exchanges[-1][1]):
             if not sentence.endswith("?"):
-                yield Cited(dialog, sentence, passage, said)
+                yield Cited(dialog, sentence, passage, said, beside)
 
 
 def of_xquad(language: str) -> Iterable[Cited]:
