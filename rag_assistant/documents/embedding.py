@@ -16,8 +16,9 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 log = logging.getLogger(__name__)
 
 CHUNKS_AT_ONCE = 16
-# Of one document, while others wait: some five seconds' worth.
-CHUNKS_IN_A_ROW = 8 * CHUNKS_AT_ONCE
+# A document with more than that lets others go first, after each batch: this is some five seconds' worth.
+MAX_CHUNKS_IN_A_ROW = 8 * CHUNKS_AT_ONCE
+CHUNKS_READ = 8 * MAX_CHUNKS_IN_A_ROW
 # How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 
@@ -55,18 +56,19 @@ class DocumentEmbedder(Struct, frozen=True):
     def _embed_missing(self, document_id: int, model: Embedder, *, gives_way: bool = False) -> bool:
         """Return whether every chunk has its vector now; not so if the document went away, or we close.
 
-        One that ``gives_way`` goes back into the queue from time to time, behind those that wait there.
+        A long one that ``gives_way`` goes back into the queue after a batch, behind those that wait there.
         """
-        missing = self.embeddings.without_embedding(document_id, model.key)
-        for start in range(0, len(missing), CHUNKS_AT_ONCE):
-            if gives_way and start and start % CHUNKS_IN_A_ROW == 0 and self.queue.waiting[0]:
-                self.queue.add("embed", document_id)
-                return False
-            batch = missing[start : start + CHUNKS_AT_ONCE]
-            vectors = model.embed([indexed_text(one.document, one.section, one.text) for one in batch])
-            rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
-            if self.is_closing() or not self.embeddings.keep_embeddings(document_id, model.key, rows):
-                return False
+        while missing := self.embeddings.without_embedding(document_id, model.key, CHUNKS_READ):
+            is_long = gives_way and len(missing) > MAX_CHUNKS_IN_A_ROW
+            for start in range(0, len(missing), CHUNKS_AT_ONCE):
+                batch = missing[start : start + CHUNKS_AT_ONCE]
+                vectors = model.embed([indexed_text(one.document, one.section, one.text) for one in batch])
+                rows = [(one.chunk_id, vector.tobytes()) for one, vector in zip(batch, vectors, strict=True)]
+                if self.is_closing() or not self.embeddings.keep_embeddings(document_id, model.key, rows):
+                    return False
+                if is_long and self.queue.waiting[0]:
+                    self.queue.add("embed", document_id)
+                    return False
         return True
 
     def _give_up(self, document_id: int, error: EmbedderFailed) -> None:

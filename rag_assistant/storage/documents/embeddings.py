@@ -63,12 +63,12 @@ class EmbeddingStore(Store):
         rows = self._rows(select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key))
         return (rows[0]["additions"], rows[0]["deletions"]) if rows else (0, 0)
 
-    def without_embedding(self, document_id: int, embedder: str) -> list[UnembeddedChunk]:
-        """Return the document's chunks that ``embedder`` has not embedded yet, in their order."""
+    def without_embedding(self, document_id: int, embedder: str, limit: int | None = None) -> list[UnembeddedChunk]:
+        """Return the chunks of a document that ``embedder`` has not embedded yet, in their order, ``limit`` at most."""
         lacking = chunks_without(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
         columns = chunks.c.id.label("chunk_id"), documents.c.name.label("document"), chunks.c.section, chunks.c.text
         query = lacking.with_only_columns(*columns).join(documents, documents.c.id == chunks.c.document_id)
-        return self._records(query, UnembeddedChunk)
+        return self._records(query.limit(limit), UnembeddedChunk)
 
     def next_without(self, embedder: str, after: int) -> int | None:
         """Return the first document behind ``after`` that is finished and has chunks without a vector of a model."""
