@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_EVIDENCE = 2
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
-# So many turns are looked at, or as many as may be recalled.
-MAX_RELATED = 5
+# So many turns are looked at, more than are recalled: what is not is told.
+MAX_RELATED = 25
 # A question that leans on what was said leans on one of the last turns.
 TURNS_WITH_EVIDENCE = 5
 # So many passages are sent in all, with other conversations, of which these are at least so many (bench/history.md).
@@ -40,7 +40,7 @@ MIN_LEANING = 0.3
 def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
     """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
     limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes are of documents alone.
-    related = _related(built, turn, deps.history, limit)
+    related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
     cited = _cited(built, recalled, deps.history)
     sources, budget = built.draft.found.sources, settings.passages_token_budget
@@ -51,7 +51,7 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
     return build_request(replace(built.draft, related=related, recalled=recalled, evidence=evidence, past=past))
 
 
-def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int) -> tuple[RelatedTurn, ...]:
+def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[RelatedTurn, ...]:
     """Return the turns before this one that its request leaves out and its question seems to be about."""
     draft, receipt = built.draft, built.fitted.receipt
     quotes = draft.profile.endpoint.quotes
@@ -59,8 +59,8 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory, limit: int
     seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
-    words, most = query_words(draft.question), max(limit, MAX_RELATED)
-    related = history.related(draft.window.conversation, words, turn.number, seen, most)
+    words = query_words(draft.question)
+    related = history.related(draft.window.conversation, words, turn.number, seen, MAX_RELATED)
     return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in related)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # What comes back costs some tokens, an alarm a person's attention: it has to be surer (bench/history.md).
 MIN_ALARM_CERTAINTY = 0.3
+MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
@@ -149,10 +150,10 @@ class BuiltRequest(Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[RelatedTurn, ...]:
-        """The turns that the question seems to be about, and that are not sent."""
+        """The turns that the question seems to be about, and that are not sent: the most certain ones."""
         sent = {*self.fitted.receipt.kept_turns, *(turn.number for turn in self.draft.recalled)}
         sure = (turn for turn in self.draft.related if turn.certainty >= MIN_ALARM_CERTAINTY)
-        return tuple(turn for turn in sure if turn.number not in sent)
+        return tuple(turn for turn in sure if turn.number not in sent)[:MAX_MISSING]
 
     @property
     def notes(self) -> list[str]:

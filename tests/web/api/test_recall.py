@@ -57,6 +57,22 @@ class TestRecall:
         assert (answer["history"]["recalled_turns"], missing(answer)) == ([], [])
 
 
+class TestMoreThanIsRecalled:
+    @pytest.fixture
+    def environment(self, environment: dict[str, str]) -> dict[str, str]:
+        return environment | {"HISTORY_RECALL": "5", "MAX_HISTORY_TURNS": "1"}
+
+    def test_turns_that_are_about_a_question_beyond_those_recalled_are_told(self, client: FlaskClient) -> None:
+        conversation = kept(client, "My cat is called Mimi.").conversation_id
+        for n in range(2, 25):
+            kept(client, f"My cat number {n} is called Mimi." if n < 8 else f"Question {n}.", conversation)
+        answer = ask(client, "How is my cat called?", conversation_id=conversation)
+        recalled = answer["history"]["recalled_turns"]
+        assert len(recalled) == 5
+        told = [number for number, _ in missing(answer)]
+        assert sorted([*recalled, *told]) == list(range(1, 8))
+
+
 class TestMissing:
     @pytest.fixture
     def environment(self, environment: dict[str, str]) -> dict[str, str]:
