@@ -28,6 +28,7 @@ from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import is_unclear
 from rag_assistant.retrieval.postprocess import within_budget
 from rag_assistant.retrieval.search import sections_of
+from rag_assistant.retrieval.table_answers import is_computed
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -106,6 +107,11 @@ def search_for(
     # A rewritten query may find nothing where the words do.
     if not passages:
         passages, support = retriever.find(query, limit, turn.scope, budget)
+    # "Oldest" may stand nowhere: a table that has all else that is asked answers nonetheless.
+    if not passages and (is_computed(turn.question) or needs_everything(turn.question, ())):
+        nearest_passages = retriever.nearest(query, limit, turn.scope)
+        if retriever.computed(turn.question, number_sources(nearest_passages)):
+            passages, support = nearest_passages, "found"
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
         return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
     # What a filter leaves says what a question is about.

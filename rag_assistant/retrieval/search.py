@@ -134,8 +134,12 @@ class Retriever:
         """Whether keywords search alone, because the embedding model does not work."""
         return self._vectors.failing
 
+    def nearest(self, query: SearchQuery, limit: int, scope: Scope = EVERYTHING) -> list[Passage]:
+        """Return the passages that come nearest to a question, however far away they are."""
+        return joined(list(islice(distinct(self._candidates(query, limit, self._chunks.within(scope))[0]), limit)))
+
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
-        """Return the documents and sections that come nearest to a question, however far away they are."""
+        """Return the documents and sections that come nearest to a question."""
         passages, _ = self._candidates(query, MAX_HEADINGS, self._chunks.within(scope))
         return sections_of(passages)[:MAX_HEADINGS]
 

@@ -44,6 +44,13 @@ def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskC
     assert "coverage" not in ask(client, "When did the herring come?")["search"]
 
 
+def test_a_table_answers_though_the_words_say_that_nothing_is_found(client: FlaskClient) -> None:
+    answer = ask(client, "Which is the cheapest of the assets altogether?")
+    assert answer["search"]["support"] == "found"
+    assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
+    assert ask(client, "Which is the cheapest of the submarines altogether?")["search"]["support"] == "nothing_found"
+
+
 def test_a_model_is_told_what_was_computed(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("820 [1]."))
     answer = ask(client, "What is the total price of all assets?")
