@@ -69,6 +69,7 @@ from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.links import ConversationLinkStore
+from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.conversations.receipt_links import ReceiptChain
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
@@ -201,6 +202,7 @@ class Services:
         self.branches = BranchStore(database)
         self.exchange = ExchangeStore(database, self.uploads.store.owner, words_of, self.process)
         self.history = HistoryStore(database)
+        self.notes = NoteStore(database)
         self.documents = DocumentStore(database, self.uploads.store.owner, self.process)
         self.libraries = LibraryStore(database)
         self.projects = ProjectStore(database)
@@ -213,9 +215,9 @@ class Services:
         settings = self.settings
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
         self.tools = tools = Tools(self.documents, self.retriever, self.library.trash, self.remote_tools)
-        self.conversation_import = ConversationImport(self.exchange, self.documents)
+        self.conversation_import = ConversationImport(self.exchange, self.documents, self.notes)
         self.history_actions = HistoryActions(
-            self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current
+            self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current, self.notes
         )
         self.corrections = Corrections(CorrectionStore(self.database), self.history, self.documents, self.retriever)
         return Dependencies(

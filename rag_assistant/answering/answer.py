@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rag_assistant.answering import overflow
 from rag_assistant.answering.live import step_events
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
-from rag_assistant.answering.recall import with_recall
+from rag_assistant.answering.recall import notes_about, with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
 from rag_assistant.answering.search import search_for
 from rag_assistant.answering.sending import announce, check_ending, say, show, shown_with, stream
@@ -217,6 +217,7 @@ def prepare(
     live.turn = replace(live.turn, model=endpoint.model)
     pictures = deps.history.pictures(live.turn)
     draft = Draft(live.turn.question, window, profile, iterations=live.turn.iterations, pictures=pictures)
+    draft = replace(draft, notes=notes_about(draft, deps))
     if profile.tools:
         return draft
     if settings.retrieval_mode == "agent" and not endpoint.quotes:

@@ -14,12 +14,13 @@ from rag_assistant.answering.request import BuiltRequest, build_request
 from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.history import UNANSWERED
 from rag_assistant.retrieval.postprocess import within_budget
-from rag_assistant.retrieval.tokenize import query_words
+from rag_assistant.retrieval.tokenize import content_stems, query_words
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.request import Draft
     from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.records import RelatedTurn, Scope, Source, Turn
+    from rag_assistant.records import Note, RelatedTurn, Scope, Source, Turn
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
@@ -33,6 +34,9 @@ MAX_RELATED = 25
 TURNS_WITH_EVIDENCE = 5
 # So many passages are sent in all, with other conversations, of which these are at least so many (bench/history.md).
 MAX_SENT, MIN_PAST = 10, 4
+# From here on, by their vectors or by the share of the question's words, a note is about a question.
+MIN_ABOUT = 0.4
+NOTES_BUDGET_TOKENS = 400
 # One that stands alone by a narrow margin may still want what was cited (bench/retrieval/README.md).
 MIN_LEANING = 0.3
 
@@ -76,6 +80,20 @@ def _cited(
         newest = built.fitted.receipt.kept_turns[-TURNS_WITH_EVIDENCE:]
         cited |= history.cited(draft.window.conversation, newest)
     return dict(sorted(cited.items(), reverse=True))
+
+
+def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
+    """Return the notes that a question is about, the pinned ones first, as far as their budget has room."""
+    conversation = draft.window.conversation
+    if not (conversation.has_notes and draft.window.rules.notes) or draft.profile.endpoint.quotes:
+        return ()
+    notes, words = deps.history.notes(conversation), content_stems(draft.question)
+    similarities = deps.retriever.similarities(draft.question, [note.text for note in notes])
+    shares = [len(words & content_stems(note.text)) / max(1, len(words)) for note in notes]
+    ranked = sorted(zip(notes, map(max, similarities, shares), strict=True), key=lambda one: -one[1])
+    pinned = [note for note in notes if note.pinned]
+    about = [note for note, share in ranked if share >= MIN_ABOUT and not note.pinned]
+    return tuple(within_budget([*pinned, *about], NOTES_BUDGET_TOKENS))
 
 
 def _past(

@@ -33,6 +33,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "iterations_dropped": receipt.iterations_dropped,
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
         "past_turns": built.past_turns,
+        "notes": [note.id for note in draft.notes],
         "prefix_messages": len(built.fitted.messages) - running,
     }
 

@@ -14,7 +14,7 @@ from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
-from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, RelatedTurn, Source
+from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
 
@@ -96,7 +96,7 @@ class Draft(Struct, frozen=True):
 
     ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
     ``recalled`` those of them that are quoted beside it; ``evidence`` are passages that earlier answers cited, ``past``
-    turns of other conversations.
+    turns of other conversations, ``notes`` what the person asked to be remembered.
     ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
     ``token_cap`` bounds the request after the model refused one as too long.
     """
@@ -109,6 +109,7 @@ class Draft(Struct, frozen=True):
     recalled: tuple[RelatedTurn, ...] = ()
     evidence: tuple[Source, ...] = ()
     past: tuple[Source, ...] = ()
+    notes: tuple[Note, ...] = ()
     iterations: tuple[Message, ...] = ()
     ignores_budget: bool = False
     token_cap: int | None = None
@@ -141,7 +142,7 @@ class BuiltRequest(Struct, frozen=True):
         passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
         recalled = sorted(turn.number for turn in draft.recalled)
         figures = history_figures(self.fitted, passage_tokens, profile.endpoint.context_tokens, recalled, self.missing)
-        return figures | {"past_turns": self.past_turns}
+        return figures | {"past_turns": self.past_turns, "notes": [note.id for note in draft.notes]}
 
     @property
     def past_turns(self) -> list[dict[str, Any]]:
@@ -186,11 +187,12 @@ class BuiltRequest(Struct, frozen=True):
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    Where the question does not fit with its passages, the worst of them go. Recalled turns, cited passages and other
-    conversations take only the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
+    Where the question does not fit with its passages, the worst of them go. Notes, recalled turns, cited passages and
+    other conversations take only the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
     """
-    built = _with_passages(replace(draft, recalled=(), evidence=(), past=()))
-    turns, passages, past = draft.recalled, draft.evidence, draft.past
+    built = _with_passages(replace(draft, recalled=(), evidence=(), past=(), notes=()))
+    turns, passages, past, notes = draft.recalled, draft.evidence, draft.past, draft.notes
+    built = _with_most(built, [replace(built.draft, notes=notes[:count]) for count in range(len(notes), 0, -1)])
     built = _with_most(built, [replace(built.draft, recalled=turns[:count]) for count in range(len(turns), 0, -1)])
     built = _with_most(built, [replace(built.draft, evidence=passages[:n]) for n in range(len(passages), 0, -1)])
     return _with_most(built, [replace(built.draft, past=past[:n]) for n in range(len(past), 0, -1)])
@@ -227,11 +229,12 @@ def question_of(draft: Draft) -> Message:
     """Return the question with what stands beside it, in the form that the model can make use of."""
     search_result, profile = draft.found, draft.profile
     if profile.tools:
-        return question_message(draft.question, (), draft.recalled, pictures=draft.pictures)
+        return question_message(draft.question, (), draft.recalled, draft.notes, pictures=draft.pictures)
     return question_message(
         draft.question,
         draft.sources,
         draft.recalled,
+        draft.notes,
         searched_in_vain=search_result.nothing,
         near=search_result.near,
         coverage=search_result.coverage,

@@ -38,6 +38,7 @@ def export(services: Services, file: Path, person: str | None) -> None:
         file,
         archived_documents(services.documents, services.library.open_file),
         archived_conversations(services.exchange),
+        services.notes.archived(),
     )
     click.echo(f"{file}: {_counted(conversations, 'conversation')}, {_counted(documents, 'document')}.")
 

@@ -24,6 +24,7 @@ from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, Que
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.notes import NoteStore
 
 MAX_SUMMARY_CHARS = 20_000
 PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history": "history"}
@@ -106,6 +107,7 @@ class HistoryActions(Struct, frozen=True):
     models: LanguageModels
     tool_schemas: Callable[[], Sequence[dict[str, Any]]]
     settings: Callable[[], Settings]
+    notes: NoteStore
 
     def view(
         self,

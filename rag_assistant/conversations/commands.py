@@ -8,8 +8,10 @@ from msgspec.structs import asdict
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.extract import EXTRACT
 from rag_assistant.history.words import REASONS, span_in_words, turns_in_words
-from rag_assistant.records.errors import UnknownCommand
+from rag_assistant.records.errors import InvalidRequest, UnknownCommand
 
+REMEMBER = "/remember"
+MAX_NOTE_CHARS = 1000
 # What /undo does, and what it says afterwards, by the change that it undoes.
 UNDOES = {
     "clear": "bring back what was cleared",
@@ -58,7 +60,13 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
 
     Raises UnknownCommand, and what the action raises: NothingToUndo, NothingToSummarise, ConversationBusy and so on.
     """
-    name, _, rest = text.strip().lower().partition(" ")
+    name, _, rest = text.strip().partition(" ")
+    name, note = name.lower(), rest.strip()
+    if name == REMEMBER:
+        if not 0 < len(note) <= MAX_NOTE_CHARS:
+            raise InvalidRequest(f"{name} takes a text of 1 to {MAX_NOTE_CHARS} characters; it got {len(note)}.")
+        actions.notes.add(note)
+        return CommandResult(name, "Noted. It is sent with questions that are about it.")
     command = COMMANDS.get(name)
     if command is not None and rest:
         raise UnknownCommand(f'{name} takes no arguments; it got "{rest}".')
@@ -135,6 +143,7 @@ COMMANDS = {
         Command("/compact", "Send a summary in place of the older turns.", _compact),
         Command("/reset", "Clear and restore default settings.", _reset),
         Command("/undo", "Undo the last change.", _undo),
+        Command(REMEMBER, "Keep a note: /remember, then what.", _history),
         Command("/help", "Show this list.", lambda _actions, _conversation_id: commands_in_words()),
     )
 }

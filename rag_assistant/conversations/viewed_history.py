@@ -17,6 +17,7 @@ from rag_assistant.records import (
     Conversation,
     DataUrl,
     Message,
+    Note,
     PastTurn,
     RelatedTurn,
     Source,
@@ -91,6 +92,10 @@ class SentHistory:
 
     def elsewhere(self, *_: Any, **__: Any) -> list[tuple[Turn, float]]:
         """Find nothing: it is nobody's conversation."""
+        return []
+
+    def notes(self, *_: Any) -> list[Note]:
+        """Have none."""
         return []
 
     def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:

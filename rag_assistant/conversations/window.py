@@ -45,6 +45,7 @@ class Rules(Struct, frozen=True):
     strategy: HistoryStrategy
     on_overflow: OverflowChoice
     search_conversations: ConversationSearch = "off"
+    notes: bool = True
 
 
 class Window(Struct, frozen=True):
@@ -70,6 +71,7 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
         strategy=decided("history_strategy", *layers),
         on_overflow=decided("on_overflow", *layers),
         search_conversations=decided("search_conversations", turn and turn.options, *layers),
+        notes=decided("notes", turn and turn.options, conversation, conversation.project, settings),
     )
 
 

@@ -18,6 +18,8 @@ Run = tuple[int, int]
 Place = tuple[int, int]
 
 RECALLED = re.compile(r"(?<=<earlier>\n).*?(?=\n</earlier>)", re.DOTALL)
+# Which note is of which turn they do not say.
+NOTES = re.compile(r"(?<=<notes>\n).*?(?=\n</notes>)", re.DOTALL)
 PASSAGE = re.compile(
     r"(?P<head>^\[[0-9]+\] \(earlier conversation (?P<conversation>[0-9]+), turn (?P<turn>[0-9]+), [^\n]*\n)"
     r"(?P<text>.*?)(?=\n\n\[[0-9]+\] \(|\n</passages>)",
@@ -59,7 +61,10 @@ def receipt_without_elsewhere(receipt: Receipt, places: Collection[Place]) -> Re
         return match["head"] + marker(match["text"]) if erased else match[0]
 
     def request(one: Mapping[str, Any]) -> dict[str, Any]:
-        messages = [_with_content(message, lambda text: PASSAGE.sub(without, text)) for message in one["messages"]]
+        def erased(text: str) -> str:
+            return NOTES.sub(lambda match: marker(match[0]), PASSAGE.sub(without, text), count=1)
+
+        messages = [_with_content(message, erased) for message in one["messages"]]
         return {**one, "messages": messages}
 
     earlier = [request(one) for one in receipt.get("earlier_requests", ())]

@@ -203,6 +203,7 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     recalled_turns: list[int] = field(default_factory=list)
     missing: list[MissingTurn] = field(default_factory=list)
     past_turns: list[PastPassage] = field(default_factory=list)
+    notes: list[int] = field(default_factory=list)
     iterations_dropped: int = 0
     endpoint: EndpointCut | None = None
     tokens: Tokens = Tokens()

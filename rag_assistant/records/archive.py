@@ -68,6 +68,7 @@ class Overrides(TypedDict, total=False):
     history_strategy: Literal["window", "smart"]
     on_overflow: Literal["trim", "ask", "compact", "reset", "continue"]
     search_conversations: ConversationSearch
+    notes: bool
 
 
 class WholeConversation(Struct, frozen=True):
@@ -97,6 +98,16 @@ class WholeConversation(Struct, frozen=True):
     def identity(self) -> str:
         """Return what it has in common with itself elsewhere: its key, or the moment at which it was made."""
         return self.key or f"created:{self.created_at.isoformat()}"
+
+
+class ArchivedNote(Struct, frozen=True):
+    """A note of an archive. ``turn`` has the id of its conversation there, and its number."""
+
+    text: str
+    created_at: datetime
+    pinned: bool = False
+    active: bool = True
+    turn: tuple[int, Number] | None = None
 
 
 class ArchivedDocument(Struct, frozen=True):

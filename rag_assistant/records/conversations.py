@@ -45,7 +45,26 @@ class Project(Shared, frozen=True, kw_only=True):
     history_strategy: str | None = None
     on_overflow: str | None = None
     search_conversations: ConversationSearch | None = None
+    notes: bool | None = None
     conversations: int = 0
+
+
+class Note(Struct, frozen=True):
+    """What a person asked to be remembered, with the turn from which it is, for all conversations or a project's.
+
+    ``pinned`` ones are sent with every question; those that are not ``active``, or that a newer one superseded, never.
+    """
+
+    id: int
+    text: str
+    created_at: datetime
+    pinned: bool = False
+    active: bool = True
+    turn_id: int | None = None
+    conversation_id: int | None = None
+    turn: int | None = None
+    project_id: int | None = None
+    superseded_by: int | None = None
 
 
 class Conversation(Struct, frozen=True):
@@ -71,6 +90,9 @@ class Conversation(Struct, frozen=True):
     history_strategy: str | None = None
     on_overflow: str | None = None
     search_conversations: ConversationSearch | None = None
+    notes: bool | None = None
+    # Whether its owner has any.
+    has_notes: bool = False
     context_start: int = 1
     view_start: int = 1
     decided_until: int = 0

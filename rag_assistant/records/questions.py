@@ -52,6 +52,7 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     history_token_budget: int | None = None
     tool_iterations_keep: int | None = None
     search_conversations: ConversationSearch | None = None
+    notes: bool | None = None
     fields: dict[str, Any] | None = None
 
 

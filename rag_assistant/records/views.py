@@ -193,6 +193,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None
+    notes: bool | None = None
     branched_from: BranchedFrom | None = None
     # Where retention_days is set, and nobody uses it until then.
     moves_to_trash_at: datetime | None = None
@@ -220,6 +221,7 @@ class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None
+    notes: bool | None = None
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

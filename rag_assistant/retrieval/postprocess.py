@@ -6,10 +6,10 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import Passage, Source, lead_of
+from rag_assistant.records import Note, Passage, Source, lead_of
 from rag_assistant.retrieval.tokenize import search_words
 
-Sized = TypeVar("Sized", Passage, Source)
+Sized = TypeVar("Sized", Passage, Source, Note)
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
 SAME = 0.9

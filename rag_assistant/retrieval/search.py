@@ -129,6 +129,18 @@ class Retriever:
             one for one in sources if (text := texts.get((one.document_id, one.start))) and one.text.startswith(text)
         ]
 
+    def similarities(self, question: str, texts: Sequence[str]) -> list[float]:
+        """Return how near some short texts are to a question; 0 while the embedding model does not work."""
+        vectors = self._vectors.now() if texts else None
+        if vectors is None:
+            return [0.0] * len(texts)
+        try:
+            own, *others = vectors.of_questions([question, *texts])
+        except EmbedderFailed as error:
+            log.warning("The words alone tell which notes a question is about: %s", error)
+            return [0.0] * len(texts)
+        return [vectors.similarity(own, one) for one in others]
+
     @property
     def by_keywords_alone(self) -> bool:
         """Whether keywords search alone, because the embedding model does not work."""

@@ -74,6 +74,8 @@ class ConversationSettings(Group):
     search_conversations: Literal["off", "project", "mine"] = "off"
     """Whether a question is also searched for in your other conversations; turns that seem to be about it are sent as
     passages. project: in those of the same project. mine: in all of them."""
+    notes: bool = True
+    """Send your notes with questions that are about them."""
     tool_iterations_keep: int | None = setting(2, allowed=FROM_0_OR_NO_LIMIT, ge=0)
     """How many tool iterations of a running answer the model still sees. The environment variable
     AGENT_CONVERSATION_HISTORY_KEEP also sets this."""

@@ -15,10 +15,10 @@ from rag_assistant.web.request_parsing import refuse_unknown
 
 # Each has a blueprint.
 PARTS = (
-    "api.turns api.conversations api.documents api.libraries api.projects api.account api.sharing api.archive "
-    "v1.routes openapi.routes api.mcp pages.conversation pages.documents pages.source pages.receipt pages.history "
-    "pages.ratings pages.sidebar pages.settings pages.account pages.provider pages.libraries pages.shared "
-    "pages.people pages.handbook pages.installable"
+    "api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
+    "api.archive v1.routes openapi.routes api.mcp pages.conversation pages.documents pages.source pages.receipt "
+    "pages.history pages.ratings pages.notes pages.sidebar pages.settings pages.account pages.provider "
+    "pages.libraries pages.shared pages.people pages.handbook pages.installable"
 ).split()
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assistant.conversations.bill import Wishes
+from rag_assistant.conversations.commands import MAX_NOTE_CHARS
 from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
@@ -25,7 +26,7 @@ from rag_assistant.records import (
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 SEARCHES = "one of off, project, mine"
 # What a conversation or a project may decide for itself.
-OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations"}
+OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations", "notes"}
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {MAX_INT32}"
 MAX_DOCUMENT_IDS = 1000
@@ -62,6 +63,8 @@ DocumentName = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
     AfterValidator(shown_as_it_is),
 ]
+NoteText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NOTE_CHARS)]
+NOTE_TEXT = f"text of 1 to {MAX_NOTE_CHARS} characters, not only blanks"
 MAX_RIGHT_ANSWER_CHARS = 4000
 RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
 RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"
@@ -118,6 +121,7 @@ class QueryBody(AnyQuestionBody):
         None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
     )
     search_conversations: ConversationSearch | None = field(None, f"{SEARCHES}, or null for what is set")
+    notes: bool | None = field(None, "true, false, or null for what is set")
 
     def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
         """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
@@ -131,7 +135,7 @@ class QueryBody(AnyQuestionBody):
             edits_turn=self.edits_turn,
             interactive=interactive,
             images=tuple(self.images),
-            options=AnswerOptions(search_conversations=self.search_conversations),
+            options=AnswerOptions(search_conversations=self.search_conversations, notes=self.notes),
         )
 
 
@@ -177,6 +181,7 @@ class RulesBody(ScopeBody):
     search_conversations: ConversationSearch | Literal["default"] = field(
         "default", f'{SEARCHES}, or "default" to leave it to others'
     )
+    notes: bool | Literal["default"] = field("default", 'true, false, or "default" to leave it to others')
 
     def scope(self, now: Scope) -> Scope | None:
         """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
@@ -272,7 +277,24 @@ class SummariseBody(Strict):
 class CommandBody(Strict):
     """The body of POST /api/conversations/ID/commands."""
 
-    command: str = field(..., "a command such as /history", max_length=200)
+    command: str = field(..., "a command such as /history", max_length=MAX_NOTE_CHARS + 50)
+
+
+class NewNoteBody(Strict):
+    """The body of POST /api/notes."""
+
+    text: NoteText = field(..., NOTE_TEXT)
+    turn_id: Id | None = field(None, f"{ID}: the turn from which it is, or null")
+    project_id: Id | None = field(None, f"{ID}: the project whose conversations it is for, or null for all")
+    pinned: bool = field(False, "true or false")
+
+
+class ChangeNoteBody(Strict):
+    """The body of PATCH /api/notes/ID."""
+
+    text: NoteText | None = field(None, NOTE_TEXT)
+    pinned: bool | None = field(None, "true or false")
+    active: bool | None = field(None, "true or false")
 
 
 class ChangeDocumentBody(Strict):

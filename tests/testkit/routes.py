@@ -16,6 +16,7 @@ CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content":
 STATIC = ("static", "versioned_static")
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
+    "notes_api.delete", "note_pages.delete",
     "history_pages.erase", "projects_api.delete", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
@@ -35,6 +36,8 @@ JSON_BODIES: dict[str, dict[str, Any]] = {
     "libraries_api.add": {"name": "Seized"},
     "libraries_api.change": {"everyone": "write"},
     "libraries_api.share": {"person": "Cat", "access": "write"},
+    "notes_api.add": {"text": "Seized."},
+    "notes_api.change": {"pinned": True},
     "projects_api.add": {"name": "Seized"},
     "projects_api.change": {"instructions": "Seized."},
     "projects_api.share": {"person": "Cat", "access": "write"},
@@ -54,6 +57,8 @@ FORMS: dict[str, dict[str, Any]] = {
     "pages.choose_version": {"version": "1"},
     "history_pages.edit_summary": {"text": "Seized."},
     "history_pages.mark": {"pinned": "true"},
+    "note_pages.add": {"text": "Seized."},
+    "note_pages.change": {"pinned": "true"},
     "rating_pages.rate": {"rating": "down"},
     "document_pages.change": {"name": "seized.txt", "tags": "seized"},
     "document_pages.act_on_selected": {"do": "ask"},

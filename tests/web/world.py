@@ -77,6 +77,7 @@ def fill(world: World) -> World:
         "first_turn": first["turn_id"],
         "library_id": library,
         "project_id": project,
+        "note_id": owner.post("/api/notes", json={"text": CANARY, "turn_id": second["turn_id"]}).json["note_id"],
         "link_id": services.links.make(first["conversation_id"], "a secret", True).id,
     }
     world.own = {"conversation_id": ask(other, "What of geese?")["conversation_id"]}
@@ -109,6 +110,7 @@ def kept_of_owner(world: World) -> list[Any]:
         "documents",
         "document_tags",
         "projects",
+        "notes",
     )
     metadata = MetaData()
     metadata.reflect(world.services.database.engine, only=names)

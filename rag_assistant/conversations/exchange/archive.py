@@ -1,4 +1,4 @@
-"""Our own archive: JSON Lines, a line for the format, then one for each document and each conversation. Pure."""
+"""Our own archive: JSON Lines, a line for the format, then one for each document, conversation and note. Pure."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ from msgspec import ValidationError, convert, to_builtins
 
 from rag_assistant.conversations.exchange.entries import MAX_ENTRIES, pieces_of
 from rag_assistant.conversations.exchange.open_parts import OpenParts
-from rag_assistant.records.archive import ArchivedDocument, Overrides, WholeConversation, WholeTurn
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation, WholeTurn
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
 from rag_assistant.records.validation import storable
 
 MAX_HEAD_BYTES = 1000
 FORMAT, VERSION = "rag-assistant", 1
 MAX_INT64 = 2**63 - 1
-KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation}
+KINDS: dict[str, type[Any]] = {"document": ArchivedDocument, "conversation": WholeConversation, "note": ArchivedNote}
 
 
 def head() -> str:
@@ -24,8 +24,8 @@ def head() -> str:
     return json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
 
 
-def line_of(record: ArchivedDocument | WholeConversation) -> str:
-    kind = "document" if isinstance(record, ArchivedDocument) else "conversation"
+def line_of(record: ArchivedDocument | WholeConversation | ArchivedNote) -> str:
+    kind = next(name for name, of in KINDS.items() if isinstance(record, of))
     return json.dumps({kind: to_builtins(record)}, ensure_ascii=False) + "\n"
 
 
@@ -38,7 +38,7 @@ def is_archive(content: bytes) -> bool:
     return isinstance(first, dict) and first.get("format") == FORMAT
 
 
-def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversation]:
+def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversation | ArchivedNote]:
     """Yield the records of an archive. Raises InvalidRequest, MalformedBody with the number of the line."""
     lines = content.split(b"\n")
     version = json.loads(lines[0]).get("version")

@@ -19,7 +19,7 @@ from rag_assistant.conversations.exchange.files import read_export
 from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
-from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
 from rag_assistant.runtime.supervised_process import end_with_parent
 
@@ -34,6 +34,7 @@ _reading = threading.Lock()
 class _About(Struct):
     documents: tuple[ArchivedDocument, ...] = ()
     unreadable: int = 0
+    notes: tuple[ArchivedNote, ...] = ()
     # The class of an error, and its sentence.
     refused: tuple[str, str] | None = None
 
@@ -66,7 +67,9 @@ def read_confined(
         if about.refused is not None:
             kind, sentence = about.refused
             raise REFUSALS[kind](sentence)
-        yield Export((decode(line, type=WholeConversation) for line in read), about.documents, about.unreadable)
+        yield Export(
+            (decode(line, type=WholeConversation) for line in read), about.documents, about.unreadable, about.notes
+        )
 
 
 def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
@@ -79,7 +82,7 @@ def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -
     except tuple(REFUSALS.values()) as error:
         sys.stdout.buffer.write(encode(_About(refused=(type(error).__name__, str(error)))))
         return 0
-    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable)) + b"\n")
+    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable, export.notes)) + b"\n")
     for one in export.conversations:
         sys.stdout.buffer.write(encode(one) + b"\n")
     return 0

@@ -18,7 +18,7 @@ from rag_assistant.conversations.exchange.archive import head, line_of
 from rag_assistant.conversations.exchange.entries import ALLOWED
 from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export, read_texts
 from rag_assistant.records import Document
-from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import (
     BodyTooLarge,
     ConversationNotFound,
@@ -74,15 +74,21 @@ Archived = tuple[ArchivedDocument, IO[bytes] | None]
 
 
 def pack_archive(
-    file: IO[bytes], documents: Iterable[Archived], conversations: Iterable[WholeConversation]
+    file: IO[bytes],
+    documents: Iterable[Archived],
+    conversations: Iterable[WholeConversation],
+    notes: Iterable[ArchivedNote] = (),
 ) -> tuple[int, int]:
     """Pack an archive into an open file; return how many documents and conversations are in it."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        return _fill(packed, documents, conversations)
+        return _fill(packed, documents, conversations, notes)
 
 
 def write_archive(
-    path: Path, documents: Iterable[Archived], conversations: Iterable[WholeConversation]
+    path: Path,
+    documents: Iterable[Archived],
+    conversations: Iterable[WholeConversation],
+    notes: Iterable[ArchivedNote] = (),
 ) -> tuple[int, int]:
     """Write an archive that nobody else may read; return how many documents and conversations are in it.
 
@@ -94,7 +100,7 @@ def write_archive(
         if path.exists():
             raise InvalidRequest(f"{path} exists already. Name a file that does not.")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            counts = pack_archive(file, documents, conversations)
+            counts = pack_archive(file, documents, conversations, notes)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -109,6 +115,7 @@ def _fill(
     packed: zipfile.ZipFile,
     documents: Iterable[Archived],
     conversations: Iterable[WholeConversation],
+    notes: Iterable[ArchivedNote],
 ) -> tuple[int, int]:
     # Two libraries may have the same content.
     there, packed_already = [], set[str]()
@@ -123,6 +130,8 @@ def _fill(
         for document in there:
             lines.write(line_of(document).encode())
         written = [lines.write(line_of(conversation).encode()) for conversation in conversations]
+        for note in notes:
+            lines.write(line_of(note).encode())
     return len(there), len(written)
 
 

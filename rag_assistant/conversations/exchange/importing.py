@@ -11,6 +11,7 @@ from rag_assistant.records import NO_DOCUMENT, Scope, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
 WAIT_TIMEOUT_SECONDS = 30.0
@@ -28,8 +29,9 @@ class Outcome(Struct, frozen=True):
 class ConversationImport:
     """Imports conversations, one import after another."""
 
-    def __init__(self, store: ExchangeStore, documents: DocumentStore) -> None:
+    def __init__(self, store: ExchangeStore, documents: DocumentStore, notes: NoteStore) -> None:
         self._store = store
+        self._notes = notes
         self._documents = documents
         self._lock = threading.Lock()
 
@@ -53,6 +55,9 @@ class ConversationImport:
                     ids_here[one.identity] = self._store.insert(localised(one, ids, document_ids))
                 ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
+            self._notes.restore(
+                [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
+            )
             return outcomes
         finally:
             self._lock.release()

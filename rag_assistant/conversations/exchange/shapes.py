@@ -12,7 +12,7 @@ from rag_assistant.conversations.exchange.entries import ALLOWED, parsed, pieces
 from rag_assistant.conversations.exchange.librechat import is_librechat, read_librechat
 from rag_assistant.conversations.exchange.open_webui import is_open_webui, read_open_webui
 from rag_assistant.conversations.exchange.trees import MessageTree, conversations_of
-from rag_assistant.records.archive import ArchivedDocument, WholeConversation
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import shown, storable
 
@@ -32,6 +32,7 @@ class Export(Struct, frozen=True):
     conversations: Iterable[WholeConversation]
     documents: tuple[ArchivedDocument, ...] = ()
     unreadable: int = 0
+    notes: tuple[ArchivedNote, ...] = ()
 
 
 def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATIONS) -> Export:
@@ -43,7 +44,8 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
         records = list(read_archive(texts[0]))
         archived = tuple(one for one in records if isinstance(one, WholeConversation))
         _refuse_more(len(archived), max_conversations)
-        return Export(archived, tuple(one for one in records if isinstance(one, ArchivedDocument)))
+        documents = tuple(one for one in records if isinstance(one, ArchivedDocument))
+        return Export(archived, documents, notes=tuple(one for one in records if isinstance(one, ArchivedNote)))
     conversations: list[WholeConversation] = []
     first_unread, unreadable, entries = "an empty list", 0, 0
     for entry in map(parsed, chain.from_iterable(map(pieces_of, texts))):

@@ -159,10 +159,16 @@ class HistoryChanged(Conflict):
     sentence = "What the model sees was changed while the summary was written. Nothing was summarised."
 
 
-class TurnErasedMeanwhile(Conflict):
-    """A turn of another conversation that was found for a question is not there any more."""
+class NoteNotFound(NotFound):
+    """There is no such note."""
 
-    sentence = "An earlier conversation that was found for this question was deleted meanwhile. Ask again."
+    sentence = "There is no note {note_id}."
+
+
+class TurnErasedMeanwhile(Conflict):
+    """A turn of another conversation, or a note, that was found for a question is not there any more."""
+
+    sentence = "An earlier conversation or a note that was found for this question was deleted meanwhile. Ask again."
 
 
 class OverflowDecisionNeeded(Conflict):

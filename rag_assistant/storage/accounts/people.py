@@ -18,6 +18,7 @@ from rag_assistant.storage.tables import (
     documents,
     libraries,
     linked_identities,
+    notes,
     now,
     people,
     projects,
@@ -89,7 +90,7 @@ class PeopleStore(Store):
                 if known_by is not None:
                     link_identity(connection, person_id, known_by)
                 if first:  # What belongs to nobody is theirs.
-                    for table in (conversations, libraries, projects):
+                    for table in (conversations, libraries, projects, notes):
                         unowned = update(table).where(table.c.person_id.is_(None))
                         connection.execute(unowned.values(person_id=person_id))
                 else:
@@ -133,7 +134,7 @@ class PeopleStore(Store):
         """Let everything of one person be another's. Raises AccountNotFound."""
         with self._database.write() as connection:
             _row(connection, to)
-            for table in (conversations, libraries, projects):
+            for table in (conversations, libraries, projects, notes):
                 connection.execute(update(table).where(table.c.person_id == person_id).values(person_id=to))
 
     def delete(self, person_id: int) -> None:
@@ -143,7 +144,7 @@ class PeopleStore(Store):
             row = _row(connection, person_id)
             if any(connection.execute(query.limit(1)).first() for query in _owned(person_id)):
                 raise StillOwns(row["name"])
-            for table in (libraries, projects):
+            for table in (libraries, projects, notes):
                 connection.execute(delete(table).where(table.c.person_id == person_id))
             connection.execute(delete(people).where(people.c.id == person_id))
             _refuse_without_admin(connection)

@@ -42,7 +42,7 @@ from rag_assistant.storage.database import Database, Store, insert_row, lock, pe
 from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
-from rag_assistant.storage.tables import conversations, messages, now, projects, summaries, turns
+from rag_assistant.storage.tables import conversations, messages, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
 # All of them are shown, above everything else.
@@ -61,6 +61,9 @@ _ORIGINS = conversations.alias("origins")
 _IS_VERSION = exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
 _BRANCHED_FROM = case((_IS_VERSION, null()), else_=conversations.c.branched_from)
 _ENTRY = (*(conversations.c[name] for name in ("id", "title", "updated_at", "pinned")), _BRANCHED_FROM)
+# Told with each conversation, so that a question without notes asks for none.
+_OWN_NOTES = notes.c.person_id.is_not_distinct_from(conversations.c.person_id), notes.c.active
+HAS_NOTES = exists().where(*_OWN_NOTES).label("has_notes")
 
 
 class ConversationManager(Store):
@@ -272,8 +275,8 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     Raises ConversationNotFound, of which ConversationDeleted is a kind.
     """
     this = conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None), own_conversations(connection)
-    query = select(conversations).where(*this)
-    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
+    query = select(conversations, HAS_NOTES).where(*this)
+    row = connection.execute(query.with_for_update(of=conversations) if lock else query).mappings().first()
     if row is None:
         raise not_found(connection, conversation_id)
     return row

@@ -1,5 +1,5 @@
-"""Turns of other conversations beside a question: found by their words, and remembered, so that once one is erased
-every receipt and source that holds it is rewritten (erasing.py).
+"""Turns of other conversations, and notes, beside a question: found by their words, and remembered, so that once a turn
+is erased every receipt and source that holds something of it is rewritten (erasing.py).
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from rag_assistant.records.errors import TurnErasedMeanwhile
 from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.database import insert_rows
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, sent_elsewhere, turns
+from rag_assistant.storage.tables import conversations, notes, sent_elsewhere, turns
 
 # From here on a turn seems to be about a question, and is sent (bench/history.md).
 MIN_CERTAINTY = 0.2
@@ -57,19 +57,22 @@ def find_elsewhere(
     return [(turn, round(surest[turn.id], 4)) for turn in best_turns]
 
 
-def keep_sent_elsewhere(connection: Connection, turn_id: int, places: Collection[Place]) -> None:
-    """Keep that the receipt of a turn holds turns of other conversations. Raises TurnErasedMeanwhile."""
-    if not places:
+def keep_sent_elsewhere(
+    connection: Connection, turn_id: int, places: Collection[Place], note_ids: Collection[int]
+) -> None:
+    """Keep that the receipt of a turn holds turns of other conversations, and notes. Raises TurnErasedMeanwhile."""
+    if not (places or note_ids):
         return
     those = tuple_(turns.c.conversation_id, turns.c.number).in_(places), turns.c.visible
     # Who erases one of them now waits, and finds this.
     sent = connection.execute(select(turns.c.id).where(*those).with_for_update(read=True)).scalars().all()
-    if len(sent) < len(places):
+    noted = connection.execute(select(notes.c.turn_id).where(notes.c.id.in_(note_ids)).with_for_update(read=True))
+    turns_noted = noted.scalars().all()
+    if len(sent) < len(places) or len(turns_noted) < len(note_ids):
         raise TurnErasedMeanwhile
     own = select(sent_elsewhere.c.turn_id).where(sent_elsewhere.c.receipt_turn_id == turn_id)
-    linked = set(connection.execute(own).scalars())
-    rows = [{"turn_id": one, "receipt_turn_id": turn_id} for one in sent if one not in linked]
-    insert_rows(connection, sent_elsewhere, rows)
+    new = {*sent, *turns_noted} - {None, *connection.execute(own).scalars()}
+    insert_rows(connection, sent_elsewhere, [{"turn_id": one, "receipt_turn_id": turn_id} for one in new])
 
 
 def copy_sent_elsewhere(connection: Connection, pairs: Subquery) -> None:

@@ -41,6 +41,7 @@ from rag_assistant.storage.tables import (
     conversations,
     history_changes,
     messages,
+    notes,
     now,
     pictures,
     ratings,
@@ -121,7 +122,7 @@ class TurnEraser:
         _take_out_elsewhere(connection, [turn_id])
         with forgetting(connection, [turn_id]):
             take_answer_off(connection, turn_id, ERASED | {"erased_at": now()})
-            for table in (messages, pictures, answer_parts, answer_versions, ratings):
+            for table in (messages, pictures, answer_parts, answer_versions, ratings, notes):
                 connection.execute(delete(table).where(table.c.turn_id == turn_id))
         self._rename(connection, conversation, turn.question)
         _drop_summaries(connection, conversation, turn)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ARRAY, Connection, Integer, Select, delete, exists, func, insert, literal, select, update
 
-from rag_assistant.records import Conversation, DataUrl, PastTurn, RelatedTurn, Source, Turn, runs_of
+from rag_assistant.records import Conversation, DataUrl, Note, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.records.errors import HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
 from rag_assistant.storage.conversations.conversations import (
     Row,
@@ -19,6 +19,7 @@ from rag_assistant.storage.conversations.conversations import (
 )
 from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
 from rag_assistant.storage.conversations.elsewhere import find_elsewhere
+from rag_assistant.storage.conversations.notes import in_force
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
@@ -119,6 +120,11 @@ class HistoryStore(Store):
         """Return the turns of other conversations that ``words`` seem to ask for, as ``find_elsewhere`` does."""
         with self._database.read() as connection:
             return find_elsewhere(connection, conversation, words, limit, in_project=in_project)
+
+    def notes(self, conversation: Conversation) -> list[Note]:
+        """Return the notes that the questions of a conversation may be about, as ``in_force`` does."""
+        with self._database.read() as connection:
+            return in_force(connection, conversation)
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return what the answers of some turns cite, by the turn's number."""

@@ -45,7 +45,7 @@ def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
     keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
     places = [(one["conversation_id"], one["turn"]) for one in receipt.get("past_turns", ())]
-    keep_sent_elsewhere(connection, turn.id, places)
+    keep_sent_elsewhere(connection, turn.id, places, receipt.get("notes", ()))
     keep_body(connection, turn.id, _with_pictures(receipt, picture_key))
 
 

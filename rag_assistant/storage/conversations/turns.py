@@ -21,6 +21,7 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
+    HAS_NOTES,
     conversation_of,
     insert_conversation,
     load_conversation,
@@ -137,7 +138,7 @@ class TurnStore(Store):
                 listed=conversations.c.listed | question.interactive,
             )
         )
-        row = connection.execute(numbered.returning(conversations)).mappings().first()
+        row = connection.execute(numbered.returning(conversations, HAS_NOTES)).mappings().first()
         if row is None:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)

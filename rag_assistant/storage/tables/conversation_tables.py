@@ -198,6 +198,25 @@ sent_elsewhere = Table(
     sqlite_with_rowid=False,
 )
 
+# What people asked to be remembered.
+notes = table_of_ids(
+    "notes",
+    Column("person_id", Integer),
+    # It is sent in conversations of that project alone.
+    Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE")),
+    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE")),
+    Column("text", Text, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    # The note that has another text; both stay visible.
+    Column("superseded_by", Integer),
+    # Sent with every question; sent at all.
+    Column("pinned", Boolean, nullable=False),
+    Column("active", Boolean, nullable=False),
+    Index("ix_notes_person", "person_id", "active"),
+    Index("ix_notes_turn", "turn_id"),
+    Index("ix_notes_project", "project_id"),
+)
+
 # The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
 answer_versions = Table(
     "answer_versions",

@@ -81,7 +81,7 @@ def send_archive(*, with_files: bool) -> Response:
     documents = archived_documents(own.documents, own.library.open_file if with_files else None)
     packed = TemporaryFile(dir=own.data_dir)  # noqa: SIM115 - closed when it has been sent
     try:
-        pack_archive(packed, documents, archived_conversations(own.exchange))
+        pack_archive(packed, documents, archived_conversations(own.exchange), own.notes.archived())
         packed.seek(0)
         return send_file(packed, "application/zip", as_attachment=True, download_name="rag-assistant.zip")
     except BaseException:

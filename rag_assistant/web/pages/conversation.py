@@ -199,6 +199,8 @@ def choices(conversation_id: int) -> Response:
     content: dict[str, Any] = {
         name: request.form[name] or "default" for name in OWN - {"max_history_turns"} if name in request.form
     }
+    if content.get("notes") in ("true", "false"):
+        content["notes"] = content["notes"] == "true"
     if "max_history_turns" in request.form:
         content["max_history_turns"] = _limit_from(request.form["max_history_turns"].strip().lower())
     services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())

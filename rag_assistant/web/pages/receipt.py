@@ -24,7 +24,8 @@ blueprint = Blueprint("receipt_pages", __name__)
 
 
 BESIDE = re.compile(
-    r"\A(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
+    r"\A(?:(?P<notes>[^\n]*\n<notes>\n.*?\n</notes>)\n\n)?"
+    r"(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
     re.DOTALL,
 )
 # Which parts a figure of the answer counts.
@@ -32,7 +33,7 @@ FIGURES = {
     "system": ("system", "notice"),
     "summary": ("summary",),
     "history": ("history",),
-    "passages": ("recalled", "passages"),
+    "passages": ("notes", "recalled", "passages"),
     "question": ("question",),
 }
 CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
@@ -156,6 +157,8 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     beside = BESIDE.match(text)
     groups = beside.groupdict() if beside else {}
     parts = []
+    if groups.get("notes"):
+        parts.append(_text_part("notes", "Notes", first["role"], groups["notes"]))
     if groups.get("recalled"):
         parts.append(_text_part("recalled", "Recalled from left-out turns", first["role"], groups["recalled"]))
     if groups.get("passages"):

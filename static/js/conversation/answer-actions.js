@@ -4,6 +4,8 @@ import { showError } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 import { followRunningTurns, redrawTurn } from "./turn.js";
 
+const MAX_NOTE_CHARS = 1000;
+
 /** Let the forms below an answer work without leaving the page. */
 export function enableAnswerActions() {
   document.addEventListener("submit", (event) => {
@@ -12,6 +14,19 @@ export function enableAnswerActions() {
     if (!action) return;
     event.preventDefault();
     perform(action, form, event.submitter).catch(showError);
+  });
+  let selected = "";
+  // The click that opens the menu ends a selection.
+  document.addEventListener("pointerdown", ({ target }) => {
+    const turn = target.closest(".more > summary")?.closest(".turn");
+    if (turn) selected = turn.contains(getSelection().anchorNode) ? String(getSelection()).trim() : "";
+  });
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest("a[data-remember]");
+    if (!link || !selected) return;
+    const place = new URL(link.href);
+    place.searchParams.set("text", selected.slice(0, MAX_NOTE_CHARS));
+    link.href = place.href;
   });
 }
 

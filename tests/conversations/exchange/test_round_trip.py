@@ -23,6 +23,7 @@ from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeS
 from rag_assistant.records.errors import ImportsBusy, InvalidRequest
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
+from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.documents import DocumentStore
 from tests.conftest import both_engines
@@ -132,7 +133,7 @@ def opened(migrated: Path, folder: Path) -> tuple[Database, ExchangeStore, Conve
 
 def over(database: Database) -> tuple[Database, ExchangeStore, ConversationImport]:
     store = ExchangeStore(database, "tests", str.lower)
-    return database, store, ConversationImport(store, DocumentStore(database, "tests"))
+    return database, store, ConversationImport(store, DocumentStore(database, "tests"), NoteStore(database))
 
 
 def lines(store: ExchangeStore) -> list[str]:

@@ -64,7 +64,9 @@ def test_the_history_of_a_summary_whose_turns_are_all_pinned_names_none_of_them(
 def test_help_lists_every_command(client: FlaskClient) -> None:
     text = run(client, conversation_of(client, 1), "/help").json["text"]
     names = [line.split(":")[0] for line in text.splitlines()]
-    assert names == [f"- /{n}" for n in ("history", "clear-history", "clear", "compact", "reset", "undo", "help")]
+    assert names == [
+        f"- /{n}" for n in ("history", "clear-history", "clear", "compact", "reset", "undo", "remember", "help")
+    ]
 
 
 def test_an_unknown_command_is_named(client: FlaskClient) -> None:

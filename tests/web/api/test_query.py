@@ -81,6 +81,7 @@ def test_the_seventh_question_sees_the_last_five_turns_and_everyone_is_told(
         "recalled_turns": [],
         "missing": [],
         "past_turns": [],
+        "notes": [],
         "iterations_dropped": 0,
         "endpoint": None,
     }

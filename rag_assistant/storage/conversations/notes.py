@@ -1,0 +1,127 @@
+"""What people asked to be remembered. A note is not overwritten: another text is a new note, and both stay visible."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, or_, select, true
+
+from rag_assistant.records import Conversation, Note
+from rag_assistant.records.archive import ArchivedNote
+from rag_assistant.records.errors import NoteNotFound, TurnErased
+from rag_assistant.storage.conversations.conversations import usable_project
+from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.database import Store, insert_row, person_of, record_of, set_values
+from rag_assistant.storage.ownership import owner_of_new
+from rag_assistant.storage.tables import conversations, notes, now, turns
+
+# So many are looked at for a question: those that are pinned, then the newest.
+MAX_READ = 50
+_NOTES = select(notes, turns.c.conversation_id, turns.c.number.label("turn")).outerjoin(
+    turns, turns.c.id == notes.c.turn_id
+)
+
+
+class NoteStore(Store):
+    """Keeps the notes of whoever asks."""
+
+    def all(self) -> list[Note]:
+        """Return all notes, the newest first, those that were superseded with them."""
+        with self._database.read() as connection:
+            return _read(connection, _NOTES.where(_own(connection)).order_by(notes.c.id.desc()))
+
+    def add(
+        self, text: str, *, turn_id: int | None = None, project_id: int | None = None, pinned: bool = False
+    ) -> Note:
+        """Keep a note, with the turn from which it is, for all conversations or those of a project.
+
+        Raises TurnNotFound, TurnErased, ProjectNotFound.
+        """
+        with self._database.write() as connection:
+            if turn_id is not None and (turn := load_turn(connection, turn_id)).status == "erased":
+                raise TurnErased(turn.number)
+            own = {"turn_id": turn_id, "project_id": usable_project(connection, project_id), "pinned": pinned}
+            return _insert(connection, own | {"text": text})
+
+    def change(
+        self, note_id: int, *, text: str | None = None, pinned: bool | None = None, active: bool | None = None
+    ) -> Note:
+        """Pin a note, or switch it off, or back; with another ``text``, return the note that supersedes it.
+
+        Raises NoteNotFound.
+        """
+        with self._database.write() as connection:
+            note = _load(connection, note_id)
+            marks = {"pinned": pinned, "active": active}
+            values: dict[str, Any] = {name: value for name, value in marks.items() if value is not None}
+            if text is not None and text != note.text:
+                same = {"turn_id": note.turn_id, "project_id": note.project_id, "pinned": note.pinned}
+                newer = _insert(connection, same | {"text": text} | values)
+                set_values(connection, notes, note_id, {"superseded_by": newer.id})
+                return newer
+            if values:
+                set_values(connection, notes, note_id, values)
+            return _load(connection, note_id)
+
+    def delete(self, note_id: int) -> None:
+        """Delete a note, from the file, too. Receipts keep what was sent. Raises NoteNotFound."""
+        with self._database.write() as connection:
+            _load(connection, note_id)
+            connection.execute(notes.delete().where(notes.c.id == note_id))
+        self._database.forget_deleted()
+
+    def archived(self) -> list[ArchivedNote]:
+        """Return all notes as an archive has them, the oldest first."""
+        return [
+            ArchivedNote(
+                one.text,
+                one.created_at,
+                pinned=one.pinned,
+                active=one.active and one.superseded_by is None,
+                turn=(one.conversation_id, one.turn) if one.conversation_id and one.turn else None,
+            )
+            for one in reversed(self.all())
+        ]
+
+    def restore(self, archived: Sequence[ArchivedNote]) -> None:
+        """Keep notes of an archive, whose turns are those of this database; what is here already is left alone."""
+        with self._database.write() as connection:
+            own = _own(connection)
+            for one in archived:
+                same = notes.c.text == one.text, notes.c.created_at == one.created_at
+                if connection.execute(select(notes.c.id).where(own, *same)).first() is None:
+                    conversation_id, number = one.turn or (0, 0)
+                    place = turns.c.conversation_id == conversation_id, turns.c.number == number
+                    turn_id = connection.execute(select(turns.c.id).where(*place, turns.c.erased_at.is_(None))).scalar()
+                    marks = {"pinned": one.pinned, "active": one.active, "created_at": one.created_at}
+                    if turn_id is not None or one.turn is None:  # Of a turn that was erased here nothing comes back.
+                        _insert(connection, marks | {"text": one.text, "turn_id": turn_id})
+
+
+def in_force(connection: Connection, conversation: Conversation) -> list[Note]:
+    """Return the notes that a conversation's questions may be about, those that are pinned first, then the newest."""
+    owner = select(conversations.c.person_id).where(conversations.c.id == conversation.id).scalar_subquery()
+    projects = {None} if conversation.project is None else {None, conversation.project.id}
+    places = or_(*(notes.c.project_id.is_not_distinct_from(one) for one in projects))
+    own = notes.c.person_id.is_not_distinct_from(owner), places, notes.c.active, notes.c.superseded_by.is_(None)
+    return _read(connection, _NOTES.where(*own).order_by(notes.c.pinned.desc(), notes.c.id.desc()).limit(MAX_READ))
+
+
+def _own(connection: Connection) -> ColumnElement[bool]:
+    return true() if (person := person_of(connection)) is None else notes.c.person_id == person
+
+
+def _load(connection: Connection, note_id: int) -> Note:
+    """Return a note of whoever asks. Raises NoteNotFound."""
+    rows = _read(connection, _NOTES.where(notes.c.id == note_id, _own(connection)))
+    if not rows:
+        raise NoteNotFound(note_id)
+    return rows[0]
+
+
+def _read(connection: Connection, query: Select[Any]) -> list[Note]:
+    return [record_of(row, Note) for row in connection.execute(query).mappings()]
+
+
+def _insert(connection: Connection, values: dict[str, Any]) -> Note:
+    own = {"person_id": owner_of_new(connection), "created_at": now(), "active": True, "pinned": False}
+    return _load(connection, insert_row(connection, notes, own | values))

@@ -1,0 +1,71 @@
+"""The JSON API of notes: what is to be remembered, and sent with questions that are about it."""
+
+from datetime import datetime
+from typing import Any
+
+from flask import Blueprint, Response, jsonify, make_response
+from msgspec import Struct, field
+
+from rag_assistant.records import Note
+from rag_assistant.records.views import data_of, view_of
+from rag_assistant.web.request_bodies import ChangeNoteBody, NewNoteBody
+from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.services import services
+
+blueprint = Blueprint("notes_api", __name__, url_prefix="/api/notes")
+
+
+class NoteAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """A note, the turn from which it is, and the note that superseded it."""
+
+    id: int = field(name="note_id")
+    text: str
+    created_at: datetime
+    pinned: bool
+    active: bool
+    conversation_id: int | None
+    turn: int | None
+    turn_id: int | None
+    project_id: int | None
+    superseded_by: int | None
+
+
+class NotesAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """All notes, the newest first."""
+
+    notes: list[NoteAnswer]
+
+
+def note_data(note: Note) -> dict[str, Any]:
+    return data_of(view_of(NoteAnswer, note))
+
+
+@blueprint.get("", policy=READ, answer=NotesAnswer)
+def notes() -> Response:
+    """Return all notes, the newest first."""
+    return jsonify(notes=[note_data(one) for one in services().notes.all()])
+
+
+@blueprint.post(
+    "", policy=ASK, answer=NoteAnswer, status=201, body=NewNoteBody, example={"text": "Iris is allergic to nuts."}
+)
+def add() -> Response:
+    """Make a note."""
+    body = read_json(NewNoteBody)
+    note = services().notes.add(body.text, turn_id=body.turn_id, project_id=body.project_id, pinned=body.pinned)
+    return make_response(jsonify(note_data(note)), 201)
+
+
+@blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody, example={"pinned": True})
+def change(note_id: int) -> Response:
+    """Pin a note or switch it off; with another text, make the note that supersedes it, and return that."""
+    body = read_json(ChangeNoteBody)
+    return jsonify(note_data(services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)))
+
+
+@blueprint.delete("/<int:note_id>", policy=ASK, status=204)
+def delete(note_id: int) -> Response:
+    """Delete a note."""
+    services().notes.delete(note_id)
+    return make_response("", 204)
