@@ -66,7 +66,7 @@ def test_a_web_without_a_worker_answers_and_says_for_what_documents_wait(start: 
     assert web.call("GET", "/readyz")[1]["parts"]["worker"] == "missing"
     assert web.call("POST", "/api/query", {"question": "How?"})[1]["status"] == "completed"
     waiting = web.call("GET", document)[1]
-    assert (waiting["state"], waiting["reason"]) == ("queued", "No worker is running; this goes on once one does.")
+    assert (waiting["state"], waiting["reason"]) == ("queued", "No worker is running; this continues when one does.")
 
     worker = start("worker")
     until(lambda: web.call("GET", document)[1]["state"] == "ready")
@@ -76,7 +76,7 @@ def test_a_web_without_a_worker_answers_and_says_for_what_documents_wait(start: 
     status, said = worker.call("GET", "/api/documents")
     assert (status, said["error"]["message"]) == (
         404,
-        "This process is a worker: it answers /healthz, /readyz and /metrics.",
+        "This process is a worker: it serves only /healthz, /readyz and /metrics.",
     )
     assert worker.send("GET", "/healthz", None, "text/plain")[0] == 200
 

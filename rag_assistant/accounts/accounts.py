@@ -141,9 +141,9 @@ class Accounts:
         """Make an API token, and return its secret, which nobody can show again. Raises InvalidRequest, NotAllowed."""
         chosen = _scopes(scopes)
         if not set(chosen) <= person.abilities:
-            raise NotAllowed('Only an administrator can make a token with the scope "admin".')
+            raise NotAllowed('Only an administrator can create a token with the scope "admin".')
         if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
-            raise InvalidRequest(f"The token is to last {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
+            raise InvalidRequest(f"The token's lifetime is {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
         secret = TOKEN_START + secrets.token_urlsafe(32)
         until = None if days is None else datetime.now(UTC) + timedelta(days=days)
         token = self.credentials.add_token(
@@ -180,14 +180,14 @@ class Accounts:
         password_hash = None if password is None else hash_password(password)
         person = self.people.add(name, role, password_hash, only_first=only_first, known_by=known_by)
         self._any = True
-        self.note(actor, f"made an account ({person.role})", person.name)
+        self.note(actor, f"created an account ({person.role})", person.name)
         return person
 
     def make_link(self, person: Person, actor: Actor) -> str:
         """Return the secret of a link with which a person chooses a password, once, within two days."""
         secret = secrets.token_urlsafe(32)
         self.credentials.make_link(person.id, secret, LINK_LIFETIME)
-        self.note(actor, "made a password link", person.name)
+        self.note(actor, "created a password link", person.name)
         return secret
 
     def link_of(self, secret: str) -> Person:
@@ -203,7 +203,7 @@ class Accounts:
         check_password(password, person.name)
         if self.credentials.use_link(secret, hash_password(password)) is None:
             raise LinkOver
-        self.log.note(person.name, "chose a password by a link", person.name, address)
+        self.log.note(person.name, "set a password through a link", person.name, address)
         return self.start_session(person, address, browser)
 
     def spend_link(self, secret: str) -> None:

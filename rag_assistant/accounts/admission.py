@@ -62,12 +62,12 @@ def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:
     domains, groups = settings.oidc_allowed_domains, settings.oidc_allowed_groups
     if domains and EVERYBODY not in domains:
         if claims.email is None:
-            raise NotAllowed(f"{provider} gave no e-mail address of yours that it has verified, and it takes one here.")
+            raise NotAllowed(f"{provider} gave no verified e-mail address for you, and signing in here requires one.")
         _, at, domain = claims.email.lower().rpartition("@")
         if not at or domain not in {allowed.lower() for allowed in domains}:
-            raise NotAllowed(f"Your e-mail address, {claims.email}, is none of those that may come in.")
+            raise NotAllowed(f"Your e-mail address, {claims.email}, is not in an allowed domain.")
     if groups and not claims.groups & set(groups):
-        raise NotAllowed(f"You are in none of the groups of {provider} that may come in.")
+        raise NotAllowed(f"None of your groups at {provider} may sign in here.")
 
 
 def role_by_group(groups: frozenset[str], admin_group: str | None) -> Role | None:

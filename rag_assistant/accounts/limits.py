@@ -116,8 +116,8 @@ class TokenLimits:
         settings = self._settings()
         mine, all_together = settings.max_tokens_per_day_per_person, settings.max_tokens_per_day
         if self._person_id is not None and mine is not None and self._usage.tokens(self._person_id) >= mine:
-            what = f"Models have taken {mine} tokens for you within a day"
+            what = f"You have used {mine} tokens within a day"
             raise LimitReached(what, self._usage.seconds_until_below(mine, self._person_id))
         if all_together is not None and self._usage.tokens(None) >= all_together:
-            what = f"Models have taken {all_together} tokens within a day, as many as this server gives"
+            what = f"This server has used {all_together} tokens within a day, which is its limit"
             raise SharedLimitReached(what, self._usage.seconds_until_below(all_together, None))

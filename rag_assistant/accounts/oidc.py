@@ -156,17 +156,17 @@ class OpenIdProvider:
         if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
             return
         if issuer != self.issuer:
-            raise SignInFailed(f"The answer is not from {self.label}. Begin the sign-in again.")
+            raise SignInFailed(f"The response is not from {self.label}. Start the sign-in again.")
 
     def _refuse_error(self, answer: Mapping[str, str]) -> None:
         error, code = answer.get("error"), answer.get("code", "")
         if error == "access_denied":
-            raise SignInFailed(f"{self.label} did not let you in, or you did not agree.")
+            raise SignInFailed(f"{self.label} denied access, or you did not consent.")
         if error is not None:
             log.warning("%s answered a sign-in with %r: %r", self.label, error, answer.get("error_description"))
-            raise SignInFailed(f"{self.label} could not sign you in; the server's log says why. Try again.")
+            raise SignInFailed(f"{self.label} could not sign you in; see the server log. Try again.")
         if not 1 <= len(code) <= MAX_CODE_CHARS or not (code.isascii() and code.isprintable()):
-            raise SignInFailed(f"{self.label} sent no code. Begin the sign-in again.")
+            raise SignInFailed(f"{self.label} sent no code. Start the sign-in again.")
 
     def _auth_method(self, metadata: Mapping[str, Any]) -> str:
         if self._client_secret is None:
@@ -208,7 +208,7 @@ class OpenIdProvider:
             return claims
         more = _object_of(client.request("GET", url))
         if more.get("sub") != claims["sub"]:
-            raise ValueError("The user info is about somebody else.")
+            raise ValueError("The user info belongs to somebody else.")
         return more | claims
 
     # --- metadata and keys
@@ -220,10 +220,12 @@ class OpenIdProvider:
         url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
         metadata = _object_of(client.request("GET", url, withhold_token=True))
         if metadata.get("issuer") != self.issuer:
-            raise ValueError(f"The provider calls itself {metadata.get('issuer')!r}; oidc_issuer is {self.issuer!r}.")
+            raise ValueError(
+                f"The provider gives its issuer as {metadata.get('issuer')!r}; oidc_issuer is {self.issuer!r}."
+            )
         for name in NEEDED:
             if not is_safe_url(str(metadata.get(name))):
-                raise ValueError(f"The provider's {name} is {metadata.get(name)!r}, which is no https address.")
+                raise ValueError(f"The provider's {name} is {metadata.get(name)!r}, which is not an https address.")
         self._metadata = self._clock(), metadata
         return metadata
 
@@ -272,8 +274,7 @@ class OpenIdProvider:
         ) as error:
             log.warning("%s (%s) gave an answer that does not count: %s", self.label, self.issuer, error)
             raise SignInFailed(
-                f"{self.label} gave an answer that cannot be accepted; the server's log says why. "
-                "Begin the sign-in again."
+                f"{self.label} sent an invalid response; see the server log. Start the sign-in again."
             ) from error
         finally:
             self._places.release()
@@ -295,5 +296,5 @@ def _object_of(response: httpx2.Response) -> dict[str, Any]:
     response.raise_for_status()
     content = response.json()
     if not isinstance(content, dict):
-        raise TypeError(f"{response.url} did not answer with a JSON object.")
+        raise TypeError(f"{response.url} did not return a JSON object.")
     return content

@@ -54,7 +54,7 @@ def check_password(password: str, name: str) -> None:
             f"The password has too few different characters ({different}); it must have {MIN_DIFFERENT}."
         )
     if name.casefold() in password.casefold():
-        raise InvalidRequest("The password contains the name of the account; it must not.")
+        raise InvalidRequest("The password must not contain the account name.")
 
 
 def hash_password(password: str) -> str:

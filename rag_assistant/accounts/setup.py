@@ -62,6 +62,6 @@ class Setup:
         """Create the first account. Raises SignInFailed, TooManyAttempts, InvalidRequest, AccountsExist."""
         self._accounts.count_attempt("setup", address)
         if self._code is None or not secrets.compare_digest(code.strip().encode(), self._code.encode()):
-            raise SignInFailed("The code is wrong. You find it in the server's log.")
+            raise SignInFailed("The code is wrong. It is in the server log.")
         self._accounts.add(name, "admin", Actor(name.strip(), address), password, only_first=True)
         self._code = None

@@ -116,8 +116,8 @@ class SingleSignOn(Struct, frozen=True):
         # The first account of all is an administrator's; no one from elsewhere makes that.
         if not (self.settings.oidc_create_accounts and self.accounts.any()):
             raise NotAllowed(
-                f"There is no account here that is linked to {claims.external.label}. Ask an administrator for one. If "
-                "you have one, sign in with your password and link it under Account."
+                f"No account here is linked to {claims.external.label}. Ask an administrator for one. If you already "
+                "have one, sign in with your password and link it under Account."
             )
         role = role_by_group(claims.groups, self.settings.oidc_admin_group) or "member"
         for name in names_to_try(claims.names, MAX_NAME_CHARS):
@@ -127,7 +127,7 @@ class SingleSignOn(Struct, frozen=True):
             linked = self.identities.find(claims.external)
             if linked is not None:
                 return linked
-        raise NotAllowed(f"Every name for an account of {claims.external.label} is taken. Ask an administrator.")
+        raise NotAllowed(f"All names for the account of {claims.external.label} are taken. Ask an administrator.")
 
     # --- a proxy
 

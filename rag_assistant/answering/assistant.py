@@ -235,7 +235,7 @@ class Assistant:
             if asking.waiting is None or asking.conversation_id != question.conversation_id:
                 raise NothingWaits(question.confirms_turn)
             if confirmation is None:
-                raise InvalidRequest(f'Turn {asking.number} asks for a yes or a no; the answer is "{question.text}".')
+                raise InvalidRequest(f'Turn {asking.number} asks for yes or no; the answer was "{question.text}".')
         elif confirmation is not None:
             last = self._turns.page(question.conversation_id, 1)
             if last and last[0].waiting is not None:

@@ -27,8 +27,8 @@ MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
-KEYWORDS_ALONE = "The embedding model does not work, so your documents were searched by keyword only."
-NOT_RERANKED = "The reranking model does not work, so the passages stand in the order of the search."
+KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
+NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
 
 

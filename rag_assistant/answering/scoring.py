@@ -14,7 +14,7 @@ WORSE = {
     "found": "the passages it needs are no longer found",
     "cited": "it no longer cites them",
     "claims": "more citations are doubtful",
-    "answer": "it has fewer words of the right answer",
+    "answer": "it contains less of the right answer",
 }
 
 

@@ -229,15 +229,15 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
     conversation_words = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
     added = query_words - question_words
     if question.rstrip().endswith("?") and query.endswith((".", "!")):
-        return "It is a statement and no question."
+        return "It is a statement, not a question."
     if not set(NUMBER.findall(question)) <= set(NUMBER.findall(query)):
-        return "A number of the question is missing."
+        return "A number from the question is missing."
     if len(question_words - query_words) > len(question_words) / 2:
         return "Most words of the question are missing."
     if not added:
         return "It adds nothing to the question."
     if len(added - conversation_words) > max(1, len(added) / 2):
-        return "Most of its words stand neither in the question nor in the conversation."
+        return "Most of its words appear in neither the question nor the conversation."
     return None
 
 

@@ -27,10 +27,10 @@ ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is 
 ENDINGS = {
     "content_filter": "The content filter of the model's provider ended this answer.",
     "refusal": "The model refused to answer this question.",
-    "length": "The answer reached the maximum length of the model server. Raise its context, or ask for the rest.",
+    "length": "The answer reached the model server's maximum length. Raise its context size, or ask for the rest.",
 }
 MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_answer_tokens, or ask for the rest."
-NO_ENDING = "The model server did not say that this answer is complete. If it breaks off, ask again."
+NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
@@ -95,7 +95,7 @@ def stream(
         raise
     if reply.reading is not None:
         if reply.reading.limit is not None and may_shorten and not shown:
-            raise ContextTooLong("The model server cut the request.", reply.reading.limit)
+            raise ContextTooLong("The model server truncated the request.", reply.reading.limit)
         note_reading(live, reply.reading)
     written = () if reply.tool_calls else deps.tools.written_out(held)
     if reply.tool_calls or written:

@@ -183,7 +183,7 @@ class Tools:
     def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
         if name not in self._tools:
             names = ", ".join([*self._tools, *self.remote.schemas()])
-            raise ToolFailed(f'There is no tool "{name}". There are: {names}.')
+            raise ToolFailed(f'There is no tool "{name}". Available: {names}.')
         return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:

@@ -160,7 +160,7 @@ class AnswerWriter:
         Nobody waits longer than for the first try; after that it goes on until it works, unless the database is
         damaged. Returns whether it is kept; the next start keeps what even this could not.
         """
-        lost = StorageFailed("The end of the answer could not be stored; what was shown is kept.")
+        lost = StorageFailed("The end of the answer could not be stored; the text shown was saved.")
         while True:
             try:
                 turn = self._turns.interrupt(live.turn.id, mark_cited, (type(lost).__name__, str(lost)))
@@ -222,4 +222,4 @@ def _fail(texts: Texts, error: Exception) -> None:
         if isinstance(error, AssistantError):
             live.failure = error
         else:
-            live.failure = StorageFailed("The text of the answer could not be stored; the server's log says why.")
+            live.failure = StorageFailed("The text of the answer could not be stored; see the server log.")

@@ -176,7 +176,7 @@ class HistoryActions(Struct, frozen=True):
         if keep_from <= conversation.view_start:
             named = f"Conversation {conversation.id}" if conversation.id else "The conversation"
             raise NothingToSummarise(
-                f"{named} is too short to be summarised: the newest turns stay as they are, "
+                f"{named} is too short to summarise: the newest turns are never summarised, "
                 "and there are none before them."
             )
         return keep_from

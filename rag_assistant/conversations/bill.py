@@ -75,8 +75,7 @@ class Bill(Struct, frozen=True):
         lines = [one.line for one in self.items if one.keep == "always" or one.id in wanted]
         if ids is not None and (tokens := _tokens(lines)) > self.max_tokens:
             raise InvalidRequest(
-                f"What is to be kept has about {tokens:,} tokens; a summary has room for {self.max_tokens:,} of them. "
-                "Select less."
+                f"Your selection has about {tokens:,} tokens; a summary has room for {self.max_tokens:,}. Select less."
             )
         return lines
 

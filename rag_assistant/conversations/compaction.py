@@ -38,7 +38,7 @@ MAX_SUMMARY_TOKENS = 4000
 
 COMPACTED = "Older turns were summarised. You can read, edit and undo the summary."
 EXTRACTED = "Whole sentences of the older turns take their place. You can read, edit and undo this summary."
-NOT_ALL_KEPT = "Not everything that you forbade or asked for fits into the summary."
+NOT_ALL_KEPT = "Not all of your instructions fit into the summary."
 NOT_SUMMARISED = "The model could not summarise the older turns."
 
 

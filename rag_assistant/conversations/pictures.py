@@ -18,7 +18,7 @@ MARKS = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff", "webp": b"RIFF"}
 KINDS = "PNG, JPEG or WebP"
 ALLOWED = f"a data URL of {KINDS} in base64, such as data:image/png;base64,..., of up to 5 MB"
 NOT_TAKEN = (
-    'The model is not set to take pictures. If it does, whoever runs the server can set "model_images" to true; '
+    'Pictures are switched off for this model. If it accepts them, set "model_images" to true on the server; '
     "otherwise leave them out."
 )
 FORM = re.compile(DATA_URL)

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 MAX_TAKEN = 2
 # How often an idle process looks for what others put there.
 LOOK_INTERVAL_SECONDS = 2.0
-UNFORESEEN = "A server error kept it from being read; see the server's log."
+UNFORESEEN = "A server error prevented it from being read; see the server log."
 
 
 class Library:

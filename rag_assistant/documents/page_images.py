@@ -63,7 +63,7 @@ class PagePictures:
         if cached is not None:
             return cached
         if not self._drawing.acquire(timeout=WAIT_TIMEOUT_SECONDS):
-            raise PageNotDrawn("Other pages are being drawn. Try again in a moment.")
+            raise PageNotDrawn("Other pages are being rendered. Try again in a moment.")
         try:
             return self._known(key) or self._drawn(library, document_id, view)
         finally:

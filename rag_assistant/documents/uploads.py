@@ -84,7 +84,7 @@ def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
         while piece := file.read(BYTES_AT_ONCE):
             size += len(piece)
             if size > max_mb * 1_000_000:
-                raise BodyTooLarge(f"The file is larger than {max_mb} MB, the largest that is accepted.")
+                raise BodyTooLarge(f"The file is larger than {max_mb} MB, which is the limit.")
             head = head or piece[:BYTES_LOOKED_AT]
             digest.update(piece)
             target.write(piece)

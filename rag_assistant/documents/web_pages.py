@@ -63,7 +63,9 @@ class WebPages:
     def _address_of(self, url: str) -> str:
         """Return an address as it is kept. Raises AddressRefused."""
         if not self._settings().web_pages:
-            raise AddressRefused('Web pages are not fetched here. Whoever runs the server can set "web_pages" to true.')
+            raise AddressRefused(
+                'Adding web pages is switched off. To allow it, set "web_pages" to true on the server.'
+            )
         return urlunsplit(checked_address(url, PORTS))
 
     @contextmanager

@@ -73,7 +73,7 @@ def _shortened(extracted: ExtractedText) -> ExtractedText:
     length = len(extracted.text)
     if length <= MAX_CHARS:
         return extracted
-    notice = f"Only the first {MAX_CHARS} of {length} characters were read. Split the file to have all of it."
+    notice = f"Only the first {MAX_CHARS} of {length} characters were read. Split the file to add all of it."
     return replace(
         extracted,
         text=extracted.text[:MAX_CHARS],

@@ -61,7 +61,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
         if around > MAX_AROUND:
-            raise ExtractionFailed("This mail is nested too deeply in other mails.")
+            raise ExtractionFailed("This email is nested too deeply in other emails.")
         return read_mailbox(content, read) if media_type == kinds.MBOX else read_mail(content, media_type, read)
     from rag_assistant.extraction.formats.converted import read_converted
 

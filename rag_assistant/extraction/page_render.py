@@ -78,7 +78,7 @@ def draw_page(
     if output.startswith(FAILED):
         raise ExtractionFailed(output.removeprefix(FAILED).decode("utf-8", "replace")[:300])
     if not output.startswith(PNG):
-        raise ExtractionFailed("Drawing this page failed: the result is not a picture.")
+        raise ExtractionFailed("Rendering this page failed: the result is not an image.")
     return output
 
 
@@ -98,7 +98,7 @@ def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -
         page = flattened_page(pdf, number - 1)
         return _picture(_PdfPage(page), mark if isinstance(mark, MarkedLines) else _marked(page, mark))
     except pypdfium2.PdfiumError as error:
-        raise ExtractionFailed(f"Page {number} is damaged and cannot be drawn.") from error
+        raise ExtractionFailed(f"Page {number} is damaged and cannot be rendered.") from error
 
 
 def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
@@ -247,7 +247,7 @@ def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, secon
         output = _drawn(Path(path), media_type, int(page), convert(json.loads(mark), Mark | MarkedLines))
         status = 0
     except (ExtractionFailed, MemoryError) as error:
-        sentence = str(error) or "Drawing this page takes more memory than is allowed."
+        sentence = str(error) or "Rendering this page takes more memory than is allowed."
         output, status = FAILED + sentence.encode(), FAILED_CLEANLY
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()

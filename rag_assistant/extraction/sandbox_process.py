@@ -112,10 +112,10 @@ def raise_for_end(status: int, timeout_seconds: float) -> None:
         raise ExtractionFailed(f"{TOO_MUCH_MEMORY} It may be damaged.")
     if -status == signal.SIGKILL:
         raise ExtractionFailed(
-            "Reading this file was ended from outside, as happens when the machine runs out of memory or time."
+            "The process reading this file was killed, which happens when the machine runs out of memory or time."
         )
     if status < 0:
-        raise ExtractionFailed("Reading this file made its reader crash: it is damaged, or made to do harm.")
+        raise ExtractionFailed("The parser crashed on this file: it is damaged or malicious.")
     raise ExtractionFailed("Reading this file failed: it is damaged, or it needs more memory or time than allowed.")
 
 
@@ -140,7 +140,7 @@ def _pieces(
                 return
             size += len(piece)
             if size > limits.max_output_bytes:
-                raise ExtractionFailed("This file has more text than can be kept. Split it.")
+                raise ExtractionFailed("This file has more text than can be stored. Split it.")
             yield piece
             if line_by_line and b"\n" in piece:
                 deadline, size = time.monotonic() + limits.timeout_seconds, 0

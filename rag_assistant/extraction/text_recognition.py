@@ -128,7 +128,7 @@ def _pixels_of_pdf(path: Path, number: int) -> tuple[Any, float]:
         scale = PAGE_PIXELS / max(*page.get_size(), 1.0)
         return page.render(scale=scale, may_draw_forms=False).to_numpy().copy(), 1 / scale
     except pypdfium2.PdfiumError as error:
-        raise ExtractionFailed("The page is damaged and cannot be drawn.") from error
+        raise ExtractionFailed("The page is damaged and cannot be rendered.") from error
 
 
 def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:

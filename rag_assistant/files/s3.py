@@ -33,18 +33,18 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 RETRIES = 1
 
 KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-RIGHTS = "{address} refuses the keys. They need the rights to list, read, write and delete there."
+RIGHTS = "{address} rejected the keys. They need permission to list, read, write and delete there."
 REGION = "The bucket of {address} is in another region. Correct s3_region."
 # What S3 says is wrong, by its own code, and what to do about it.
 REFUSALS = {
     "NoSuchBucket": "There is no bucket at {address}. Create it, or correct files_url.",
-    "InvalidAccessKeyId": "{address} does not know the key in AWS_ACCESS_KEY_ID.",
-    "SignatureDoesNotMatch": f"{{address}} refuses the signature. Check {KEYS}, and s3_region.",
+    "InvalidAccessKeyId": "{address} does not recognise the key in AWS_ACCESS_KEY_ID.",
+    "SignatureDoesNotMatch": f"{{address}} rejected the signature. Check {KEYS}, and s3_region.",
     "AccessDenied": RIGHTS,
-    "RequestTimeTooSkewed": "The clock of this machine and that of {address} differ too much. Set the clock.",
+    "RequestTimeTooSkewed": "This machine's clock and that of {address} differ too much. Set the clock.",
     "PermanentRedirect": REGION,
     "AuthorizationHeaderMalformed": REGION,
-    "NotImplemented": "{address} does not take conditional writes (If-None-Match), so files would not be safe there.",
+    "NotImplemented": "{address} does not support conditional writes (If-None-Match), so files are not safe there.",
 }
 FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
 CODE = re.compile(r"<Code>(\w+)</Code>")
@@ -127,7 +127,7 @@ class S3Files:
                     file.write(piece)
                     file.flush()
                 except OSError as error:
-                    sentence = f"The disk does not take a copy of a file ({error.strerror})."
+                    sentence = f"A file could not be copied to disk ({error.strerror})."
                     raise StorageFailed(sentence) from error
             if sha256 and digest.hexdigest() != sha256:
                 raise FileDamaged(name)
@@ -212,13 +212,13 @@ def _failure(address: str, reason: str) -> StorageFailed:
     if code in REFUSALS:
         return FilesUnavailable(REFUSALS[code].format(address=address))
     if code:
-        return FilesUnavailable(f"{address} refuses this at present ({code}).")
+        return FilesUnavailable(f"{address} is rejecting requests at the moment ({code}).")
     if METADATA in reason:
         return FilesUnavailable(f"There are no keys for {address}. Set {KEYS}.")
     if REFUSED.search(reason):
         return FilesUnavailable(RIGHTS.format(address=address))
     if "kind: Timeout" in reason:
-        return FilesUnavailable(f"{address} does not answer in time.")
+        return FilesUnavailable(f"{address} did not respond in time.")
     return FilesUnavailable(f"{address} cannot be reached.")
 
 

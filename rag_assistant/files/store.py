@@ -70,7 +70,7 @@ class FolderFiles:
         """Raise FilesUnavailable if files can be neither read nor written there."""
         folder = self.incoming if self.incoming.exists() else self.incoming.parent
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            raise FilesUnavailable(f"The folder of the uploaded files, {self.address}, cannot be read and written.")
+            raise FilesUnavailable(f"The folder for uploaded files, {self.address}, is not readable and writable.")
 
 
 # No name that somebody gave is ever used in a store.

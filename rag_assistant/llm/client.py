@@ -190,7 +190,7 @@ class ModelClient:
                 listed = json.loads(answer.text)["data"]
                 return {str(model["id"]): limit_in_list(model) for model in listed}
             except (ValueError, KeyError, TypeError) as error:
-                raise ModelFailed(f"The endpoint {endpoint.base_url} gives no list of models.") from error
+                raise ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
 
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
         from openai import APIConnectionError, Stream

@@ -26,17 +26,19 @@ MAX_ANSWER_TOKENS = 16
 TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
 RERANKED_QUESTION, RERANKED_TEXTS = "Is it ready?", ("It is ready.", "The geese are asleep.")
-EMBEDDED = "The embedding model answered with {} numbers."
+EMBEDDED = "The embedding model answered with {} dimensions."
 # Longer than the context that Ollama has by default.
 LONG_PROMPT_LINES, TOKENS_PER_LINE = 320, 16
 LINE = "The geese on the shore of the lake are asleep, and nobody wakes them."
 CODE_WORD, WANTED = "The code word is {}.", "What is the code word? Answer with that word alone."
 CODE_WORDS = ("walnut", "harbour", "lantern", "meadow", "violin")
-ARRIVED = "A word at the front of a prompt of {n} tokens arrived."
-COUNTED = "A prompt of {n} tokens was read, though the model did not repeat a word at its front."
-CUT_OFF = "The model server read only {n} of {n1} tokens of a long prompt, and says nothing. Raise its context."
-NOT_KNOWN = "Whether a prompt of {n} tokens arrives is not known: the model did not repeat a word at its front."
-NOT_AWAITED = "A long prompt took too long to be tested."
+ARRIVED = "The model repeated a word from the start of a prompt of {n} tokens."
+COUNTED = "A prompt of {n} tokens was read, although the model did not repeat a word from its start."
+CUT_OFF = "The model server read only {n} of {n1} tokens of a long prompt, without an error. Raise its context size."
+NOT_KNOWN = (
+    "It is unclear whether a prompt of {n} tokens is read whole: the model did not repeat a word from its start."
+)
+NOT_AWAITED = "Testing a long prompt took too long."
 ASKED = {"role": "user", "content": "Answer with one word: ready"}
 
 StepName = Literal["models", "answer", "context", "embeddings", "reranking"]
@@ -121,7 +123,7 @@ def _listed(listed: Sequence[str], model: str | None) -> str:
         others = f" Also listed: {_names(listed[1:])}." if listed[1:] else ""
         return f"{count} listed. openai_model is not set, so {listed[0]} is used.{others}"
     if {model, f"{model}:latest"} & set(listed):  # Ollama leaves that ending to the reader.
-        return f"{count} listed, {model} among them."
+        return f"{count} listed, including {model}."
     return f"{count} listed, but not {model}: {_names(listed)}."
 
 

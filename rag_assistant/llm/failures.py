@@ -69,7 +69,7 @@ def service_failures(
     except openai.APIConnectionError as error:
         raise kind(f"{where} could not be reached{cause_of(error)}.") from error
     except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise kind(f"{where} did not give a valid answer.") from error
+        raise kind(f"{where} did not return a valid answer.") from error
 
 
 def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -> Exception:
@@ -150,7 +150,7 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
             f'There is no model "{endpoint.model}" at {endpoint.base_url} (404): {reason} Check openai_model.'
         )
     if status == 404:
-        return ModelRefused(f"Nothing at {endpoint.base_url} takes questions (404): {reason} {CHECK_ADDRESS}")
+        return ModelRefused(f"There is no chat endpoint at {endpoint.base_url} (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
         unit = "second" if seconds == 1 else "seconds"

@@ -43,7 +43,7 @@ class AnswerReader:
     def whole_answer(self, body: str) -> str:
         """Return the text of an answer that is not streamed. Raises ModelFailed if it is none."""
         if is_web_page(body[:MAX_START_CHARS]):
-            raise ModelFailed(f"A web page came instead of an answer. {CHECK_ADDRESS}")
+            raise ModelFailed(f"The endpoint returned a web page instead of an answer. {CHECK_ADDRESS}")
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:

@@ -68,8 +68,8 @@ def context_too_long(body: object) -> ContextTooLong | None:
     fields = _error_in(body)
     limit = _whole(fields.get("n_ctx")) or _number_in(text, LIMIT)
     prompt = _whole(fields.get("n_prompt_tokens")) or _number_in(text, PROMPT)
-    takes = f"it takes {limit} tokens" if limit else "it does not say how many tokens it takes"
-    return ContextTooLong(f"The request is longer than the model takes; {takes}.", limit, prompt)
+    takes = f"it accepts {limit} tokens" if limit else "it does not say how many tokens it accepts"
+    return ContextTooLong(f"The request is longer than the model accepts; {takes}.", limit, prompt)
 
 
 def refuses_tools(reason: str) -> bool:

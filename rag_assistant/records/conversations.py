@@ -286,9 +286,9 @@ class Correction(Struct, frozen=True):
         return {
             "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
             "deleted": f"“{self.document}” ({source}) has been deleted since.",
-            "excluded": f"Turn {self.turn}, was in view and has been excluded since.",
-            "erased": f"Turn {self.turn}, was in view and has been erased since.",
-            "edited": "The summary in view has been edited since.",
+            "excluded": f"Turn {self.turn} was sent with this answer and has been excluded since.",
+            "erased": f"Turn {self.turn} was sent with this answer and has been erased since.",
+            "edited": "The summary sent with this answer has been edited since.",
         }[self.change]
 
 

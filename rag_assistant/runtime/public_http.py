@@ -106,7 +106,7 @@ def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int
                 return Fetched(url, media_type, response.charset_encoding, content)
             location = response.headers.get("Location")
         if not location:
-            raise PageNotFetched(f"{url} answers {response.status_code} without saying where the page is.")
+            raise PageNotFetched(f"{url} redirects ({response.status_code}) without saying where to.")
         url = urljoin(url, location)
     raise PageNotFetched(f"There are more than {MAX_REDIRECTS} redirects; the last one leads to {url[:200]}.")
 
@@ -198,21 +198,21 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused(f"The address has {len(url)} characters; the limit is {MAX_URL_CHARS}.")
     if any(character.isspace() or not character.isprintable() for character in url):
-        raise AddressRefused("The address contains blanks or invisible characters.")
+        raise AddressRefused("The address contains spaces or invisible characters.")
     try:
         parts = urlsplit(url)
         port = (PORTS[parts.scheme] if parts.port is None else parts.port) if parts.scheme in PORTS else 0
         host = _host(parts.hostname or "")
         httpx2.URL(scheme="http", host=host)
     except (ValueError, UnicodeError, httpx2.InvalidURL) as error:
-        raise AddressRefused(f'"{shown}" is not the address of a page, such as https://example.org/page.') from error
+        raise AddressRefused(f'"{shown}" is not a web address, such as https://example.org/page.') from error
     if parts.scheme not in PORTS or not host:
-        raise AddressRefused(f'"{shown}" is not the address of a page, such as https://example.org/page.')
+        raise AddressRefused(f'"{shown}" is not a web address, such as https://example.org/page.')
     if parts.username is not None or parts.password is not None:
-        raise AddressRefused("The address has a name or a password in it. Such pages are not fetched.")
+        raise AddressRefused("The address contains a user name or a password. Such pages are not fetched.")
     if port not in ports:
         allowed = ", ".join(map(str, sorted(ports)))
-        raise AddressRefused(f"The address names port {port}; pages are fetched from ports {allowed}.")
+        raise AddressRefused(f"The address has port {port}; pages are fetched only from ports {allowed}.")
     named = f"[{host}]" if ":" in host else host
     authority = named if port == PORTS[parts.scheme] else f"{named}:{port}"
     path, query = (quote(text, safe="/%:@!$&'()*+,;=?~-._") for text in (parts.path, parts.query))
@@ -234,14 +234,14 @@ def _receive(response: httpx2.Response, url: str, max_mb: int, content: IO[bytes
     if response.status_code != httpx2.codes.OK:
         raise PageNotFetched(f"{url} answers {response.status_code} {response.reason_phrase}".rstrip() + ".")
     if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise PageNotFetched(f"{url} sends a compressed page, though none was asked for. Such pages are not read.")
+        raise PageNotFetched(f"{url} sent a compressed page without being asked to. Such pages are not read.")
     size = int(response.headers.get("Content-Length", 0))
     try:
         for piece in response.iter_raw():
             content.write(piece)
             size = max(size, content.tell())
             if size > max_mb * 1_000_000:
-                raise BodyTooLarge(f"The page is larger than {max_mb} MB, the largest that is accepted.")
+                raise BodyTooLarge(f"The page is larger than {max_mb} MB, which is the limit.")
     except httpx2.RemoteProtocolError as error:
         raise ConnectionResetError("the connection broke before the end") from error
 

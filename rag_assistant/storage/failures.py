@@ -46,8 +46,8 @@ def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
         return unreachable(error)
     if any(sign in str(error) for sign in DAMAGED):
         return StorageDamaged(
-            "The database file is damaged, and what it holds may be incomplete. Stop the server, copy the data folder, "
-            "see what rag-assistant doctor finds, and restore a backup."
+            "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "
+            "rag-assistant doctor, and restore a backup."
         )
     reason = "the disk is full" if "full" in str(error) else "see the server's log"
     return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")

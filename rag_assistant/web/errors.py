@@ -47,7 +47,7 @@ MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFai
 OPENAI = "/v1/"
 PROBLEM = "application/problem+json"
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
-DISK_FAILED = "The disk does not take this; the server's log says why. Nothing that was stored is lost."
+DISK_FAILED = "This could not be written to disk; see the server log. Nothing that was stored is lost."
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
@@ -127,7 +127,7 @@ def answer_unexpected(error: Exception) -> Response:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return answer_assistant_error(errors.StorageFailed(DISK_FULL if full else DISK_FAILED))
     log.exception("Unexpected: %s %s", request.method, request.path, exc_info=error)
-    return _answer(500, {"type": "InternalError", "message": "The server had an error; its log says more."})
+    return _answer(500, {"type": "InternalError", "message": "The server had an error; see the server log."})
 
 
 def _sentence(error: HTTPException) -> str:
@@ -145,7 +145,7 @@ def _sentence(error: HTTPException) -> str:
         return f"There is nothing at {request.path}."
     if isinstance(error, MethodNotAllowed):
         allowed = ", ".join(sorted(set(error.valid_methods or ()) - {"HEAD", "OPTIONS"}))
-        return f"{request.path} does not take {request.method}; it takes {allowed}."
+        return f"{request.method} is not allowed for {request.path}; use {allowed}."
     text = str(error.description or error.name)
     return text if text.endswith(".") else f"{text}."
 

@@ -16,7 +16,7 @@ from rag_assistant.web.services import IDENTITY, services
 
 SESSION = "session"
 BEARER = "bearer "
-NO_ACCOUNTS = "This needs an account, and there are none here."
+NO_ACCOUNTS = "This needs an account, and this server has none."
 
 
 def init_app(app: Flask, whole: Services) -> None:
@@ -78,7 +78,7 @@ def identify(whole: Services) -> Identity:
     token, cookie = bearer_token(), request.cookies.get(cookie_name(SESSION))
     if token is not None:
         if cookie is not None:
-            raise MalformedBody("The request has a cookie and a token. Send one of them.")
+            raise MalformedBody("The request has a cookie and a token. Send only one of them.")
         return by_token(whole, token)
     return (whole.accounts.by_session(cookie) if cookie else None) or NOBODY
 
@@ -93,7 +93,7 @@ def by_token(whole: Services, secret: str) -> Identity:
     """Identify by an API token. Raises NotSignedIn."""
     identity_of_token = whole.accounts.by_token(secret)
     if identity_of_token is None:
-        raise NotSignedIn("This API token has ended, was revoked, or never existed.")
+        raise NotSignedIn("This API token has expired, was revoked, or never existed.")
     return identity_of_token
 
 
@@ -112,7 +112,9 @@ def by_proxy(whole: Services) -> Identity:
     secret = bearer_token() or ""
     if secret.startswith(TOKEN_START) or (secret and not name):
         if name:
-            raise MalformedBody("The request has a token, and a proxy says who sent it. Send one of them.")
+            raise MalformedBody(
+                "The request has a token and the name of a person from the proxy. Send only one of them."
+            )
         return by_token(whole, secret)
     if not name:
         return NOBODY
@@ -127,7 +129,7 @@ def _told(header: str | None) -> str:
     try:
         return value.encode("latin-1").decode().strip()
     except UnicodeError:
-        raise NotAllowed(f"The proxy's header {header} is not text in UTF-8.") from None
+        raise NotAllowed(f"The proxy's header {header} is not valid UTF-8.") from None
 
 
 def refuse_beyond(caller: Identity, policy: Policy) -> None:
@@ -137,7 +139,7 @@ def refuse_beyond(caller: Identity, policy: Policy) -> None:
     if policy.ability not in caller.abilities:
         for_their_role = caller.person is not None and policy.ability in caller.person.abilities
         kept_for = f'tokens with the scope "{policy.ability}"' if for_their_role else "an administrator"
-        raise NotAllowed(f"This is for {kept_for}.")
+        raise NotAllowed(f"Only {kept_for} can do this.")
     if (policy.person or policy.session) and caller.person is None:
         raise NotAllowed(NO_ACCOUNTS)
     if policy.session and caller.session is None and not caller.by_proxy:

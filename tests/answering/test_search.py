@@ -18,7 +18,7 @@ SAID = [("What does a bicycle cost on Saturdays?", "A bicycle costs 12 dollars a
         ("And for 3 hours on Sundays?", "What does a bicycle cost on Sundays?", "number"),
         ("And on which pier?", "pier", "adds nothing"),
         ("Who rents tandems and trailers?", "What does a bicycle cost?", "words of the question are missing"),
-        ("Where is it?", "Where is the Eiffel Tower in Paris, France?", "neither in the question"),
+        ("Where is it?", "Where is the Eiffel Tower in Paris, France?", "neither the question"),
     ],
 )
 def test_a_query_is_taken_only_if_it_asks_what_was_asked(question: str, query: str, refused: str | None) -> None:

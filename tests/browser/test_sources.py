@@ -121,7 +121,7 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     upload(server, "geese.pdf", a_pdf())
     page.goto("/")
     turn = ask(page, QUESTION, 1)
-    refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be drawn."}}'
+    refusal = '{"error": {"type": "PageNotDrawn", "message": "Page 2 is damaged and cannot be rendered."}}'
     pictures = "**/pages/*.png*"
     page.route(pictures, lambda route: route.fulfill(status=422, content_type="application/json", body=refusal))
     picture = Held(page, pictures)
@@ -129,7 +129,7 @@ def test_it_is_said_that_a_page_is_drawn_and_why_it_cannot_be(
     expect(page.locator("#drawer figure.waiting")).to_contain_text("Loading page 2")
     picture.route.abort()
     expect(page.locator("#drawer figure.broken").get_by_role("alert")).to_have_text(
-        "Page 2 is damaged and cannot be drawn."
+        "Page 2 is damaged and cannot be rendered."
     )
     expect(page.locator("#drawer mark")).to_be_visible()
 

@@ -47,7 +47,7 @@ def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> No
     assert shell("accounts", "delete", "Ben", "--give-to", "Ann", "--yes").stdout == "The account Ben was deleted.\n"
     log = shell("accounts", "log").stdout
     for done in (
-        "made an account (admin): Ann", "made an account (member): Ben", "made a password link: Ben",
+        "created an account (admin): Ann", "created an account (member): Ben", "created a password link: Ben",
         "changed the role to admin: Ben", "disabled: Ben", "enabled: Ben", "made a token (read): Ben: laptop",
         "deleted, everything went to Ann: Ben",
     ):  # fmt: skip
@@ -60,9 +60,9 @@ def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> No
     [
         (("disable", "Ann"), "This is the last administrator who can sign in."),
         (("role", "Zoe", "admin"), 'There is no account "Zoe".'),
-        (("add", "ANN", "--link"), 'There is an account "ANN" already.'),
+        (("add", "ANN", "--link"), 'There is already an account "ANN".'),
         (("add", " ", "--link"), "it must have 1 to 64 visible characters"),
-        (("token", "Ann", "--name", "x", "--scope", "read", "--days", "0"), "The token is to last 0 days"),
+        (("token", "Ann", "--name", "x", "--scope", "read", "--days", "0"), "The token's lifetime is 0 days"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(shell: Shell, words: tuple[str, ...], message: str) -> None:

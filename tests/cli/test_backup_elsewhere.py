@@ -145,7 +145,7 @@ def test_a_restore_that_an_outage_broke_off_can_be_done_again_and_one_that_is_do
     s3_proxy.fault = second_file
     broken = cluster("restore", backup)
     assert broken.exit_code == 1
-    assert "refuses the keys" in broken.stderr
+    assert "rejected the keys" in broken.stderr
     database = Database(postgres_database)
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM documents")).scalar() == 0
@@ -163,6 +163,6 @@ def test_a_backup_without_the_files_is_no_backup(cluster: Shell, s3_proxy: Fault
     s3_proxy.fault = refusal(403, "AccessDenied")
     broken = cluster("backup", str(tmp_path / "two.zip"))
     assert broken.exit_code == 1
-    assert "refuses the keys" in broken.stderr
+    assert "rejected the keys" in broken.stderr
     assert "No backup was written." in broken.stderr
     assert not list(tmp_path.glob("two.zip*"))

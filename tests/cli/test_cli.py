@@ -231,10 +231,10 @@ def test_a_model_that_is_there_is_checked_like_one_that_comes(shell: Shell, tmp_
 def test_the_connection_is_tested_step_by_step(shell: Shell, stub: StubModel) -> None:
     told = shell("model", "test")
     assert re.sub(r"\d\.\d s", "- s", told.stdout).splitlines()[:2] == [
-        "ok: 1 model listed, stub-model among them. (- s)",
+        "ok: 1 model listed, including stub-model. (- s)",
         "ok: stub-model answered. (- s)",
     ]
-    assert "the model did not repeat a word at its front" in told.stdout
+    assert "the model did not repeat a word from its start" in told.stdout
     stub.default = Reply(status=401)
     told = shell("model", "test")
     assert told.exit_code == 1
@@ -255,7 +255,7 @@ def test_without_an_endpoint_a_server_on_this_machine_is_offered(
 
 def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("documents", "add-page", "https://example.org/lamp.txt")
-    assert (refused.exit_code, "Web pages are not fetched here." in refused.stderr) == (1, True)
+    assert (refused.exit_code, "Adding web pages is switched off." in refused.stderr) == (1, True)
 
     @contextmanager
     def fetch(self: PublicHttp, url: str, *limits: object) -> Iterator[Fetched]:

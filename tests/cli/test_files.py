@@ -50,7 +50,7 @@ def test_a_move_that_breaks_off_is_gone_on_with(
     s3_proxy.fault = second_file
     broken = in_s3("files", "move")
     assert broken.exit_code == 1
-    assert "refuses the keys" in broken.stderr
+    assert "rejected the keys" in broken.stderr
     assert len(s3.names(tmp_path.name)) == 1
     assert "1 file moved" in in_s3("files", "move").stdout
     assert in_s3("doctor").stdout.endswith("Everything is consistent.\n")

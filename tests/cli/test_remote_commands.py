@@ -91,7 +91,7 @@ def test_a_chat_that_cannot_begin_says_why_with_its_exit_code(run: Run, services
     assert (gone.exit_code, gone.stderr) == (1, "Error: There is no conversation 9.\n")
     # What is refused later does not end it.
     refused = run("chat", typed="One\n", RAG_ASSISTANT_TOKEN=narrow(services, "read"))
-    assert (refused.exit_code, refused.stderr) == (0, 'This is for tokens with the scope "ask".\n')
+    assert (refused.exit_code, refused.stderr) == (0, 'Only tokens with the scope "ask" can do this.\n')
 
 
 def test_ctrl_c_in_a_chat_stops_the_answer_there(
@@ -210,7 +210,7 @@ def test_a_token_that_is_too_narrow_is_named(
     ask_first = run("ask", "Why?")
     assert ask_first.exit_code == 0
     refused = run(*words, RAG_ASSISTANT_TOKEN=narrow(services, scope))
-    assert (refused.exit_code, refused.stderr) == (3, f"Error: This is for tokens with the scope {said}.\n")
+    assert (refused.exit_code, refused.stderr) == (3, f"Error: Only tokens with the scope {said}.\n")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_what_does_not_fit_is_offered_the_oldest_first_and_refused_if_it_is_name
     assert kept == list(range(9 - len(kept), 9))
     assert 0 < len(kept) < 8
     assert len(bill.lines_to_keep(None)) == len(kept)
-    with pytest.raises(InvalidRequest, match=r"about \d+ tokens; a summary has room for 50 of them"):
+    with pytest.raises(InvalidRequest, match=r"about \d+ tokens; a summary has room for 50\."):
         bill.lines_to_keep([one.id for one in bill.items])
 
 

@@ -239,7 +239,7 @@ def test_a_small_repository_with_a_million_files_is_not_checked_out(
     git(folder, "update-ref", "refs/heads/main", git(folder, "commit-tree", made, "-m", "Bomb"))
     watched = Watched(services, GitRepository(f"git+file://{folder}", tmp_path / "clones"))
     assert watched.look() == {}
-    assert str(watched.state[2]).endswith("has more than 5,000 files, the most that are read.")
+    assert str(watched.state[2]).endswith("has more than 5,000 files, which is the limit.")
     assert [path.name for path in (tmp_path / "clones").glob("*/*")] == [".git"]
 
 

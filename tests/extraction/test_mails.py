@@ -58,8 +58,7 @@ def test_what_is_not_read_is_named_and_takes_nothing_with_it(tmp_path: Path) -> 
     found = read(tmp_path, mail.as_bytes())
     assert found.text.endswith("# Attachment: geese.txt\n\nSeventeen.")
     assert found.warning == (
-        "Attachments that were not read, or only in part: broken.pdf, logo.png, without a name and 1 more. "
-        "Add them separately."
+        "Attachments not read, or only partly: broken.pdf, logo.png, without a name and 1 more. Add them separately."
     )
 
 
@@ -106,9 +105,7 @@ def test_mails_in_files_are_read_up_to_a_depth(tmp_path: Path) -> None:
     found = read(tmp_path, mail.as_bytes())
     assert [level for level in range(8) if f"Level {level}." in found.text] == [4, 5, 6, 7]
     assert "### Attachment: 4.eml" in found.text
-    assert found.warning == (
-        "6.eml: 5.eml: 4.eml: Attachments that were not read, or only in part: 3.eml. Add them separately."
-    )
+    assert found.warning == ("6.eml: 5.eml: 4.eml: Attachments not read, or only partly: 3.eml. Add them separately.")
 
 
 def raw_mail(content_type: str, body: str | bytes, *fields: str, to: str = "To: bob@example.org\n") -> bytes:
@@ -246,7 +243,7 @@ def test_a_mailbox_says_how_many_of_its_mails_are_not_whole(tmp_path: Path) -> N
     mail = a_mail()
     attach(mail, "broken.pdf", b"%PDF-1.7 nonsense")
     assert read(tmp_path, in_a_mailbox(mail, a_mail(), mail)).warning == (
-        "2 of 3 mails could not be read, or not all that is attached to them."
+        "2 of 3 emails, or some of their attachments, could not be read."
     )
 
 
@@ -260,13 +257,13 @@ def test_what_is_attached_to_a_mail_of_outlook_is_read(tmp_path: Path) -> None:
     assert found.text.endswith(
         "# Attachment: test.txt\n\nThis is a test attachment file.\nIt contains some dummy content."
     )
-    assert found.warning == "Attachments that were not read, or only in part: report.pdf. Add them separately."
+    assert found.warning == "Attachments not read, or only partly: report.pdf. Add them separately."
 
 
 def test_a_mail_whose_attachments_cannot_all_be_found_says_so(tmp_path: Path) -> None:
     kinds_of_parts = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(1000))
     found = read(tmp_path, f"From: ann@example.org\nMIME-Version: 1.0\n{kinds_of_parts}\nText.\n")
-    assert found.warning == "This mail is damaged: not all of its attachments could be found."
+    assert found.warning == "This email is damaged: not all of its attachments could be found."
 
 
 def test_a_text_in_an_unknown_encoding_is_read_as_any_file_is(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_a_passage_without_end_is_marked_as_far_as_it_can_be(tmp_path: Path) -> 
 def test_what_is_no_pdf_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "kept"
     path.write_bytes(b"%PDF-1.4 and then nothing")
-    with pytest.raises(ExtractionFailed, match="Page 1 is damaged and cannot be drawn"):
+    with pytest.raises(ExtractionFailed, match="Page 1 is damaged and cannot be rendered"):
         drawn(path)
 
 
@@ -145,7 +145,7 @@ def test_a_huge_page_is_drawn_small_and_a_flat_one_still_has_a_picture(tmp_path:
 
 def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_render, "run_confined", lambda *_args, **_more: (b"<script>alert(1)</script>", 0))
-    with pytest.raises(ExtractionFailed, match="the result is not a picture"):
+    with pytest.raises(ExtractionFailed, match="the result is not an image"):
         drawn(tmp_path / "kept")
     monkeypatch.setattr(page_render, "run_confined", lambda *_args, **_more: (PNG, -11))
     with pytest.raises(ExtractionFailed, match="crash"):

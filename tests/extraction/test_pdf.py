@@ -69,4 +69,4 @@ def test_files_that_are_attached_to_a_pdf_are_read_behind_it(tmp_path: Path) -> 
     extracted = read(tmp_path, bytes(pdf.output()))
     assert extracted.text.startswith("See the list.")
     assert "# Attachment: list.csv\n\n| bird | number |" in extracted.text
-    assert extracted.warning == "Attachments that were not read, or only in part: logo.bin. Add them separately."
+    assert extracted.warning == "Attachments not read, or only partly: logo.bin. Add them separately."

@@ -47,11 +47,11 @@ def test_a_short_text_is_read_and_a_guess_is_told(tmp_path: Path, encoding: str,
     extracted = read(tmp_path, text.encode(encoding))
     assert extracted.text == text
     if text in ("für", "你好"):
-        assert "This text does not say its encoding; it was taken for" in str(extracted.warning)
+        assert "This text does not declare its encoding; it was read as" in str(extracted.warning)
 
 
 def test_a_guess_that_may_be_wrong_is_told(tmp_path: Path) -> None:
-    assert "it was taken for" in str(read(tmp_path, "ｶﾀｶﾅ ﾃｽﾄ".encode("shift_jis")).warning)
+    assert "it was read as" in str(read(tmp_path, "ｶﾀｶﾅ ﾃｽﾄ".encode("shift_jis")).warning)
     text = "Der Käse wird jede Woche geprüft, das Öl zweimal täglich, und für Gruppen größer als zehn ist geöffnet."
     assert read(tmp_path, (text * 3).encode("windows-1252")) == ExtractedText(text * 3, kinds.PLAIN)
 

@@ -83,7 +83,7 @@ def test_a_formula_without_a_result_is_shown_and_told(tmp_path: Path) -> None:
     cells = '<c><v>12</v></c><c><f>A2*2</f><v></v></c><c t="str"><f>IF(1,"","")</f><v></v></c>'
     extracted = read(tmp_path, an_xlsx(sheet(text("a", "b", "c"), cells)))
     assert "| 12 | =A2*2 |  |" in extracted.text
-    assert extracted.warning == "Some formulas have no stored result: open and save the workbook to have them."
+    assert extracted.warning == "Some formulas have no stored result: open and save the workbook to add them."
     stored = sheet(text("a", "b"), "<c><v>12</v></c><c><f>A2*2</f><v>24</v></c>")
     assert read(tmp_path, an_xlsx(stored)).warning is None
 

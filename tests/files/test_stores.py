@@ -106,7 +106,7 @@ def test_a_disk_here_that_is_full_is_told_as_that(s3_files: S3Files, monkeypatch
     s3_files.incoming = Path("/dev")
     full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the store closes it
     monkeypatch.setattr("rag_assistant.files.s3.tempfile.NamedTemporaryFile", lambda **_: full)
-    with pytest.raises(StorageFailed, match="^The disk does not take a copy of a file"), s3_files.local(name, ""):
+    with pytest.raises(StorageFailed, match="^A file could not be copied to disk"), s3_files.local(name, ""):
         pass
 
 
@@ -148,13 +148,13 @@ def test_an_attempt_whose_answer_was_lost_counts_but_no_file_takes_the_place_of_
     ("status", "code", "told"),
     [
         (404, "NoSuchBucket", "There is no bucket at s3://documents/.* Create it, or correct files_url."),
-        (403, "AccessDenied", "refuses the keys. They need the rights to list, read, write and delete there."),
-        (403, "InvalidAccessKeyId", "does not know the key in AWS_ACCESS_KEY_ID"),
+        (403, "AccessDenied", "rejected the keys. They need permission to list, read, write and delete there."),
+        (403, "InvalidAccessKeyId", "does not recognise the key in AWS_ACCESS_KEY_ID"),
         (403, "SignatureDoesNotMatch", "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and s3_region"),
-        (403, "RequestTimeTooSkewed", "The clock of this machine and that of s3://.* differ too much"),
+        (403, "RequestTimeTooSkewed", "This machine's clock and that of s3://.* differ too much"),
         (400, "AuthorizationHeaderMalformed", "is in another region. Correct s3_region."),
-        (501, "NotImplemented", "does not take conditional writes"),
-        (503, "SlowDown", r"refuses this at present \(SlowDown\)"),
+        (501, "NotImplemented", "does not support conditional writes"),
+        (503, "SlowDown", r"is rejecting requests at the moment \(SlowDown\)"),
     ],
 )
 def test_what_s3_refuses_is_a_sentence_that_says_what_to_do(
@@ -171,7 +171,7 @@ def test_what_s3_refuses_is_a_sentence_that_says_what_to_do(
 
 def test_a_refusal_is_told_by_the_status_and_not_by_figures_in_a_name(s3_files: S3Files, s3_proxy: FaultyProxy) -> None:
     s3_proxy.fault = refusal(403, "AccessDenied")
-    with pytest.raises(FilesUnavailable, match="refuses the keys"):  # HEAD has no body that would tell why.
+    with pytest.raises(FilesUnavailable, match="rejected the keys"):  # HEAD has no body that would tell why.
         s3_files.open("a" * 32)
     s3_proxy.fault = breaking_off
     with pytest.raises(FilesUnavailable, match="cannot be reached"):
@@ -197,7 +197,7 @@ def test_what_is_away_hangs_or_breaks_off_is_unavailable_and_leaves_nothing_half
     monkeypatch.setattr(module, "REQUEST_TIMEOUT_SECONDS", 1.0)
     monkeypatch.setattr(module, "RETRIES", 0)
     files = S3Files(f"s3://{BUCKET}/{prefix}", s3_proxy.url, None, True, tmp_path)
-    for fault, told in ((breaking_off, "cannot be reached"), (hanging, "does not answer in time")):
+    for fault, told in ((breaking_off, "cannot be reached"), (hanging, "did not respond in time")):
         s3_proxy.fault = fault
         with pytest.raises(FilesUnavailable, match=told):
             keep(files, TEXT, "b" * 32)

@@ -121,8 +121,8 @@ def test_a_refusal_names_both_figures_and_what_to_do() -> None:
     # The notice is counted: a turn was left out before the refusal.
     assert refused.value.tokens > 60
     assert str(refused.value).startswith(
-        f"The question with its instructions has about {refused.value.tokens} tokens, "
-        f"{tokens([SYSTEM])} of them instructions; 60 are allowed. Ask a shorter question"
+        f"The question and its instructions have about {refused.value.tokens} tokens, "
+        f"{tokens([SYSTEM])} of them instructions; the limit is 60. Ask a shorter question"
     )
 
 

@@ -182,7 +182,10 @@ def test_a_model_that_is_not_there_is_named(client: ModelClient, stub: StubModel
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(200, "A web page came instead of an answer"), (400, "it answered with a web page, Sent to HTTPS port")],
+    [
+        (200, "The endpoint returned a web page instead of an answer"),
+        (400, "it answered with a web page, Sent to HTTPS port"),
+    ],
 )
 def test_a_web_page_is_called_one(client: ModelClient, stub: StubModel, status: int, words: str) -> None:
     body = b"\n<!doctype html><html><title> Sent to HTTPS port </title><h1>Hello</h1>"

@@ -93,9 +93,9 @@ PHRASES = {
     ),
     "answering/scoring.py": (
         *("yes", "no", "the passages it needs are no longer found", "it no longer cites them"),
-        *("more citations are doubtful", "it has fewer words of the right answer"),
+        *("more citations are doubtful", "it contains less of the right answer"),
         *("The passages it needs are no longer found", "It no longer cites them"),
-        *("More citations are doubtful", "It has fewer words of the right answer"),
+        *("More citations are doubtful", "It contains less of the right answer"),
     ),
     "records/conversations.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (
@@ -113,22 +113,22 @@ PHRASES = {
     "conversations/compaction.py": ("Summarising {turns}.", "Summarising {turns}, part {n1} of {n2}."),
     "accounts/limits.py": (
         *("{n} of your answers are already being written", "You asked {n} questions within a minute"),
-        *("Models have taken {n} tokens for you within a day",),
-        *("Models have taken {n} tokens within a day, as many as this server gives",),
+        *("You have used {n} tokens within a day",),
+        *("This server has used {n} tokens within a day, which is its limit",),
     ),
     "accounts/accounts.py": (
         *("ended a session", "ended all other sessions", "changed the password", "revoked a token", "disabled"),
-        *("made an account ({role})", "made a password link", "chose a password by a link", "enabled"),
+        *("created an account ({role})", "created a password link", "set a password through a link", "enabled"),
         *("changed the role to {role}", "admin", "member"),
     ),
     "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
-    "web/sharing.py": ("made link {n}", "revoked link {n}"),
-    "web/pages/libraries.py": ("made a library", "deleted a library", "changed a library ({fields})"),
+    "web/sharing.py": ("created link {n}", "revoked link {n}"),
+    "web/pages/libraries.py": ("created a library", "deleted a library", "changed a library ({fields})"),
     "retrieval/indexes/chroma.py": (
-        "The vector index is being built{how_much}. Until it is ready, each search looks at all vectors.",
+        "The vector index is being built{how_much}. Until it is ready, each search scans all vectors.",
     ),
     "llm/failures.py": ("The local model", "The model at {address}"),
-    "llm/refusals.py": ("it takes {n} tokens", "it does not say how many tokens it takes"),
+    "llm/refusals.py": ("it accepts {n} tokens", "it does not say how many tokens it accepts"),
 }
 SENTENCE = re.compile(r"[A-Z“\"{].* .*[.:?!…]", re.DOTALL)
 # Two places side by side, which nothing tells apart, and braces that are none.

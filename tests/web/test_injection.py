@@ -117,7 +117,7 @@ def test_what_may_only_be_read_is_not_even_asked_about(
     stub.replies.append(Reply(tool_calls=[call("delete_documents", "a", document_ids=[1])]))
     stub.replies.append(Reply("I cannot."))
     asked = ask(client, "Tidy up.")
-    assert "may be read, but not changed" in results(stub)
+    assert "but not change it" in results(stub)
     assert asked["waiting"] is False
     assert ann.get("/api/documents/1").status_code == 200
 
@@ -131,7 +131,7 @@ def test_a_token_without_documents_deletes_none_by_way_of_the_model(
     stub.replies.append(Reply(tool_calls=[call("delete_documents", "a", document_ids=[own])]))
     stub.replies.append(Reply("I cannot."))
     assert ask(program, "Tidy up.")["waiting"] is False
-    assert "may be read, but not changed" in results(stub)
+    assert "but not change it" in results(stub)
     # What the person's page was asked, a narrow token cannot answer either.
     stub.replies.append(Reply(tool_calls=[call("delete_documents", "b", document_ids=[own])]))
     asked = ask(client, "Tidy up.")

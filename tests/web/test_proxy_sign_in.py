@@ -145,7 +145,12 @@ def test_who_has_no_account_gets_one_only_where_that_is_allowed(make: Make) -> N
         ("zoë", "member", False),
     ]
     made = services_of(app).accounts.log.newest(1)[0]
-    assert (made.actor, made.action, made.subject, made.address) == ("proxy", "made an account (member)", "zoë", PROXY)
+    assert (made.actor, made.action, made.subject, made.address) == (
+        "proxy",
+        "created an account (member)",
+        "zoë",
+        PROXY,
+    )
 
 
 @pytest.mark.parametrize("create", ["false", "true"])

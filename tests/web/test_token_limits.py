@@ -75,7 +75,7 @@ def test_one_persons_tokens_are_used_up_until_they_are_a_day_old(limited: Callab
         refused = ann.post(path, json=body)
         assert refused.status_code == 429, path
         assert 86_000 < int(refused.headers["Retry-After"]) <= 86_400, path
-    assert "Models have taken 700 tokens for you within a day. Try again in 24 hours." in refused.text
+    assert "This server has used 700 tokens within a day, which is its limit. Try again in 24 hours." in refused.text
     assert used(ben) == 0
     assert ask(ben)["status"] == "completed"
     age(app, hours=23)

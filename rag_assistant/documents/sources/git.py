@@ -67,7 +67,7 @@ class GitRepository:
                 files += piece.count(0)
             process.kill()
         if files > MAX_FILES:
-            raise OriginUnavailable(f"{self._url} has more than {MAX_FILES:,} files, the most that are read.")
+            raise OriginUnavailable(f"{self._url} has more than {MAX_FILES:,} files, which is the limit.")
 
     def _git(self, *words: str) -> None:
         needed = {name: value for name, value in os.environ.items() if name in NEEDED}

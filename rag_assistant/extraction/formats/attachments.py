@@ -41,7 +41,7 @@ def read_attachments(attachments: Attachments, read: Read) -> tuple[list[str], l
         names = ", ".join(unread[:MAX_NAMED])
         if len(unread) > MAX_NAMED:
             names += f" and {len(unread) - MAX_NAMED} more"
-        warnings.append(f"Attachments that were not read, or only in part: {names}. Add them separately.")
+        warnings.append(f"Attachments not read, or only partly: {names}. Add them separately.")
     return blocks, warnings
 
 

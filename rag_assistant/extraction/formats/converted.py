@@ -80,7 +80,7 @@ def _convert(content: bytes, media_type: str) -> Any:
             raise ExtractionFailed(f"This {name} has a password. Save it without one and add it again.") from error
         if media_type in NEWER:
             raise ExtractionFailed(
-                f"This {name} cannot be read: it is damaged, has a password, or is of a very old version. "
+                f"This {name} cannot be read: it is damaged, has a password, or is in a very old format. "
                 f"Save it as {NEWER[media_type]} and add it again."
             ) from error
         raise ExtractionFailed(f"This {name} is damaged and cannot be read.") from error

@@ -55,7 +55,7 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
         attachments, whole = _attached_to_msg(content)
     blocks, warnings = read_attachments(attachments, read)
     if not whole:
-        warnings.append("This mail is damaged: not all of its attachments could be found.")
+        warnings.append("This email is damaged: not all of its attachments could be found.")
     warning = " ".join(filter(None, [mail.warning, *warnings]))
     return replace(mail, text=joined([mail.text, *blocks]), warning=warning or None)
 
@@ -76,8 +76,8 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
         blocks += [heading(1, subject[1] if subject else "Mail"), below(extracted)]
         not_whole += extracted.warning is not None
     if not blocks:
-        raise ExtractionFailed("None of the mails in this mailbox can be read.")
-    warning = f"{not_whole} of {len(mails)} mails could not be read, or not all that is attached to them."
+        raise ExtractionFailed("None of the emails in this mailbox can be read.")
+    warning = f"{not_whole} of {len(mails)} emails, or some of their attachments, could not be read."
     return ExtractedText(joined(blocks), MBOX, markdown=True, warning=warning if not_whole else None)
 
 

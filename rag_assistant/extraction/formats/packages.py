@@ -13,7 +13,7 @@ from rag_assistant.records.errors import ExtractionFailed
 
 MAX_INFLATED_BYTES = 100_000_000
 MAX_MEMBERS = 20_000
-ENTITIES = "This file defines XML entities, which can grow without end. It is not read."
+ENTITIES = "This file defines XML entities, which can expand without limit, so it was not read."
 XML_NAMES = (".xml", ".rels", ".opf", ".ncx")
 PAGE_NAMES = (".xhtml", ".html", ".htm")
 RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -168,6 +168,4 @@ def number(text: str | None, otherwise: int = 0) -> int:
 
 
 def _too_large() -> ExtractionFailed:
-    return ExtractionFailed(
-        f"This file grows too large when it is unpacked: more than {MAX_INFLATED_BYTES // 1_000_000} MB."
-    )
+    return ExtractionFailed(f"This file is too large once unpacked: more than {MAX_INFLATED_BYTES // 1_000_000} MB.")

@@ -35,7 +35,9 @@ def read_pptx(package: Package) -> ExtractedText:
     if broken:
         warnings.append(f"{broken} of {len(names)} slides are damaged and could not be read.")
     if pictured:
-        warnings.append(f"{pictured} of {len(names)} slides hold a picture and no text. What is on them is not found.")
+        warnings.append(
+            f"{pictured} of {len(names)} slides have only a picture and no text. Their content is not searchable."
+        )
     return pages_of(slides, PPTX, " ".join(warnings) or None, markdown=True)
 
 

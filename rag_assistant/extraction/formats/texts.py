@@ -138,9 +138,9 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
         raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
     text = clean(content.decode(encoding, "replace"))
     if lost := text.count("\ufffd"):
-        return text, f"{_characters(lost)} of this text could not be read; it was taken for {encoding}."
+        return text, f"{_characters(lost)} of this text could not be read as {encoding}, its assumed encoding."
     unsure = (
-        f"This text does not say its encoding; it was taken for {encoding}. If letters are wrong, save it as UTF-8."
+        f"This text does not declare its encoding; it was read as {encoding}. If letters are wrong, save it as UTF-8."
     )
     return text, unsure if guess["confidence"] < MIN_CONFIDENCE else None
 

@@ -108,7 +108,7 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     if not has_cells and not any(beside) and not read:
         raise ExtractionFailed(NO_CELLS)
     warnings = [f"{broken} of {len(sheets)} sheets are damaged: parts are missing."] if broken else []
-    warnings += ["Some formulas have no stored result: open and save the workbook to have them."] if uncounted else []
+    warnings += ["Some formulas have no stored result: open and save the workbook to add them."] if uncounted else []
     return ExtractedText(joined([*blocks, *beside]), XLSX, markdown=True, warning=" ".join(warnings) or None)
 
 

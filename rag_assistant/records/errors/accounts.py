@@ -32,7 +32,7 @@ class AccountNotFound(NotFound):
 class NameTaken(Conflict):
     """Another account has this name."""
 
-    sentence = 'There is an account "{name}" already. Choose another name.'
+    sentence = 'There is already an account "{name}". Choose another name.'
 
 
 class AccountsExist(Conflict):
@@ -44,13 +44,13 @@ class AccountsExist(Conflict):
 class LastAdmin(Conflict):
     """Without this account, nobody could manage the others."""
 
-    sentence = "This is the last administrator who can sign in. Make somebody else one first."
+    sentence = "This is the last administrator who can sign in. Make somebody else an administrator first."
 
 
 class StillOwns(Conflict):
     """An account cannot be deleted while something belongs to it."""
 
-    sentence = 'Something was added to the account "{name}" meanwhile. Delete it again.'
+    sentence = 'Something was added to the account "{name}" meanwhile. Delete the account again.'
 
 
 class CredentialNotFound(NotFound):
@@ -62,13 +62,13 @@ class CredentialNotFound(NotFound):
 class LinkNotFound(NotFound):
     """The link to a conversation was revoked, or never existed."""
 
-    sentence = "There is nothing behind this link; it may have been revoked."
+    sentence = "This link does not work; it may have been revoked."
 
 
 class LinkOver(AssistantError):
     """The one-time link was used, has expired, or never existed."""
 
-    sentence = "This link was used or is too old. Ask an administrator for a new one."
+    sentence = "This link was already used or has expired. Ask an administrator for a new one."
 
 
 class ProviderUnreachable(AssistantError):
@@ -80,7 +80,7 @@ class ProviderUnreachable(AssistantError):
 class NoProvider(Conflict):
     """No provider to sign in with is set."""
 
-    sentence = "No provider is set with which one could sign in (oidc_issuer)."
+    sentence = "No sign-in provider is set (oidc_issuer)."
 
 
 class IdentityTaken(Conflict):
@@ -92,4 +92,4 @@ class IdentityTaken(Conflict):
 class LastWayIn(Conflict):
     """Without this linked account, its person could not sign in."""
 
-    sentence = "Nothing else lets you in. Have an administrator send you a password link first."
+    sentence = "You would have no other way to sign in. Ask an administrator for a password link first."

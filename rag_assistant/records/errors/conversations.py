@@ -14,7 +14,7 @@ class ConversationNotFound(NotFound):
 class ConversationDeleted(ConversationNotFound):
     """The conversation is in the trash."""
 
-    sentence = "Conversation {conversation_id} is in the trash. Restore it to go on with it."
+    sentence = "Conversation {conversation_id} is in the trash. Restore it to continue it."
 
     def __init__(self, conversation_id: int) -> None:
         super().__init__(conversation_id)
@@ -48,7 +48,7 @@ class NotInProject(Conflict):
 class TooManyPinned(Conflict):
     """No more conversations can be pinned."""
 
-    sentence = "{max_pinned} conversations are pinned, and no more can be. Unpin one first."
+    sentence = "{max_pinned} conversations are pinned, which is the limit. Unpin one first."
 
 
 class NotInTrash(Conflict):
@@ -114,7 +114,10 @@ class ReceiptNotFound(NotFound):
 class ResponseNotFound(NotFound):
     """There is no stored response with this id."""
 
-    sentence = 'There is no stored response "{name}". Those with turns sent along, or with store false, are not stored.'
+    sentence = (
+        'There is no stored response "{name}". Responses to requests that include earlier turns, or with store false, '
+        "are not stored."
+    )
 
 
 class PictureNotFound(NotFound):
@@ -132,7 +135,7 @@ class SourceNotFound(NotFound):
 class NothingWaits(Conflict):
     """The turn does not wait for a yes or no."""
 
-    sentence = "Turn {turn_id} asks for no confirmation, or was answered before. Nothing was done."
+    sentence = "Turn {turn_id} does not ask for a confirmation, or was already answered. Nothing was done."
 
 
 class NothingToUndo(Conflict):
@@ -146,7 +149,7 @@ class NothingToSummarise(Conflict):
 class NoSummary(NotFound):
     """The conversation has no summary at present."""
 
-    sentence = "Conversation {conversation_id} has no summary at present."
+    sentence = "Conversation {conversation_id} has no summary."
 
 
 class SummaryRejected(AssistantError):
@@ -156,7 +159,7 @@ class SummaryRejected(AssistantError):
 class HistoryChanged(Conflict):
     """The model's view changed while a summary was being written; the summary was thrown away."""
 
-    sentence = "What the model sees was changed while the summary was written. Nothing was summarised."
+    sentence = "What the model sees changed while the summary was being written. Nothing was summarised."
 
 
 class NoteNotFound(NotFound):
@@ -197,8 +200,8 @@ class QuestionDoesNotFit(AssistantError):
     def __init__(self, tokens: int, budget: int, system_tokens: int) -> None:
         blame = "Shorten the instructions in settings.json" if system_tokens > budget else "Ask a shorter question"
         super().__init__(
-            f"The question with its instructions has about {tokens} tokens, {system_tokens} of them instructions; "
-            f"{budget} are allowed. {blame}, or connect a model that takes more."
+            f"The question and its instructions have about {tokens} tokens, {system_tokens} of them instructions; "
+            f"the limit is {budget}. {blame}, or connect a model with a larger context window."
         )
         self.tokens = tokens
         self.budget = budget

@@ -13,8 +13,7 @@ class FileMissing(AssistantError):
     """The document's file is missing from the uploaded files; the text that was read from it is kept."""
 
     sentence = (
-        "The file of document {document_id} is gone. "
-        "What was read of it is still found; add the file again to have it back."
+        "The file of document {document_id} is missing. Its text is still searchable; add the file again to restore it."
     )
 
 
@@ -29,7 +28,7 @@ class SameContent(Conflict):
 
     def __init__(self, document_id: int, replaces: int) -> None:
         super().__init__(
-            f"Document {document_id} has this content already, so it cannot become document {replaces} as well. "
+            f"Document {document_id} already has this content, so it cannot replace document {replaces} as well. "
             f"Delete document {replaces} instead."
         )
         self.document_id = document_id
@@ -46,7 +45,7 @@ class ExtractionFailed(AssistantError):
 class ExtractionCancelled(AssistantError):
     """Reading the file was given up because its text is no longer wanted."""
 
-    sentence = "Reading this file was given up: it was deleted, or the server is closing."
+    sentence = "Reading this file was cancelled: it was deleted, or the server is stopping."
 
 
 class PageNotDrawn(AssistantError):
@@ -62,7 +61,10 @@ class LibraryNotFound(NotFound):
 class LibraryReadOnly(AssistantError):
     """The document can be read but not changed: its library is shared read-only, or the token does not allow it."""
 
-    sentence = '"{name}" may be read, but not changed: its library belongs to somebody else, or your token allows less.'
+    sentence = (
+        'You can read "{name}" but not change it: its library belongs to somebody else, or your token does not allow '
+        "changes."
+    )
 
 
 class NotLibraryOwner(AssistantError):
@@ -74,7 +76,7 @@ class NotLibraryOwner(AssistantError):
 class LibraryInUse(Conflict):
     """A library cannot be deleted: it has documents, perhaps in the trash, or it is a person's last one."""
 
-    sentence = 'The library "{name}" has documents, perhaps in the trash, or is your last one, so it cannot be deleted.'
+    sentence = 'The library "{name}" cannot be deleted: it has documents, perhaps in the trash, or is your last one.'
 
 
 class EmbedderFailed(AssistantError):
@@ -104,4 +106,4 @@ class OriginUnavailable(AssistantError):
 class NoWebPage(Conflict):
     """The document did not come from the web, so it cannot be fetched again."""
 
-    sentence = "Document {document_id} was not added by a web address, so it cannot be fetched again."
+    sentence = "Document {document_id} was not added from a web address, so it cannot be fetched again."

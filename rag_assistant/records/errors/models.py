@@ -29,7 +29,7 @@ class ModelNotFound(NotFound):
     """There is no model with this name."""
 
     def __init__(self, name: str, available: Iterable[str]) -> None:
-        super().__init__(f'There is no model "{name}". There are: {", ".join(available)}.')
+        super().__init__(f'There is no model "{name}". Available: {", ".join(available)}.')
         self.param = "model"
 
 
@@ -83,7 +83,7 @@ class AnswerInterrupted(ModelError):
 class AnswerTakenOver(AssistantError):
     """This process was taken for dead while it answered, and another one has ended the turn."""
 
-    sentence = "The server was not heard of for too long; the answer was ended with what is kept of it."
+    sentence = "The server was unresponsive for too long, so the answer was ended. The text so far was saved."
 
 
 class AnswerStopped(AssistantError):

@@ -32,7 +32,7 @@ class RequestRefused(AssistantError):
 class ServedByWebs(NotFound):
     """Only web servers answer this request, and this process is a worker."""
 
-    sentence = "This process is a worker: it answers /healthz, /readyz and /metrics."
+    sentence = "This process is a worker: it serves only /healthz, /readyz and /metrics."
 
 
 class UnknownCommand(AssistantError):
@@ -42,7 +42,7 @@ class UnknownCommand(AssistantError):
 class IdempotencyKeyReused(AssistantError):
     """The key was used before, for another question."""
 
-    sentence = 'The Idempotency-Key "{key}" was used before with another request. Use a new key for a new question.'
+    sentence = 'The Idempotency-Key "{key}" was already used with another request. Use a new key for a new question.'
 
 
 class Overloaded(AssistantError):
@@ -52,7 +52,7 @@ class Overloaded(AssistantError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"The server is answering {limit} questions, the most it takes at once. "
+            f"The server is answering {limit} questions, the most it can at once. "
             f"Nothing was stored; try again in {self.retry_after_seconds} seconds."
         )
 
@@ -90,7 +90,7 @@ class PasswordsBusy(AssistantError):
 
     retry_after_seconds = 5
 
-    sentence = "Too many people are signing in at this moment. Try again in a few seconds."
+    sentence = "Too many people are signing in right now. Try again in a few seconds."
 
 
 class TooManyAttempts(AssistantError):
@@ -118,8 +118,8 @@ class StorageLimitReached(BodyTooLarge):
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(
-            f"The file has {size / 1e6:.1f} MB, and the owner of the library may have {limit / 1e6:.0f} MB of files. "
-            "Delete some first."
+            f"The file has {size / 1e6:.1f} MB, and the library's owner has a limit of {limit / 1e6:.0f} MB. "
+            "Delete some files first."
         )
 
 

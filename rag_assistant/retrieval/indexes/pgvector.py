@@ -75,7 +75,7 @@ class PgVectorIndex:
         except StorageFailed:
             done = None
         how_much = f" ({done:.0%})" if done is not None else ""
-        return f"The vector index is being built{how_much}. Until it is ready, each search looks at all vectors."
+        return f"The vector index is being built{how_much}. Until it is ready, each search scans all vectors."
 
     def start(self) -> None:
         """Begin to fill the table and to build indexes, once."""

@@ -109,7 +109,7 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
     origin = load_conversation(connection, turn.conversation_id, lock=True)
     if question.conversation_id not in (None, turn.conversation_id):
         raise InvalidRequest(
-            f"Turn {turn.id}, which edits_turn names, is in conversation {turn.conversation_id} and not in "
+            f"edits_turn is {turn.id}, which is in conversation {turn.conversation_id} and not in "
             f"{question.conversation_id}."
         )
     listed = question.interactive or (turn.number > 1 and origin["listed"])

@@ -127,7 +127,7 @@ class ExchangeStore:
             if isinstance(error, IntegrityError):
                 raise InvalidRequest(f'The conversation "{whole.title}" was imported a moment ago.') from error
             if isinstance(error, TypeError | ValueError | KeyError | AttributeError):
-                sentence = f'The conversation "{whole.title}" has values that no export of ours has.'
+                sentence = f'The conversation "{whole.title}" has values that an export never contains.'
                 raise InvalidRequest(sentence) from error
             raise
 

@@ -61,7 +61,7 @@ log = logging.getLogger(__name__)
 
 TURNS_AT_ONCE = 200
 CRASHED = ("AnswerInterrupted", "The server stopped before the answer was complete. The text so far was saved.")
-CRASHED_EARLY = ("AnswerInterrupted", "The server ended before the first word. Your question was saved; try again.")
+CRASHED_EARLY = ("AnswerInterrupted", "The server stopped before the first word. Your question was saved; try again.")
 
 _RUNS_HERE = turns.c.id == bindparam("turn"), turns.c.status == "running", turns.c.owner == bindparam("present_owner")
 _STOPPED = select(turns.c.id).where(
@@ -194,7 +194,7 @@ class TurnStore(Store):
                 )
             if conversation["turns"] != turn.number:
                 raise TurnNotRetryable(
-                    f"Turn {turn_id} is not the last of its conversation any more. Ask the question again."
+                    f"Turn {turn_id} is no longer the last in its conversation. Ask the question again."
                 )
             take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
             recount(connection, turn.conversation_id)

@@ -139,19 +139,19 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
         raise TurnErased(turn.number)
     if conversation["turns"] != turn.number:
         raise TurnNotRegenerable(
-            f"Turn {turn.number} is not the last of its conversation any more. Edit its question instead: it is asked "
-            "in a branch."
+            f"Turn {turn.number} is no longer the last in its conversation. Edit its question instead: it is asked in "
+            "a branch."
         )
     if turn.purged or turn.waiting is not None or turn.confirms_turn is not None:
         raise TurnNotRegenerable(
-            f"Turn {turn.number} asks for a confirmation or answers one; that is not done twice. Ask again."
+            f"Turn {turn.number} asks for a confirmation or gives one, so it cannot be regenerated. Ask again."
         )
     if conversation["operation"] is not None:
         raise TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
         raise TurnNotRegenerable(
-            f"The model does not see turn {turn.number} any more: it was cleared or summarised. Undo that to have it "
-            "answered anew."
+            f"The model no longer sees turn {turn.number}: it was cleared or summarised. Undo that to regenerate its "
+            "answer."
         )
 
 
@@ -175,7 +175,8 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> 
     refuse_while_running(connection, conversation)
     if turn.purged or turn.waiting is not None:
         raise VersionFixed(
-            f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer stays: a yes or no is about it."
+            f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer cannot be changed, as the yes "
+            "or no refers to it."
         )
     if conversation["operation"] is not None:
         raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
@@ -184,8 +185,8 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> 
     for summary_id in {conversation["summary_id"], *earlier}:
         if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
             raise VersionFixed(
-                f"Turn {turn.number} is part of a summary that the model sees, or sees again by an undo, and the "
-                "summary tells of this answer. Undo the summary to choose another one."
+                f"Turn {turn.number} is part of a summary that the model sees, or would see after an undo, and the "
+                "summary covers this answer. Undo the summary to choose another one."
             )
 
 

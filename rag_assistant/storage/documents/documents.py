@@ -177,7 +177,7 @@ class DocumentStore(DocumentProgress):
         tags = self.tags() if scope.tags else {}
         for tag in scope.tags:
             if tag not in tags:
-                there = f"There are: {', '.join(tags)}." if tags else "No document has any tags."
+                there = f"Available: {', '.join(tags)}." if tags else "No document has any tags."
                 raise InvalidRequest(f'No document has the tag "{tag}". {there}')
 
     def with_file(self, document_id: int) -> tuple[Document, str]:

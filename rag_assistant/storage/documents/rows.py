@@ -20,7 +20,7 @@ from rag_assistant.storage.tables import chunks, deleted_files, document_tags, d
 
 # Where a document is worked on, or is to be.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
-NO_WORKER = "No worker is running; this goes on once one does."
+NO_WORKER = "No worker is running; this continues when one does."
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
 # What a newer version brings to the document whose place it takes.

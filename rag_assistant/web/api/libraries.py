@@ -39,7 +39,7 @@ def libraries() -> Response:
 def add() -> Response:
     """Make a library."""
     library = services().libraries.add(read_json(NewLibraryBody).name)
-    note_for_audit("made a library", library.name)
+    note_for_audit("created a library", library.name)
     return make_response(jsonify(library_data(library)), 201)
 
 

@@ -48,7 +48,7 @@ def parse_cursor(name: str, text: str | None) -> Cursor | None:
 
 def unknown_cursor(name: str, text: str) -> InvalidRequest:
     """Return the error of a cursor that no page gave."""
-    return InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the page before.')
+    return InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the previous page.')
 
 
 def page_response(name: str, items: list[dict[str, Any]], following: str | int | None, **more: Any) -> Response:

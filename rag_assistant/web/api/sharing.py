@@ -109,7 +109,7 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
     """Make a link to a conversation; return it with its address, which nobody can show again."""
     secret = secrets.token_urlsafe(32)
     link = services().links.make(conversation_id, secret, with_sources)
-    note_for_audit(f"made link {link.id}", f"conversation {conversation_id}")
+    note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
     return link, url_for("shared_pages.shared", link=secret, _external=True)
 
 

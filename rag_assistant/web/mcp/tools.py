@@ -106,7 +106,7 @@ class AssistantTools:
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         """Return the result of a call. Raises RpcError for an unknown tool."""
         if name not in self._tools:
-            raise RpcError(INVALID_PARAMS, f'There is no tool "{name}". There are: {", ".join(self._tools)}.')
+            raise RpcError(INVALID_PARAMS, f'There is no tool "{name}". Available: {", ".join(self._tools)}.')
         kind, run = self._tools[name]
         try:
             return run(read_arguments(kind, json.dumps({} if arguments is None else arguments)))

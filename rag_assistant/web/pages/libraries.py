@@ -25,7 +25,7 @@ def libraries(error: AssistantError | None = None) -> str:
 def add() -> Response:
     """Make a library."""
     library = services().libraries.add(checked(NewLibraryBody, {"name": request.form.get("name", "")}).name)
-    note_for_audit("made a library", library.name)
+    note_for_audit("created a library", library.name)
     return to_page("library_pages.libraries")
 
 

@@ -117,7 +117,7 @@ def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
         "negation": f"Source {n} seems to say the opposite.",
         "words": f"Source {n} does not seem to say this.",
     }[doubt["problem"]]
-    return f"{sentence} Source {doubt['carried_by']} seems to carry it." if doubt["carried_by"] else sentence
+    return f"{sentence} Source {doubt['carried_by']} seems to support it." if doubt["carried_by"] else sentence
 
 
 @blueprint.app_template_filter()

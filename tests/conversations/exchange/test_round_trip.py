@@ -177,7 +177,7 @@ def conversation(**more: Any) -> WholeConversation:
 def test_a_conversation_is_inserted_whole_or_not_at_all(database: Database, change: dict[str, Any]) -> None:
     _, store, _ = over(database)
     wrong = replace(conversation().turns[0], **change)
-    with pytest.raises(InvalidRequest, match='"Why" has values that no export of ours has'):
+    with pytest.raises(InvalidRequest, match='"Why" has values that an export never contains'):
         store.insert(conversation(turns=(wrong,)))
     assert store.ids() == []
     store.insert(conversation(key="import:1"))

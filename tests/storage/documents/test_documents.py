@@ -189,7 +189,7 @@ def test_a_newer_version_brings_its_tags(shelf: Shelf) -> None:
 
 def test_a_newer_version_cannot_have_the_content_of_another_document(shelf: Shelf) -> None:
     old, other = shelf.shelve("old text"), shelf.shelve("other text")
-    with pytest.raises(SameContent, match=f"Document {other.id} has this content already"):
+    with pytest.raises(SameContent, match=f"Document {other.id} already has this content"):
         shelf.add("other text", replaces=old.id)
     same = NewDocument("x", "text/plain", 1, "sha of old text", "file", replaces=old.id)
     assert shelf.documents.add(same)[0].id == old.id

@@ -35,8 +35,8 @@ def test_an_administrators_token_is_told_which_scope_it_lacks(
     def refusal(person: Person) -> str:
         return str(token_client(app, services, person, "read").get("/metrics").json["error"]["message"])
 
-    assert refusal(ann) == 'This is for tokens with the scope "admin".'
-    assert refusal(ben) == "This is for an administrator."
+    assert refusal(ann) == 'Only tokens with the scope "admin" can do this.'
+    assert refusal(ben) == "Only an administrator can do this."
 
 
 def test_a_token_is_shown_once_and_works_until_it_is_revoked(app: Flask, ben: Person) -> None:
@@ -60,7 +60,7 @@ def test_a_token_is_shown_once_and_works_until_it_is_revoked(app: Flask, ben: Pe
     assert post(client, revoke[0])[0] == 303
     over = program.get("/api/conversations", headers=bearer)
     assert (over.status_code, over.json["error"]["type"]) == (401, "NotSignedIn")
-    assert over.json["error"]["message"] == "This API token has ended, was revoked, or never existed."
+    assert over.json["error"]["message"] == "This API token has expired, was revoked, or never existed."
 
 
 def test_a_session_is_no_token_and_a_token_no_session(app: Flask, services: Services, ben: Person) -> None:

@@ -80,7 +80,7 @@ def test_an_administrator_makes_disables_and_deletes_accounts(app: Flask, servic
     assert services.conversations.page(9) == []
     assert services.documents.page(9) == []
     audit = admin.get("/people", headers=PAGE).text
-    for done in ("made an account (member)", "disabled", "enabled", "deleted with everything"):
+    for done in ("created an account (member)", "disabled", "enabled", "deleted with everything"):
         assert done in audit
     assert "Secret?" not in audit
 

@@ -40,7 +40,7 @@ def test_alone_nothing_is_asked_and_the_database_is_asked_once_a_second(
 @pytest.mark.parametrize("path", ["/people", "/account", "/libraries"])
 def test_a_page_that_takes_an_account_says_that_there_are_none(client: FlaskClient, path: str) -> None:
     page = client.get(path, headers=PAGE)
-    assert (page.status_code, "This needs an account, and there are none here." in page.text) == (403, True)
+    assert (page.status_code, "This needs an account, and this server has none." in page.text) == (403, True)
 
 
 def test_a_server_that_runs_sees_the_first_account_within_a_second(

@@ -127,7 +127,7 @@ def test_a_confirmation_that_is_none_is_refused(client: FlaskClient, stub: StubM
         return client.post("/api/query", json={"conversation_id": conversation} | fields)
 
     unclear = confirm(question="perhaps", confirms_turn=asked["turn_id"])
-    assert (unclear.status_code, "yes or a no" in unclear.json["error"]["message"]) == (422, True)
+    assert (unclear.status_code, "yes or no" in unclear.json["error"]["message"]) == (422, True)
     ask(client, "no", conversation_id=conversation)
     over = confirm(question="yes", confirms_turn=asked["turn_id"])
     assert (over.status_code, over.json["error"]["type"]) == (409, "NothingWaits")

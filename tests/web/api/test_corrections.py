@@ -84,7 +84,7 @@ def test_an_excluded_turn_is_named_by_the_answers_that_had_it_in_view(client: Fl
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
     client.patch(f"/api/turns/{first['turn_id']}", json={"excluded": True})
     did_not = ask(client, "Question 3?", conversation_id=first["conversation_id"])
-    assert corrections_of(client, saw["turn_id"]) == ["Turn 1, was in view and has been excluded since."]
+    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has been excluded since."]
     assert corrections_of(client, did_not["turn_id"]) == []
     assert corrections_of(client, first["turn_id"]) == []
     client.post(f"/api/conversations/{first['conversation_id']}/undo", json={})
@@ -96,7 +96,7 @@ def test_an_erased_turn_is_named_by_the_answers_that_had_it_in_view(client: Flas
     saw = ask(client, "Question 2?", conversation_id=first["conversation_id"])
     did_not = ask(client, "Question 3?", conversation_id=first["conversation_id"], max_history_turns=0)
     client.delete(f"/api/turns/{first['turn_id']}?permanently=1")
-    assert corrections_of(client, saw["turn_id"]) == ["Turn 1, was in view and has been erased since."]
+    assert corrections_of(client, saw["turn_id"]) == ["Turn 1 was sent with this answer and has been erased since."]
     assert corrections_of(client, did_not["turn_id"]) == []
 
 
@@ -111,7 +111,7 @@ def test_an_edited_summary_is_named_by_the_answers_that_had_it_in_view(client: F
     assert saw["history"]["summary_sent"]
     client.put(f"/api/conversations/{conversation}/summary", json={"text": "They spoke of geese."})
     after = ask(client, "Question 6?", conversation_id=conversation)
-    assert corrections_of(client, saw["turn_id"]) == ["The summary in view has been edited since."]
+    assert corrections_of(client, saw["turn_id"]) == ["The summary sent with this answer has been edited since."]
     for turn in (before, after):
         assert corrections_of(client, turn["turn_id"]) == []
 

@@ -291,8 +291,8 @@ def test_a_document_that_is_deleted_while_it_is_exported_is_left_out(client: Fla
     ("number", "told"),
     [
         (errno.ENOSPC, "The disk is full"),
-        (errno.EROFS, "does not take this"),
-        pytest.param(errno.EIO, "does not take this", marks=pytest.mark.long),
+        (errno.EROFS, "could not be written to disk"),
+        pytest.param(errno.EIO, "could not be written to disk", marks=pytest.mark.long),
     ],
 )
 def test_an_upload_that_the_disk_does_not_take_is_507_and_leaves_nothing(

@@ -89,7 +89,7 @@ def test_the_same_content_is_kept_once(client: FlaskClient, stored: Callable[[],
         pytest.param(refusal(503, "SlowDown"), 503, "SlowDown", marks=pytest.mark.long),
         (refusal(507, "XMinioStorageFull"), 507, "is full"),
         pytest.param(breaking_off, 503, "cannot be reached", marks=pytest.mark.long),
-        (hanging, 503, "does not answer in time"),
+        (hanging, 503, "did not respond in time"),
     ],
     ids=["no-bucket", "busy", "full", "broken-off", "hanging"],
 )
@@ -139,7 +139,7 @@ def test_while_the_bucket_is_away_files_are_503_and_questions_are_answered(
     s3_proxy.fault = refusal(403, "AccessDenied")
     response = client.get(f"/api/documents/{number}/file")
     assert (response.status_code, response.json["error"]["type"]) == (503, "FilesUnavailable")
-    assert "refuses the keys" in response.json["error"]["message"]
+    assert "rejected the keys" in response.json["error"]["message"]
     assert client.post(f"/api/documents/{number}/retry", json={}).status_code == 503
     assert client.get("/api/search?q=geese").json["passages"]
     ready_now = client.get("/readyz")
@@ -172,4 +172,4 @@ def test_a_file_that_is_gone_or_another_one_fails_its_document_with_the_reason(
     gone = client.get(f"/api/documents/{number}/file")
     assert gone.status_code == 410
     assert gone.json["error"]["type"] == "FileMissing"
-    assert "is gone. What was read" in gone.json["error"]["message"]
+    assert "is missing. Its text" in gone.json["error"]["message"]

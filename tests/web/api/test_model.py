@@ -59,7 +59,7 @@ def test_a_model_that_answers_is_named_with_its_list(client: FlaskClient, stub: 
     assert found["ok"] is True
     assert (found["model"], found["models"]) == ("stub-model", ["stub-model", "other"])
     assert [(step["name"], step["ok"], step["message"]) for step in found["steps"][:2]] == [
-        ("models", True, "2 models listed, stub-model among them."),
+        ("models", True, "2 models listed, including stub-model."),
         ("answer", True, "stub-model answered."),
     ]
     assert all(step["seconds"] >= 0 for step in found["steps"])
@@ -81,7 +81,7 @@ def test_an_address_in_the_request_is_not_asked(client: FlaskClient, stub: StubM
         (Reply(status=404), "Check openai_base_url; it usually ends in /v1."),
         (
             Reply(body=b"<html>Welcome</html>", headers={"Content-Type": "text/html"}),
-            "A web page came instead of an answer.",
+            "The endpoint returned a web page instead of an answer.",
         ),
     ],
     ids=["key", "path", "page"],
@@ -108,7 +108,7 @@ def test_a_model_that_is_not_there_is_told_with_those_that_are(app: Flask, stub:
 def test_a_model_may_be_named_without_its_tag_or_not_at_all(app_with: AppWith, stub: StubModel) -> None:
     stub.models = [{"id": "qwen3:latest"}]
     named = app_with(OPENAI_BASE_URL=stub.url, OPENAI_MODEL="qwen3")
-    assert steps_of(named)["models"] == (True, "1 model listed, qwen3 among them.")
+    assert steps_of(named)["models"] == (True, "1 model listed, including qwen3.")
     unnamed = steps_of(app_with(OPENAI_BASE_URL=stub.url))
     assert unnamed["models"] == (
         True,
@@ -145,7 +145,7 @@ def test_an_embedding_endpoint_is_tested_too(app_with: AppWith, stub: StubModel)
     alone = app_with(**own)
     ok, message = steps_of(alone)["embeddings"]
     assert ok, message
-    assert re.fullmatch(r"The embedding model answered with \d+ numbers\.", message)
+    assert re.fullmatch(r"The embedding model answered with \d+ dimensions\.", message)
     both = app_with(OPENAI_BASE_URL=stub.url, **own)
     assert list(steps_of(both)) == ["models", "answer", "context", "embeddings"]
     stub.close()
@@ -198,7 +198,7 @@ def test_a_word_at_the_front_of_a_long_prompt_is_looked_for_in_the_answer(client
     ok, message = context_step(client)
     sent = tokens_in(stub.requests[-1].messages)
     assert sent > 4096
-    assert (ok, message) == (True, f"A word at the front of a prompt of {sent:,} tokens arrived.")
+    assert (ok, message) == (True, f"The model repeated a word from the start of a prompt of {sent:,} tokens.")
     assert any(word in stub.requests[-1].messages[0]["content"][:40] for word in connection_check.CODE_WORDS)
 
 
@@ -222,4 +222,4 @@ def test_where_nobody_counts_and_nothing_is_repeated_nothing_is_claimed(client: 
 def test_a_long_prompt_that_is_refused_tells_the_limit(client: FlaskClient, stub: StubModel) -> None:
     body = b'{"error": {"type": "exceed_context_size_error", "n_ctx": 2048, "n_prompt_tokens": 5000}}'
     stub.replies.extend([Reply(), Reply(status=400, body=body)])
-    assert context_step(client) == (True, "The request is longer than the model takes; it takes 2048 tokens.")
+    assert context_step(client) == (True, "The request is longer than the model accepts; it accepts 2048 tokens.")

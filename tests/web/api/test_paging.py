@@ -60,7 +60,7 @@ def test_a_cursor_that_no_page_gave_is_refused(client: FlaskClient, path: str) -
     for cursor in ("", "x", "0", "-1", "1e3"):
         response = client.get(f"{path}?cursor={cursor}")
         assert response.status_code == 422
-        expected = f'cursor is "{cursor}"; it must be the next_cursor of the page before.'
+        expected = f'cursor is "{cursor}"; it must be the next_cursor of the previous page.'
         assert response.json["error"]["message"] == expected
 
 

@@ -303,7 +303,7 @@ def test_unknown_addresses_and_methods_have_the_same_shape(empty: FlaskClient) -
     assert empty.get("/api/nothing", headers=html).json["error"]["type"] == "NotFound"
     assert empty.get("/v1/nothing", headers=html).json["error"]["code"] == "not_found"
     response = empty.put("/api/query")
-    refused = {"type": "MethodNotAllowed", "message": "/api/query does not take PUT; it takes POST."}
+    refused = {"type": "MethodNotAllowed", "message": "PUT is not allowed for /api/query; use POST."}
     assert (response.status_code, response.json["error"]) == (405, refused)
     for path in ("/api/turns/9", "/api/turns/9/stream", "/api/turns/9/receipt", "/api/conversations/9"):
         assert empty.get(path).status_code == 404, path

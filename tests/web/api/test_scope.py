@@ -76,7 +76,7 @@ def test_a_conversation_is_set_to_some_documents_and_back_to_all(client: FlaskCl
     [
         ({"document_ids": [99]}, 404, "There is no document 99;"),
         ({"document_ids": []}, 422, "a list of 1 to 1000 document ids, or null for all documents"),
-        ({"tags": ["fish"]}, 422, 'No document has the tag "fish". There are: birds.'),
+        ({"tags": ["fish"]}, 422, 'No document has the tag "fish". Available: birds.'),
         ({"tags": "birds"}, 422, "tags is"),
     ],
 )

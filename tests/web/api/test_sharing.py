@@ -87,7 +87,7 @@ def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
     assert reader.delete(f"{links}/{made['link_id']}").status_code == 403
     assert app.test_client().get(path_of(made["url"])).status_code == 401
     done = [entry.action for entry in services.accounts.log.newest(9)]
-    assert f"made link {made['link_id']}" in done
+    assert f"created link {made['link_id']}" in done
 
 
 def test_a_wrong_body_is_refused_by_name(ann: FlaskClient, conversation: int) -> None:

@@ -33,4 +33,4 @@ def test_a_question_is_answered_from_documents_with_a_tag(client: FlaskClient, s
     assert [source["document"] for source in answer["sources"]] == ["a.txt"]
     response = client.post("/api/query", json={"question": "Geese?", "tags": ["fish"]})
     assert response.status_code == 422
-    assert response.json["error"]["message"] == 'No document has the tag "fish". There are: birds.'
+    assert response.json["error"]["message"] == 'No document has the tag "fish". Available: birds.'

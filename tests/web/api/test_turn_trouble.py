@@ -86,8 +86,8 @@ def test_what_a_filter_or_the_model_itself_refused_is_said(client: FlaskClient, 
 
 
 LENGTH = "The answer reached its maximum length of 90 tokens."
-NO_ROOM = "The answer reached the maximum length of the model server."
-UNSURE = "The model server did not say that this answer is complete."
+NO_ROOM = "The answer reached the model server's maximum length."
+UNSURE = "The model server did not mark this answer as complete."
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from tests.web.oidc.browser import Make, begin, come_back, sign_in
 def test_what_the_provider_refuses_is_a_sentence(make: Make, provider: StubProvider) -> None:
     client = make().test_client()
     cases = [
-        ({"error": "access_denied"}, "Stub did not let you in, or you did not agree."),
+        ({"error": "access_denied"}, "Stub denied access, or you did not consent."),
         ({"error": "server_error", "error_description": "<b>canary"}, "Stub could not sign you in"),
         ({"code": ""}, "Stub sent no code."),
         ({"code": "x" * 5000}, "Stub sent no code."),
         ({"code": "a\nb"}, "Stub sent no code."),
-        ({"code": "unknown"}, "cannot be accepted"),
+        ({"code": "unknown"}, "sent an invalid response"),
     ]
     for answer, sentence in cases:
         refused = come_back(client, provider.authorize(begin(client), **answer))

@@ -45,7 +45,7 @@ def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(make: Make, pro
         provider.claims = {name: f"{provider.issuer}/" if value == "SLASH" else value for name, value in claims.items()}
         refused = sign_in(client, provider)
         assert refused.status_code == 401, what
-        assert "Stub gave an answer that cannot be accepted" in refused.text, what
+        assert "Stub sent an invalid response" in refused.text, what
         assert client.get("/api/conversations").status_code == 401, what
     assert names(app) == ["Ann"]
 

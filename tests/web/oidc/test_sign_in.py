@@ -24,7 +24,7 @@ def test_a_person_signs_in_and_comes_back_as_the_same(make: Make, provider: Stub
     provider.user |= {"preferred_username": "renamed", "email": "other@example.org"}
     assert sign_in(app.test_client(), provider).status_code == 303
     assert names(app) == ["Ann", "zoe"]
-    assert "Stub: made an account (member): zoe" in audit(app)
+    assert "Stub: created an account (member): zoe" in audit(app)
 
 
 def test_the_browser_takes_along_what_the_protocol_asks_for(make: Make, provider: StubProvider) -> None:

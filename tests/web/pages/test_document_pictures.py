@@ -125,7 +125,7 @@ def test_no_more_pages_are_drawn_at_once_than_a_machine_bears(
     for _ in range(page_images.MAX_DRAWN_AT_ONCE):
         assert services.page_images._drawing.acquire(timeout=1)
     refused = client.get(f"/documents/{document_id}/pages/1.png", headers={"Accept": "application/json"})
-    assert "Other pages are being drawn" in refused.json["error"]["message"]
+    assert "Other pages are being rendered" in refused.json["error"]["message"]
     services.page_images._drawing.release()
     assert client.get(f"/documents/{document_id}/pages/1.png").status_code == 200
     services.page_images._drawing.release()

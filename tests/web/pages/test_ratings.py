@@ -48,7 +48,7 @@ def test_the_list_shows_what_came_of_each_question(client: FlaskClient, stub: St
     for shown in (
         '<span class="verdict worse">Worse</span>', "passage found #1 · cited yes → no · ", "wording kept 100% → 0%",
         "When does the &lt;ferry&gt; leave", "At nine [1].", "At &lt;ten&gt;.", 'href="/conversations/1?at=1#turn-1"',
-        "It no longer cites them; it has fewer words of the right answer.",
+        "It no longer cites them; it contains less of the right answer.",
     ):  # fmt: skip
         assert shown in page
     assert "When does" not in client.get(f"/ratings?from={turn}", headers=PAGE).text.partition("<main")[2]

@@ -166,7 +166,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"temperature": 7}, "temperature", "a number from 0 to 2"),
     ({"messages": talk(1)[:2]}, "None", "The last message must be the user's"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-     "messages[0].content", "not set to take pictures"),
+     "messages[0].content", "switched off for this model"),
     ({"metadata": {"conversation_id": "seven"}}, "metadata.conversation_id", 'metadata.conversation_id is "seven"'),
     ({"metadata": {"colour": 7}}, "metadata", "metadata.colour is 7; metadata must be an object of up to 16 texts"),
     ({"stream_options": {"include_usage": 7}}, "stream_options", "stream_options.include_usage is 7; stream_options"),
