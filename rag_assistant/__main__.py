@@ -33,10 +33,10 @@ class Commands(click.Group):
 @click.group(cls=Commands, invoke_without_command=True)
 @click.version_option(__version__, prog_name="rag-assistant", message="%(prog)s %(version)s")
 @click.option("--host", help="Listen on this address.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port, instead of the one of the settings.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on this port instead of the one in the settings.")
 @click.pass_context
 def program(ctx: click.Context, host: str | None, port: int | None) -> None:
-    """Answer questions from your documents. Without a command: serve the assistant, until Ctrl-C."""
+    """Answer questions from your documents. Without a command: serve the assistant until Ctrl-C."""
     _set_for_this_run(HOST=host, PORT=port)
     if ctx.invoked_subcommand is None:
         _serve()
@@ -54,16 +54,18 @@ def _serve() -> None:
 
 
 @click.command
-@click.option("--role", type=click.Choice(["both", "web", "worker"]), help="What this process does: all, or a part.")
+@click.option(
+    "--role", type=click.Choice(["both", "web", "worker"]), help="What this process does: everything, or a part."
+)
 def serve(role: str | None) -> None:
-    """Serve the assistant, until Ctrl-C, as without a command; with --role a part of it."""
+    """Serve the assistant until Ctrl-C, as without a command; with --role, only a part of it."""
     _set_for_this_run(ROLE=role)
     _serve()
 
 
 @click.command
 def worker() -> None:
-    """Process documents for the webs on the same PostgreSQL, until Ctrl-C; as serve --role worker."""
+    """Process documents for the web servers on the same PostgreSQL, until Ctrl-C. Same as serve --role worker."""
     _set_for_this_run(ROLE="worker")
     _serve()
 

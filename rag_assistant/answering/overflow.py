@@ -103,7 +103,7 @@ def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, setting
     if covered:
         left = [number for number in kept_turns if number not in covered]
         outcomes["compact"] = (
-            f"A summary takes the place of {numbers_in_words(covered)}; "
+            f"A summary replaces {numbers_in_words(covered)}; "
             f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
         )
     outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."

@@ -27,7 +27,7 @@ ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is 
 ENDINGS = {
     "content_filter": "The content filter of the model's provider ended this answer.",
     "refusal": "The model refused to answer this question.",
-    "length": "The answer reached the model server's maximum length. Raise its context size, or ask for the rest.",
+    "length": "The answer reached the maximum length of the model server. Raise its context size, or ask for the rest.",
 }
 MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_answer_tokens, or ask for the rest."
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."

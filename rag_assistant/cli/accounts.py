@@ -25,7 +25,7 @@ accounts = click.Group("accounts", help="Manage who may sign in.")
 @click.option("--admin", is_flag=True, help="An administrator manages accounts and sees the settings.")
 @click.option("--link", is_flag=True, help="Print a one-time link instead of asking for a password.")
 def add(services: Services, name: str, admin: bool, link: bool) -> None:
-    """Create an account. The first one is an administrator and gets everything that exists."""
+    """Create an account. The first one is an administrator and gets all existing data."""
     password = None if link else click.prompt("Password", hide_input=True, confirmation_prompt=True)
     person = services.accounts.add(name, "admin" if admin else "member", ACTOR, password)
     click.echo(f"{person.name} can sign in ({person.role}).")
@@ -43,7 +43,7 @@ def list_accounts(services: Services) -> None:
 @services_command("link", accounts)
 @NAME
 def link(services: Services, name: str) -> None:
-    """Print a one-time link with which somebody chooses a password."""
+    """Print a one-time link for choosing a password."""
     print_link(services, name)
 
 
@@ -103,7 +103,7 @@ def delete(services: Services, name: str, give_to: str | None, yes: bool) -> Non
 @NAME
 @click.option("--name", "token_name", required=True, help="What the token is for.")
 @click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(ABILITIES))
-@click.option("--days", type=int, help="Valid for so many days. Without it: no expiry.")
+@click.option("--days", type=int, help="Valid for this many days. Without it: no expiry.")
 def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Print a new API token for somebody's programs. It is not shown again."""
     person = services.accounts.people.named(name)
@@ -114,7 +114,7 @@ def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...
 @services_command("log", accounts)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 def log(services: Services, limit: int) -> None:
-    """Show what was done to accounts, newest first."""
+    """Show changes to accounts, newest first."""
     for one in services.accounts.log.newest(limit):
         where = f" from {one.address}" if one.address else ""
         click.echo(f"{one.at:%Y-%m-%d %H:%M} {one.actor}{where}: {one.action}: {one.subject}")
@@ -123,4 +123,4 @@ def log(services: Services, limit: int) -> None:
 def print_link(services: Services, name: str) -> None:
     secret = services.accounts.make_link(services.accounts.people.named(name), ACTOR)
     base = services.settings.current.base_path
-    click.echo(f"Open this path of the server, once, within two days: {base}/choose-password?link={secret}")
+    click.echo(f"Open this path on the server, once, within two days: {base}/choose-password?link={secret}")

@@ -35,7 +35,7 @@ OPTIONS = (
     click.Option(
         ["--token-file"],
         type=click.Path(dir_okay=False, path_type=Path),
-        help=f"A file with an API token for it; without one, {TOKEN_VARIABLE} has it.",
+        help=f"A file with an API token for it; otherwise {TOKEN_VARIABLE} is used.",
     ),
 )
 
@@ -110,7 +110,7 @@ class Api:
                 return
             if not turn_ids:
                 break
-        raise ApiError(f"The connection to {self._url} broke off. What was asked is kept there.", NOT_REACHED)
+        raise ApiError(f"The connection to {self._url} broke off. Your question was saved there.", NOT_REACHED)
 
     def _stream_events(self, response: httpx2.Response) -> Iterator[Event]:
         """Yield the events of a stream until it ends or breaks off."""
@@ -150,25 +150,25 @@ class Api:
             raise self._no_assistant() from error
 
     def _no_assistant(self) -> ApiError:
-        return ApiError(f"What answers at {self._url} is not an assistant. Check the address.", NOT_REACHED)
+        return ApiError(f"The server at {self._url} is not an assistant. Check the address.", NOT_REACHED)
 
     def _refusal(self, response: httpx2.Response) -> ApiError:
         """Return what a server says about why it refuses."""
         status = response.status_code
         if status < 400:
             target = response.headers.get("Location")
-            return ApiError(f"{self._url} leads on to {target}. Name that address if you trust it.", NOT_REACHED)
+            return ApiError(f"{self._url} redirects to {target}. Use that address if you trust it.", NOT_REACHED)
         try:
             error = printable(json.loads(response.read()))["error"]
             message, type_, details = str(error["message"]), str(error.get("type")), error.get("details")
         except (ValueError, KeyError, TypeError):
             later = " Try again in a moment." if status in (502, 503, 504) else ""
-            return ApiError(f"{self._url} answered {status}, and not as an assistant does.{later}", NOT_REACHED)
+            return ApiError(f"{self._url} answered {status}, but not as an assistant would.{later}", NOT_REACHED)
         if status == 401:
             message = (
                 "does not accept this token; it may have expired or been revoked."
                 if self._has_token
-                else "asks for an API token. Put one into RAG_ASSISTANT_TOKEN, or name a file: --token-file."
+                else "requires an API token. Put one into RAG_ASSISTANT_TOKEN, or use --token-file."
             )
             message = f"{self._url} {message}"
         wait = response.headers.get("Retry-After")
@@ -194,7 +194,7 @@ def api_of_server(url: str, token: str | None) -> Api:
             f'"{url}"; it must be a URL such as https://assistant.example, without a name, password or query.'
         )
     if token and parts.scheme == "http" and parts.host not in LOOPBACK:
-        click.secho(f"{url} is not encrypted: who is on the way can read the token.", fg="yellow", err=True)
+        click.secho(f"{url} is not encrypted: others on the network can read the token.", fg="yellow", err=True)
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
     # What the system trusts, also a certificate authority of one's own.
     context = ssl.create_default_context()
@@ -255,5 +255,5 @@ def read_token(file: Path | None) -> str | None:
     if file is None and not token:
         return None
     if len(token.split()) != 1 or not token.isascii():
-        raise click.BadParameter(f"{file or TOKEN_VARIABLE} must hold an API token and nothing else.")
+        raise click.BadParameter(f"{file or TOKEN_VARIABLE} must contain an API token and nothing else.")
     return token

@@ -35,7 +35,7 @@ OVERFLOW = click.option(
 @CONVERSATION
 @LIMIT
 @OVERFLOW
-@click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API gives it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON, as the API returns it.")
 def ask(
     api: Api,
     question: str,
@@ -123,11 +123,11 @@ def _compact(api: Api, conversation: int) -> None:
     for n, one in enumerate(items, 1):
         click.echo(f"{n:4} {marks[one['keep']]} Turn {one['turn']}: {one['text']}")
     span = span_in_words(bill["first_turn"], bill["last_turn"])
-    click.echo(f"A summary takes the place of {span}." + (" It may lose the above." if items else ""))
+    click.echo(f"A summary replaces {span}." + (" It may lose the above." if items else ""))
     ticked = " ".join(str(n) for n, one in enumerate(items, 1) if one["keep"] == "ticked")
     numbers = click.prompt("Numbers to keep word for word", default=ticked).split() if items else []
     if wrong := [one for one in numbers if not spells_number(one) or not 1 <= int(one) <= len(items)]:
-        raise ApiError(f'"{wrong[0]}" is no number of the list; they go from 1 to {len(items)}.')
+        raise ApiError(f'"{wrong[0]}" is not in the list; choose from 1 to {len(items)}.')
     hint = click.prompt("What matters most (optional)", default="", show_default=False)
     body = {"keep": [items[int(one) - 1]["id"] for one in numbers], "hint": hint}
     click.echo(api.call("POST", path, body)["view"]["summary"]["text"])

@@ -42,11 +42,11 @@ documents = click.Group("documents", help="Manage the library.")
 def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing: bool) -> None:
     """Add files and folders, and wait until they are ready.
 
-    Unchanged files are skipped; a changed one replaces its older version once it is ready. A server elsewhere
-    knows files by their content alone: there, a changed one is another document.
+    Unchanged files are skipped; a changed one replaces its older version once it is ready. With --server, files
+    are known by their content alone, so a changed one becomes another document.
     """
     if remove_missing and api.services is None:
-        raise click.UsageError("--remove-missing works on this machine's library only, without --server.")
+        raise click.UsageError("--remove-missing works only on this machine's library, without --server.")
     added, rejected = _add_files(api, paths, tags)
     if remove_missing and api.services is not None:
         _remove_missing(api.services, paths)
@@ -58,7 +58,7 @@ def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing
 @click.argument("urls", nargs=-1, required=True)
 @TAGS
 def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Add web pages by their addresses, and wait until they are ready; known ones are fetched again."""
+    """Add web pages by their addresses, and wait until they are ready. Known pages are fetched again."""
     added, rejected = [], 0
     for url in urls:
         try:

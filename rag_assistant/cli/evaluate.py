@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rag_assistant.records import Turn
     from rag_assistant.services import Services
 
-NOTHING_RATED_THERE = "No answer of conversation {} was rated. Rate answers with the thumbs below them."
-NOTHING_RATED = "There is nothing to ask: no answer was rated. Rate answers with the thumbs below them."
+NOTHING_RATED_THERE = "No answers of conversation {} are rated. Rate answers with the thumbs below them."
+NOTHING_RATED = "There is nothing to ask: no answers are rated. Rate answers with the thumbs below them."
 # A row has less than 80 columns.
 ROW = "{turn:>5} {rated:1} {question:24}  {found:7}  {cited:8}  {doubts:6}  {answer:10}  "
 HEADS = {name: name.title() for name in ("turn", "question", "found", "cited", "doubts", "answer")} | {"rated": ""}
@@ -37,7 +37,7 @@ class NotEvaluated(click.ClickException):
 
 @services_command("eval", start=False)
 @click.option("--conversation", type=ID, help="Only the questions of this conversation.")
-@click.option("--limit", type=ID, help="Only so many, the newest.")
+@click.option("--limit", type=ID, help="Only this many, newest first.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def evaluate(services: Services, conversation: int | None, limit: int | None, as_json: bool) -> None:
     """Ask every rated question again and show what got better or worse.

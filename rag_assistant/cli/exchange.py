@@ -30,7 +30,7 @@ MAX_TEXT_BYTES, TIMEOUT_SECONDS = 2_000_000_000, 3600.0
 
 @services_command("export")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--person", metavar="NAME", help="Only what this account has; without it, everything.")
+@click.option("--person", metavar="NAME", help="Only this account's; without it, everything.")
 def export(services: Services, file: Path, person: str | None) -> None:
     """Export all conversations and documents to FILE, a zip archive that "import" reads."""
     services = _services_of(services, person)

@@ -17,7 +17,7 @@ CONVERSATION = click.argument("conversation", type=ID)
 TURN = click.argument("turn", type=ID, metavar="TURN_ID")
 
 
-history = click.Group("history", help="Conversations, and what the model was sent.")
+history = click.Group("history", help="Show, export and erase conversations, and see what the model was sent.")
 
 
 @api_command("list", history)
@@ -37,7 +37,7 @@ def list_conversations(api: Api, as_json: bool) -> None:
 @api_command("show", history)
 @CONVERSATION
 def show(api: Api, conversation: int) -> None:
-    """Show what is saved, what the model would see next, and the newest turns as they were said."""
+    """Show what is saved, what the model would see next, and the newest turns."""
     path = f"/api/conversations/{conversation}"
     click.echo(api.call("POST", f"{path}/commands", {"command": "/history"})["text"])
     for turn in api.call("GET", f"{path}/turns", limit=str(TURNS_SHOWN))["turns"]:

@@ -35,15 +35,15 @@ def backup(services: Services, file: Path) -> None:
     with progress("backup") as tell:
         written = write_backup(_kept(services), file, tell)
     count = f"{written.documents} {'document' if written.documents == 1 else 'documents'}"
-    click.echo(f"{file}: {count}, {written.size_bytes / 1e6:.1f} MB. It holds no keys.")
+    click.echo(f"{file}: {count}, {written.size_bytes / 1e6:.1f} MB. It contains no keys.")
     if written.missing:
-        click.echo(f"{written.missing} without its original file: it is gone.", err=True)
+        click.echo(f"{written.missing} without the original file, which is missing.", err=True)
 
 
 @services_command("restore", start=False)
 @FILE
 def restore(services: Services, file: Path) -> None:
-    """Restore a backup where nothing is yet: a data folder, PostgreSQL, S3."""
+    """Restore a backup into an empty data folder, PostgreSQL or S3."""
     from rag_assistant.storage.backup import restore_backup
 
     with lock_data_dir(services.data_dir):
@@ -119,16 +119,16 @@ files = click.Group("files", help="Manage where uploaded files are kept.")
 @services_command("move", files)
 @click.option("--from", "source", metavar="PLACE", help="An s3:// address; without it, the data folder.")
 def move(services: Services, source: str | None) -> None:
-    """Move files to where files_url says, from where they were before.
+    """Move files from where they were to where files_url says.
 
-    Each is checked by its SHA-256. If it breaks off, run it again.
+    Each is checked by its SHA-256. If interrupted, run it again.
     """
     from rag_assistant.documents.uploads import move_files
 
     target = services.uploads.store
     origin = services.open_files(source or str(services.data_dir / "uploads"))
     if origin.owner == target.owner:
-        raise click.UsageError(f"Files are kept in {target.address} already. Set files_url, or use --from.")
+        raise click.UsageError(f"Files are already kept in {target.address}. Set files_url, or use --from.")
     count = 0
     for moved in move_files(services.documents, origin, target):
         count += 1

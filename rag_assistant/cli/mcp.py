@@ -29,7 +29,7 @@ MAX_EMBEDDING_SECONDS = 600.0
 
 @services_command("mcp", answers=True)
 def mcp(services: Services) -> None:
-    """Serve a program that starts this command: the Model Context Protocol on standard in- and output."""
+    """Serve the Model Context Protocol on standard input and output, to the program that starts this command."""
     from rag_assistant.web.mcp.protocol import reply_to
     from rag_assistant.web.mcp.tools import AssistantTools
 

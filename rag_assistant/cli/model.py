@@ -22,21 +22,21 @@ model = click.Group("model", help="Fetch a language model, or test the connected
 
 @services_command("get", model, start=False)
 @click.argument("url")
-@click.option("--sha256", help="The file's SHA-256, to be sure that it is the right one.")
+@click.option("--sha256", help="The expected SHA-256 of the file.")
 def get(services: Services, url: str, sha256: str | None) -> None:
-    """Fetch the GGUF file at URL into the data folder. If it breaks off, run it again: it goes on where it was."""
+    """Fetch the GGUF file at URL into the data folder. If interrupted, run it again to resume."""
     target = services.data_dir / "models" / name_in(url)
     expected = sha256.lower() if sha256 else None
     if target.exists():
         check_file(target, expected)
     else:
         click.echo(f"SHA-256 {download(url, target, GGUF, expected, _show)}")
-    click.echo(f'{target} is there. To use it, set "local_model": "{target}" in settings.json and restart.')
+    click.echo(f'{target} is ready. To use it, set "local_model": "{target}" in settings.json and restart.')
 
 
 @services_command("test", model)
 def test(services: Services) -> None:
-    """Ask the endpoints of the settings for their models, a word and a vector."""
+    """Test the configured endpoints: list their models, and ask for a word and a vector."""
     try:
         check = services.check_connection()
     except NoEndpoint as error:

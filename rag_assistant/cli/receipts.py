@@ -10,7 +10,7 @@ from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import ID
 from rag_assistant.records.errors import InvalidReceipts
 
-receipts = click.Group("receipts", help="Signed receipts, and the check of a file of them.")
+receipts = click.Group("receipts", help="Export signed receipts, and verify them.")
 
 
 @api_command("export", receipts)
@@ -29,7 +29,7 @@ def key(api: Api) -> None:
 
 @receipts.command("verify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--key", "public_key", help="The public key of the installation; without it, the file's own is shown.")
+@click.option("--key", "public_key", help="The installation's public key; without it, the key in the file is shown.")
 def verify(file: Path, public_key: str | None) -> None:
     """Check a file of receipts, offline: every line, their order and the signature."""
     from rag_assistant.history.receipt_chain import check_chain
@@ -43,7 +43,7 @@ def verify(file: Path, public_key: str | None) -> None:
     if public_key is not None and public_key.strip().lower() != seal.key:
         raise click.ClickException(f"The file was signed with another key: {seal.key}.")
     if not is_signed(seal.signed, seal.signature, seal.key):
-        raise click.ClickException("The signature does not fit: the file was changed, or the key is another.")
+        raise click.ClickException("The signature does not match: the file was changed, or signed with another key.")
     erased = f", {seal.erased} parts of them erased" if seal.erased else ""
     count = f"{seal.links} receipt" if seal.links == 1 else f"{seal.links} receipts"
     click.echo(f"Conversation {seal.conversation}: {count}{erased}, signed on {seal.signed_at[:10]}.")

@@ -14,16 +14,16 @@ class ModelSettings(Group):
     """Which model answers, and how long it may take."""
 
     openai_base_url: Url | None = None
-    """An OpenAI-compatible endpoint. null: OpenAI if a key is set, otherwise local_model answers, and without that,
-    quotes from your documents."""
+    """An OpenAI-compatible endpoint. null: OpenAI if a key is set, otherwise local_model, otherwise quotes from your
+    documents."""
     openai_api_key: str | None = None
     """The endpoint's API key. Never shown or logged."""
     openai_model: str | None = None
     """The model's name. null: gpt-4o-mini at OpenAI, otherwise the first one the endpoint lists."""
     summary_model: str | None = None
-    """Another model of the endpoint, which writes summaries of older turns. null: the model that answers."""
+    """Another model at the endpoint, for summaries of older turns. null: the model that answers."""
     model_images: bool = False
-    """The model accepts pictures (vision), so questions may have some. false: pictures are refused."""
+    """The model accepts pictures (vision), so questions may include them. false: pictures are refused."""
     model_context_tokens: int | None = setting(None, ge=256)
     """Context window size in tokens, request and answer together. null: the endpoint's value, otherwise unlimited."""
     when_model_fails: Literal["offer", "quote", "fail"] = "offer"
@@ -41,8 +41,8 @@ class ModelSettings(Group):
         "or null",
         strict=False,
     )
-    """Tool servers (Model Context Protocol) for agent mode: a name, and a URL or a command with its words. Needs the
-    extra mcp."""
+    """Tool servers (Model Context Protocol) for agent mode: a name, and a URL or a command with its arguments. Needs
+    the extra mcp."""
     local_model: str | None = at_start(None, allowed="the path of a GGUF file, or null", min_length=1)
     """A model that runs on this machine if no endpoint is connected. Needs the extra local-model. Its context window is
     model_context_tokens, or up to 8192 tokens if that is null."""

@@ -1,4 +1,4 @@
-"""How documents are read, and what is found in them."""
+"""How documents are read and searched."""
 
 from typing import Annotated, Any, Literal
 
@@ -26,19 +26,19 @@ DocumentSource = Annotated[
 
 
 class DocumentSettings(Group):
-    """How documents are read, and what is found in them."""
+    """How documents are read and searched."""
 
     retrieval_mode: Literal["always", "agent"] = "always"
     """always: documents are searched for every question. agent: the model calls tools to search, read, list and delete
     documents."""
     max_passages: int | None = setting(None, ge=0, le=50)
-    """How many passages are sent with a question. null: 6. Follow-ups bring up to two more that were cited before."""
+    """How many passages are sent with a question. null: 6. Follow-ups add up to two that were cited before."""
     passages_token_budget: int | None = setting(None, ge=100)
     """Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit."""
     query_rewriting: Literal["model", "words", "off"] = "model"
     """How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one more
-    short request. words: the words it depends on are added from the conversation, as always without a model. off: the
-    question as it is."""
+    short request. words: the words it depends on are added from the conversation; without a model, this is always
+    used. off: the question as it is."""
     chunk_chars: int = setting(900, ge=200, le=8000)
     """Maximum length of a document chunk, in characters."""
     embedder: str = at_start(
@@ -57,8 +57,8 @@ class DocumentSettings(Group):
     embedder_options: dict[str, Any] | None = at_start(None, allowed="an object with the function's options, or null")
     """Options for Chroma's embedding function, such as url and model_name for chroma:ollama."""
     rerank_model: str | None = at_start(None, min_length=1)
-    """A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It puts the best 50 passages for
-    each question in order. null: the search's own order."""
+    """A reranking model at an endpoint with /rerank (Jina, Cohere, vLLM, llama.cpp). It sorts the best 50 passages for
+    each question. null: the search's own order."""
     rerank_base_url: Url | None = at_start(None)
     """The endpoint for reranking, such as https://api.jina.ai/v1. null: the one that answers questions."""
     rerank_api_key: str | None = at_start(None)
@@ -67,12 +67,12 @@ class DocumentSettings(Group):
     """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on this
     machine."""
     trash_days: int = setting(30, ge=0, le=3650)
-    """How many days a deleted document can be restored, and, with retention_days, a deleted conversation. 0: it is
-    erased at once."""
+    """How many days a deleted document can be restored, and, with retention_days, a deleted conversation. 0: erased
+    at once."""
     max_upload_mb: int = setting(50, ge=1)
     """Maximum size of a document, in megabytes."""
     web_pages: bool = False
-    """Let people add web pages by their address. The server then fetches them, from public addresses only; see
+    """Let people add web pages by their address. The server fetches them, from public addresses only; see
     docs/security.md."""
     document_sources: list[DocumentSource] = at_start(
         [],
@@ -86,4 +86,4 @@ class DocumentSettings(Group):
     """Maximum time to read one document."""
     ocr: Literal["auto", "off"] = setting("auto", allowed="auto or off")
     """Recognise the text of scanned pages and images if the extra ocr is installed (auto), or never (off). A page may
-    take as long as extraction_timeout_seconds."""
+    take up to extraction_timeout_seconds."""

@@ -1,4 +1,4 @@
-"""Who comes in, and how much each may take."""
+"""Who may sign in, and how much each person may use."""
 
 from pydantic import field_validator
 
@@ -10,12 +10,12 @@ HEADER = 'the name of a header, such as "Remote-User", or null'
 
 
 class PeopleSettings(Group):
-    """Who comes in, and how much each may take."""
+    """Who may sign in, and how much each person may use."""
 
     max_questions_per_minute: int | None = setting(30, allowed=FROM_1_OR_NO_LIMIT, ge=1)
-    """With accounts: maximum questions of a person per minute; further ones are refused with 429."""
+    """With accounts: maximum questions per person per minute; further ones are refused with 429."""
     max_running_answers_per_person: int | None = setting(10, allowed=FROM_1_OR_NO_LIMIT, ge=1)
-    """With accounts: maximum answers of a person running at once; further questions are refused with 429."""
+    """With accounts: maximum answers per person running at once; further questions are refused with 429."""
     max_stored_mb_per_person: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
     """With accounts: maximum size of all files in a person's own libraries, in megabytes."""
     oidc_issuer: Url | None = at_start(None)
@@ -30,12 +30,12 @@ class PeopleSettings(Group):
     oidc_scopes: tuple[str, ...] = at_start(
         ("openid", "profile", "email"), allowed='a list of scopes, "openid" among them', strict=False
     )
-    """The scopes that the provider is asked for."""
+    """The scopes to request from the provider."""
     oidc_label: str | None = at_start(None, allowed="text of up to 40 characters, or null", min_length=1, max_length=40)
     """The provider's name on the button: Sign in with ... null: its host name."""
     oidc_allowed_domains: tuple[str, ...] = at_start(
         (),
-        allowed='a list of domains, such as ["example.org"], or ["*"] for everybody whom the provider lets in',
+        allowed='a list of domains, such as ["example.org"], or ["*"] for everybody the provider lets in',
         strict=False,
     )
     """Only people with a verified e-mail address in one of these may sign in with the provider. Empty: not checked."""
@@ -56,7 +56,7 @@ class PeopleSettings(Group):
     proxy_user_from: tuple[Network, ...] = at_start((), allowed=NETWORKS, strict=False)
     """The proxies whose proxy_user_header is trusted. It is removed from all other requests."""
     proxy_groups_header: str | None = at_start(None, allowed=HEADER, pattern=HEADER_PATTERN)
-    """The header with the groups of whoever is signed in."""
+    """The header with the groups of the signed-in person."""
     proxy_admin_group: str | None = at_start(None, allowed="the name of a group, or null", min_length=1)
     """People in this group are administrators, all others members. null: roles are set here."""
     proxy_create_accounts: bool = at_start(False)
@@ -68,7 +68,7 @@ class PeopleSettings(Group):
     )
     """Where Sign out leads. null: no link is shown."""
     max_tokens_per_day: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
-    """Maximum tokens in 24 hours for everybody together, requests and answers; further questions are refused with
+    """Maximum tokens in 24 hours for everybody together, in requests and answers; further questions are refused with
     503."""
     max_tokens_per_day_per_person: int | None = setting(None, allowed=FROM_1_OR_NO_LIMIT, ge=1)
     """With accounts: maximum tokens in 24 hours for one person; further questions are refused with 429."""
@@ -77,5 +77,5 @@ class PeopleSettings(Group):
     @classmethod
     def _openid_is_asked_for(cls, scopes: tuple[str, ...]) -> tuple[str, ...]:
         if "openid" not in scopes:
-            raise ValueError("without openid the provider says nothing about who somebody is")
+            raise ValueError("without openid the provider does not say who somebody is")
         return scopes

@@ -1,4 +1,4 @@
-"""Where the server is reached, where it keeps what, and what it tells."""
+"""Where the server listens, where it stores data, and what it logs."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from rag_assistant.settings.declaration import NETWORKS, Group, Network, Origin,
 
 
 class ServerSettings(Group):
-    """Where the server is reached, where it keeps what, and what it tells."""
+    """Where the server listens, where it stores data, and what it logs."""
 
     role: Literal["both", "web", "worker"] = at_start("both")
     """What this process does. web: pages, API and answers. worker: documents; it serves only /healthz, /readyz and
@@ -16,7 +16,7 @@ class ServerSettings(Group):
         allowed="an address or a host name of this machine, such as 127.0.0.1 or 0.0.0.0",
         pattern=r"^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:]*)$",
     )
-    """The address to listen on. One that others can reach needs an account first: rag-assistant accounts add NAME
+    """The address to listen on. If others can reach it, create an account first: rag-assistant accounts add NAME
     --admin."""
     port: int = at_start(8000, ge=0, le=65535)
     """The port to listen on."""
@@ -55,12 +55,12 @@ class ServerSettings(Group):
     )
     """The bucket's region. null: AWS_REGION, otherwise us-east-1."""
     s3_path_style: bool = at_start(True)
-    """Where s3_endpoint_url takes the bucket's name: in the path (true), or as a part of the host name (false)."""
+    """Put the bucket's name in the path of s3_endpoint_url (true), or in its host name (false)."""
     database_connections: int = at_start(24, ge=5)
     """Maximum number of connections to PostgreSQL that this process opens at once, not counting a few lasting ones."""
     drain_seconds: float = at_start(0.0, ge=0)
-    """How long this process still accepts questions once it is told to stop, while /readyz returns 503, so that a proxy
-    sends them elsewhere."""
+    """How long this process still accepts questions after it is told to stop, while /readyz returns 503 so that a proxy
+    sends new ones elsewhere."""
     last_answers_seconds: float = at_start(5.0, ge=0)
     """How long running answers may continue after that before they are interrupted."""
     page_language: Literal["auto", "en", "de", "fr", "es", "zh", "ar"] = "auto"

@@ -54,7 +54,7 @@ def test_erasing_asks_first_and_leaves_nothing(page: Page, server: ServerProcess
     panel = options(page)
     asking = page.get_by_role("alertdialog", name="Erase this conversation?")
     panel.get_by_text("Erase permanently").click()
-    expect(asking).to_have_accessible_description(re.compile("^Every turn of this conversation will be erased"))
+    expect(asking).to_have_accessible_description(re.compile("^All turns of this conversation will be erased"))
     expect(asking.get_by_role("button", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(asking).to_be_hidden()
@@ -114,7 +114,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     assert dimmed(page) == ["turn-1"]
     stub.replies.append(Reply("Two."))
     plain(page, "/compact")
-    expect(page.locator(".bill")).to_contain_text("A summary takes the place of turns 1 and 2.")
+    expect(page.locator(".bill")).to_contain_text("A summary replaces turns 1 and 2.")
     expect(page.locator(".bill")).to_be_in_viewport()
     page.get_by_role("button", name="Summarise", exact=True).click()
     expect(page).to_have_url(re.compile(r"/conversations/1#summary"))

@@ -102,7 +102,7 @@ def test_two_people_share_a_library_and_one_is_let_in_no_more(
     page.get_by_label("Access for everyone here").select_option("read")
     page.locator("form").filter(has_text="Access for everyone here").get_by_role("button").click()
     other.goto("/libraries")
-    expect(other.get_by_text(re.compile("of Ann · you may read"))).to_be_visible()
+    expect(other.get_by_text(re.compile("owned by Ann · you can read"))).to_be_visible()
 
     for path in ("/account", "/libraries"):
         assert violations_of(other, server, path) == [], path

@@ -221,7 +221,7 @@ def test_a_model_that_is_there_is_checked_like_one_that_comes(shell: Shell, tmp_
     there.parent.mkdir(parents=True)
     there.write_bytes(b"GGUF")
     get, digest = ("model", "get", "http://127.0.0.1/small.gguf", "--sha256"), hashlib.sha256(b"GGUF").hexdigest()
-    assert "is there. To use it" in shell(*get, digest.upper()).stdout
+    assert "is ready. To use it" in shell(*get, digest.upper()).stdout
     refused = shell(*get, "0" * 64)
     assert refused.exit_code == 1
     assert f"{there} is another file: its SHA-256 is {digest}, not 000" in refused.stderr

@@ -137,7 +137,7 @@ def test_a_question_is_asked_with_the_turns_before_it_and_no_others(
 def test_without_a_rating_there_is_nothing_to_ask(shell: Shell) -> None:
     result = shell("eval")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "no answer was rated" in result.stderr
+    assert "no answers are rated" in result.stderr
     assert shell("eval", "--limit", "0").exit_code == 2
 
 

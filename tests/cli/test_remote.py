@@ -98,7 +98,7 @@ def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
     until(lambda: services.settings.current.max_questions_per_minute == 5)
     none = run("ask", "Why?", "--server", url)
     assert (none.exit_code, none.stdout) == (3, "")
-    assert "asks for an API token. Put one into RAG_ASSISTANT_TOKEN" in none.stderr
+    assert "requires an API token. Put one into RAG_ASSISTANT_TOKEN" in none.stderr
     wrong = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN="rag_wrong")
     assert (wrong.exit_code, "this token; it may have expired or been revoked" in wrong.stderr) == (3, True)
     narrow, _ = services.accounts.make_token(services.accounts.people.named("Ann"), "narrow", ["read"], 1, ACTOR)
@@ -159,9 +159,9 @@ EVENTS = {"Content-Type": "text/event-stream"}
     [
         (200, {"Content-Type": "text/html"}, b"<h1>It works!</h1>", 5, "is not an assistant"),
         (200, EVENTS, b"event: x\ndata: nonsense\n\n", 5, "is not an assistant"),
-        (404, {}, b"not found", 5, "answered 404, and not as an assistant does."),
-        (502, {}, b"<h1>Bad Gateway</h1>", 5, "answered 502, and not as an assistant does. Try again in a moment."),
-        (302, {"Location": "https://evil.example/"}, b"", 5, "leads on to https://evil.example/"),
+        (404, {}, b"not found", 5, "answered 404, but not as an assistant would."),
+        (502, {}, b"<h1>Bad Gateway</h1>", 5, "answered 502, but not as an assistant would. Try again in a moment."),
+        (302, {"Location": "https://evil.example/"}, b"", 5, "redirects to https://evil.example/"),
         (
             503,
             {"Retry-After": "7"},
@@ -213,9 +213,9 @@ def test_a_file_with_anything_but_a_token_is_refused(tmp_path: Path) -> None:
     for content in ("", "two words\n", "caf\u00e9"):
         (tmp_path / "token").write_text(content)
         result = run("ask", "Why?", "--server", "http://127.0.0.1:1", "--token-file", str(tmp_path / "token"))
-        assert (result.exit_code, "must hold an API token and nothing else" in result.stderr) == (2, True)
+        assert (result.exit_code, "must contain an API token and nothing else" in result.stderr) == (2, True)
     result = run("ask", "Why?", "--server", "http://127.0.0.1:1", RAG_ASSISTANT_TOKEN="caf\u00e9")
-    assert (result.exit_code, "RAG_ASSISTANT_TOKEN must hold an API token" in result.stderr) == (2, True)
+    assert (result.exit_code, "RAG_ASSISTANT_TOKEN must contain an API token" in result.stderr) == (2, True)
 
 
 def test_a_broken_connection_is_taken_up_where_it_broke() -> None:

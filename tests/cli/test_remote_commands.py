@@ -210,7 +210,7 @@ def test_a_token_that_is_too_narrow_is_named(
     ask_first = run("ask", "Why?")
     assert ask_first.exit_code == 0
     refused = run(*words, RAG_ASSISTANT_TOKEN=narrow(services, scope))
-    assert (refused.exit_code, refused.stderr) == (3, f"Error: Only tokens with the scope {said}.\n")
+    assert (refused.exit_code, refused.stderr) == (3, f"Error: Only tokens with the scope {said} can do this.\n")
 
 
 @pytest.mark.parametrize(
@@ -233,8 +233,8 @@ def test_a_chat_shows_what_a_summary_may_lose_and_keeps_what_is_chosen(run: Run,
     assert result.exit_code == 0, result.output
     assert "   1 [always] Turn 1: Never say 4711." in result.stdout
     assert "   2 [ ] Turn 1: Berth 1 costs 100 EUR." in result.stdout
-    assert "A summary takes the place of turns 1 and 2. It may lose the above." in result.stdout
-    assert '"9" is no number of the list; they go from 1 to 3.' in result.stderr
+    assert "A summary replaces turns 1 and 2. It may lose the above." in result.stdout
+    assert '"9" is not in the list; choose from 1 to 3.' in result.stderr
     kept = "Kept word for word:\nTurn 1, User: Never say 4711.\nTurn 1, Assistant: Berth 1 costs 100 EUR.\n"
     assert f"They spoke of berths.\n{kept}" in result.stdout
     assert stub.requests[-1].messages[1]["content"].endswith("What matters most to the user: the prices")

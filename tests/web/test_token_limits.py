@@ -64,7 +64,7 @@ def test_one_persons_tokens_are_used_up_until_they_are_a_day_old(limited: Callab
     shown = ann.get("/api/account").json
     assert shown["limits"]["tokens_per_day"] == {"used": 800, "limit": 700}
     assert (shown["name"], shown["role"], shown["scopes"]) == ("Ann", "admin", ["admin", "ask", "documents", "read"])
-    assert "Tokens of the model within 24 hours: 800 of 700" in ann.get("/account", headers=PAGE).text
+    assert "Model tokens in the last 24 hours: 800 of 700" in ann.get("/account", headers=PAGE).text
     for path, body in (
         ("/api/query", {"question": "More?"}),
         ("/api/query/stream", {"question": "More?"}),
@@ -75,7 +75,7 @@ def test_one_persons_tokens_are_used_up_until_they_are_a_day_old(limited: Callab
         refused = ann.post(path, json=body)
         assert refused.status_code == 429, path
         assert 86_000 < int(refused.headers["Retry-After"]) <= 86_400, path
-    assert "This server has used 700 tokens within a day, which is its limit. Try again in 24 hours." in refused.text
+    assert "You have used 700 tokens within a day. Try again in 24 hours." in refused.text
     assert used(ben) == 0
     assert ask(ben)["status"] == "completed"
     age(app, hours=23)

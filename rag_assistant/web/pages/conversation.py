@@ -363,7 +363,7 @@ def scope_in_words(scope: Scope) -> str:
     if len(scope.document_ids) > MAX_NAMED:
         words.append(ngettext("{n} more", "{n} more", len(scope.document_ids) - MAX_NAMED))
     joined = _listed(words, gettext("and"))
-    return gettext("{documents}, where tagged {tags}", documents=joined, tags=tags) if tags else joined
+    return gettext("{documents}, if tagged {tags}", documents=joined, tags=tags) if tags else joined
 
 
 def _listed(words: Sequence[str], last: str) -> str:

@@ -245,7 +245,7 @@ def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, se
     for response in (client.get(f"/api/documents/{number}/file"), client.post(f"/api/documents/{number}/retry")):
         assert response.status_code == 410
         assert response.json["error"]["type"] == "FileMissing"
-        assert f"The file of document {number} is gone" in response.json["error"]["message"]
+        assert f"The file of document {number} is missing" in response.json["error"]["message"]
         assert str(services.data_dir) not in response.text
     assert client.get(f"/api/documents/{number}").json["state"] == "ready"
     assert client.get("/api/search?q=geese").json["passages"]

@@ -22,7 +22,7 @@ def test_each_choice_says_what_comes_of_it(client: FlaskClient, stub: StubModel,
     options = refused.json["error"]["details"]["options"]
     promised = {
         "trim": "The model sees turns 4 to 6.",
-        "compact": "A summary takes the place of turns 1 to 4; the model also sees turns 5 and 6.",
+        "compact": "A summary replaces turns 1 to 4; the model also sees turns 5 and 6.",
         "reset": "The model sees none of the earlier turns.",
         "continue": "The model sees turns 1 to 6, just this once: about ",
     }

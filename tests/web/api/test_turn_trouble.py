@@ -86,7 +86,7 @@ def test_what_a_filter_or_the_model_itself_refused_is_said(client: FlaskClient, 
 
 
 LENGTH = "The answer reached its maximum length of 90 tokens."
-NO_ROOM = "The answer reached the model server's maximum length."
+NO_ROOM = "The answer reached the maximum length of the model server."
 UNSURE = "The model server did not mark this answer as complete."
 
 

@@ -83,7 +83,7 @@ def test_more_documents_than_can_be_named_are_counted(client: FlaskClient, servi
     ids = [enter(services, f"{n}.txt") for n in range(5)]
     address = "&".join(f"documents={one}" for one in ids)
     assert "Filter: <bdi>0.txt, 1.txt, 2.txt and 2 more" in client.get(f"/?{address}").text
-    assert "Filter: <bdi>0.txt, where tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
+    assert "Filter: <bdi>0.txt, if tagged a or b" in client.get(f"/?documents={ids[0]}&tag=a&tag=b").text
 
 
 def test_what_an_answer_rests_on_is_said(client: FlaskClient, stub: StubModel) -> None:

@@ -82,7 +82,7 @@ def test_sources_are_shown_as_far_as_the_reader_may_read_them(
 
 def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: FlaskClient, stub: StubModel) -> None:
     conversation = talk(ann, stub)
-    readers = "Whoever has its link can read this conversation."
+    readers = "Anyone with its link can read this conversation."
     page = f"/conversations/{conversation}"
     assert readers not in ann.get(page, headers=PAGE).text
     link_to(ann, conversation)
@@ -94,7 +94,7 @@ def test_a_page_says_who_else_may_read_what_it_shows(ann: FlaskClient, ben: Flas
     assert "· only you" in ann.get("/libraries", headers=PAGE).text
     ann.put(f"/api/libraries/{library}/shares", json={"person": "Ben", "access": "read"})
     assert "· shared with <bdi>Ben</bdi>" in ann.get("/libraries", headers=PAGE).text
-    assert "of Ann · you may read" in ben.get("/libraries", headers=PAGE).text
+    assert "owned by Ann · you can read" in ben.get("/libraries", headers=PAGE).text
     ann.patch(f"/api/libraries/{library}", json={"everyone": "read"})
     assert "· shared with everyone here" in ann.get("/libraries", headers=PAGE).text
 
