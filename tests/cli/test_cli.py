@@ -267,7 +267,7 @@ def test_a_web_page_is_added_by_its_address(shell: Shell, monkeypatch: pytest.Mo
         added = switched_on("documents", "add-page", "https://example.org/lamp.txt", "--tag", "sea")
         assert f"https://example.org/lamp.txt: {said}, document 1" in added.stdout, added.stderr
     inside = switched_on("documents", "add-page", "http://127.0.0.1:22/")
-    assert (inside.exit_code, "names port 22" in inside.stderr) == (1, True)
+    assert (inside.exit_code, "has port 22" in inside.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("colour", [True, False], ids=["in a terminal", "in a pipe"])

@@ -216,7 +216,7 @@ def test_a_token_that_is_too_narrow_is_named(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("documents", "add", "--remove-missing", __file__), "--remove-missing works on this machine's library only"),
+        (("documents", "add", "--remove-missing", __file__), "--remove-missing works only on this machine's library"),
         (("documents", "--server", "http://127.0.0.1:1", "list"), "No such option"),
     ],
 )

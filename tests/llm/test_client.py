@@ -122,7 +122,7 @@ def test_an_endpoint_that_is_down_is_named(client: ModelClient, stub: StubModel)
     [
         (401, ModelRefused, "rejected the API key .401.*openai_api_key", 1),
         (403, ModelRefused, "denied access .403.*scripted.*what the API key is allowed to do", 1),
-        (404, ModelRefused, "takes questions .404.*scripted.*openai_base_url; it usually ends in /v1", 1),
+        (404, ModelRefused, "chat endpoint at .*404.*scripted.*openai_base_url; it usually ends in /v1", 1),
         (400, ModelRefused, "refused the request .400", 1),
         (429, ModelBusy, "too busy .429", 3),
         (500, ModelFailed, "failed .500.*scripted", 3),
