@@ -132,7 +132,7 @@ def test_a_refusal_blames_the_instructions_where_they_alone_are_too_long() -> No
 
 
 def test_a_refusal_never_names_less_than_nothing() -> None:
-    with pytest.raises(QuestionDoesNotFit, match=r"; 0 are allowed"):
+    with pytest.raises(QuestionDoesNotFit, match=r"; the limit is 0"):
         fitted([NOW], 10, replace(ALL, reserved_tokens=50))
 
 
