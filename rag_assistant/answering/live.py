@@ -77,7 +77,7 @@ class LiveTurn:
     """Hands what was committed to everyone who follows. Every follower sees the same text in the same order.
 
     ``turn`` is the turn as far as it is known, ``call`` what ends its requests to a model, from any thread.
-    ``failure`` is why text could not be committed: no more of it is.
+    ``failure`` is why text could not be committed: no more of it is. ``followers`` are as many as look at it now.
     """
 
     def __init__(self, turn: Turn) -> None:
@@ -96,6 +96,7 @@ class LiveTurn:
         self._opened = time.monotonic()
         self.first_text_seconds: float | None = None
         self.ended = threading.Event()
+        self.followers = 0
 
     def note(self, sentence: str) -> None:
         """Put a sentence about how the answer came about beside it, once."""
@@ -148,16 +149,21 @@ class LiveTurn:
         """
         with self._changed:
             news, seen = self._so_far(), len(self._log)
-        while True:
-            yield from _from(after, news)
-            if news and news[-1].name in LAST_EVENTS:
-                return
+            self.followers += 1
+        try:
+            while True:
+                yield from _from(after, news)
+                if news and news[-1].name in LAST_EVENTS:
+                    return
+                with self._changed:
+                    while len(self._log) == seen and self._changed.wait(heartbeat_seconds):
+                        pass
+                    news, seen = _joined(self._log[seen:]), len(self._log)
+                if not news:
+                    yield None
+        finally:
             with self._changed:
-                while len(self._log) == seen and self._changed.wait(heartbeat_seconds):
-                    pass
-                news, seen = _joined(self._log[seen:]), len(self._log)
-            if not news:
-                yield None
+                self.followers -= 1
 
     def _show(self, event: Event) -> None:
         """Hand an event to all who follow; the lock is held."""

@@ -130,7 +130,7 @@ class AnswerWriter:
         Raises StorageFailed.
         """
         text = live.text()
-        turn = with_citation_checks(live.turn, text)
+        turn = replace(with_citation_checks(live.turn, text), unseen=not live.followers)
         end = time.monotonic() + KEEP_TIMEOUT_SECONDS
         while True:
             try:

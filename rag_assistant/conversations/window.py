@@ -75,6 +75,12 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
     )
 
 
+def default_rules(conversation: Conversation, settings: Settings) -> Rules:
+    """Return the rules of a conversation as they are where it decides nothing for itself."""
+    silent = replace(conversation, max_history_turns=UNSET, history_strategy=None, on_overflow=None)
+    return rules_for(silent, settings)
+
+
 def decided(rule: str, *layers: Any) -> Any:
     """Return what the first of some layers says of a rule: of turn, conversation, project and settings, in this order.
 

@@ -129,6 +129,7 @@ class ListedConversation(Struct, frozen=True):
     updated_at: datetime
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
+    unread: bool = False
 
 
 class ConversationHit(Struct, frozen=True):
@@ -198,6 +199,8 @@ class Turn(Struct, frozen=True):
     images: tuple[str, ...] = ()
     # What the caller is to carry out, of its own tools.
     tool_calls: tuple[dict[str, Any], ...] = ()
+    # Nobody followed its answer as that ended.
+    unseen: bool = False
 
     @property
     def history_trimmed(self) -> bool:

@@ -17,7 +17,8 @@ STATIC = ("static", "versioned_static")
 # What ends something comes last, so that everything before it finds it.
 ENDINGS = (
     "notes_api.delete", "note_pages.delete",
-    "history_pages.erase", "projects_api.delete", "sharing_api.revoke", "api.erase_turn", "openai.delete_response",
+    "history_pages.erase", "projects_api.delete", "project_pages.delete", "sharing_api.revoke",
+    "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
     "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",
@@ -65,6 +66,10 @@ FORMS: dict[str, dict[str, Any]] = {
     "library_pages.add": {"name": "Seized"},
     "library_pages.change": {"everyone": "write"},
     "library_pages.share": {"person": "Cat", "access": "write"},
+    "project_pages.add": {"name": "Seized"},
+    "project_pages.change": {"instructions": "Seized."},
+    "project_pages.share": {"person": "Cat", "access": "write"},
+    "sidebar.act_on_selected": {"do": "delete"},
     "sidebar.pin": {"pinned": "true"},
     "sidebar.choose_theme": {"theme": "dark"},
 }

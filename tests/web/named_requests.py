@@ -57,6 +57,22 @@ NAMED = [
         "/api/conversations", json={"project_id": ids["project_id"]})),
     Named("own conversation into a project", lambda client, ids: client.patch(
         f"/api/conversations/{ids['own']}", json={"project_id": ids["project_id"]})),
+    Named("conversations of a project", lambda client, ids: client.get(
+        f"/api/conversations?project_id={ids['project_id']}")),
+    Named("new conversation's page in a project", lambda client, ids: client.get(f"/?project={ids['project_id']}")),
+    Named("form project_id", lambda client, ids: client.post(
+        "/ask", data={"question": "Why?", "project_id": ids["project_id"]})),
+    Named("form own conversation into a project", lambda client, ids: client.post(
+        f"/conversations/{ids['own']}/move", data={"project_id": ids["project_id"]})),
+    Named("select to delete", lambda client, ids: client.post(
+        "/conversations/selected", data={"do": "delete", "conversation_ids": ids["conversation_id"]})),
+    Named("select to restore", lambda client, ids: client.post(
+        "/conversations/selected", data={"do": "restore", "conversation_ids": ids["deleted"]})),
+    Named("select to move", lambda client, ids: client.post(
+        "/conversations/selected", data={"do": "move", "conversation_ids": ids["conversation_id"]})),
+    Named("select own to move there", lambda client, ids: client.post(
+        "/conversations/selected",
+        data={"do": "move", "conversation_ids": ids["own"], "project_id": ids["project_id"]})),
     Named("a project as a model", lambda client, ids: client.post(
         "/v1/chat/completions", json=CHAT | {"model": f"rag-assistant/{ids['tag']}"})),
     Named("documents of a new project", lambda client, ids: client.post(

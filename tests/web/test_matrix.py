@@ -143,7 +143,7 @@ LISTS = (
     "/api/conversations?q=hiss", "/api/documents", f"/api/documents?q={CANARY}", "/api/documents/tags", "/api/ratings",
     f"/api/search?q={CANARY}", "/api/search?q=hisses+at+dawn", "/", f"/?q={CANARY}", "/conversations", "/documents",
     f"/documents?q={CANARY}", "/deleted", "/ratings", "/settings", "/account", "/libraries",
-    "/api/libraries", "/notes", "/api/notes", "/api/projects", "/v1/models",
+    "/api/libraries", "/notes", "/api/notes", "/api/projects", "/projects", "/conversations?select=1", "/v1/models",
 )  # fmt: skip
 
 

@@ -71,7 +71,8 @@ class BranchStore(Store):
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
             branches = list(map(tuple, connection.execute(BRANCHES, {"origin": conversation_id})))
-        state = repr((sorted(row.items()), branches))
+        # Who has seen its answers changes nothing of it.
+        state = repr((sorted(({**row} | {"unread": False}).items()), branches))
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:

@@ -1,6 +1,6 @@
 """Conversations: made, listed, found, named, deleted, restored and erased."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -60,7 +60,8 @@ IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != I
 _ORIGINS = conversations.alias("origins")
 _IS_VERSION = exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
 _BRANCHED_FROM = case((_IS_VERSION, null()), else_=conversations.c.branched_from)
-_ENTRY = (*(conversations.c[name] for name in ("id", "title", "updated_at", "pinned")), _BRANCHED_FROM)
+_HEAD = tuple(conversations.c[name] for name in ("id", "title", "updated_at", "pinned"))
+ENTRY = (*_HEAD, _BRANCHED_FROM.label("branched_from"), conversations.c.unread)
 # Told with each conversation, so that a question without notes asks for none.
 _OWN_NOTES = notes.c.person_id.is_not_distinct_from(conversations.c.person_id), notes.c.active
 HAS_NOTES = exists().where(*_OWN_NOTES).label("has_notes")
@@ -84,30 +85,57 @@ class ConversationManager(Store):
         with self._database.read() as connection:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
+    def open(self, conversation_id: int) -> Conversation:
+        """Return one conversation as ``get`` does, for somebody who looks at its answers."""
+        conversation = self.get(conversation_id)
+        if conversation.unread:
+            with self._database.write(forced=False) as connection:
+                set_values(connection, conversations, conversation_id, {"unread": False})
+        return conversation
+
     def page(
-        self, limit: int, before: Cursor | None = None, *, pinned: bool | None = None, deleted: bool = False
+        self,
+        limit: int,
+        before: Cursor | None = None,
+        *,
+        pinned: bool | None = None,
+        deleted: bool = False,
+        project_id: int | None = None,
     ) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind ``before``; or the last ``deleted``.
 
-        With ``pinned`` only those that are pinned, or only those that are not. A cursor is a moment with an id, so that
+        With ``pinned`` only those that are pinned, or only those that are not; with ``project_id`` those of a project
+        that may be used. A cursor is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
         with self._database.read() as connection:
             query = _list_of(connection, select(conversations), before, pinned, deleted=deleted)
+            if project_id is not None:
+                in_it = conversations.c.project_id == project_id
+                query = query.where(in_it, readable_project(connection, conversations.c.project_id))
             return _conversations_of(connection, connection.execute(query.limit(limit)).mappings().all())
 
     def entries(
-        self, limit: int, before: Cursor | None = None, until: Cursor | None = None, *, pinned: bool
+        self,
+        limit: int,
+        before: Cursor | None = None,
+        until: Cursor | None = None,
+        *,
+        pinned: bool,
+        outside: Collection[int] = (),
     ) -> list[ListedConversation]:
         """Return what is listed of up to ``limit`` conversations, as ``page`` does, but not behind ``until``.
 
-        Of those that are not pinned, none that a program made and that has no answer.
+        Of those that are not pinned, none that a program made and that has no answer; none of the projects ``outside``
+        of which they are listed.
         """
-        query = select(*_ENTRY) if pinned else select(*_ENTRY).where(conversations.c.listed)
+        query = select(*ENTRY) if pinned else select(*ENTRY).where(conversations.c.listed)
         if until is not None:
             query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) >= tuple_(*until))
         with self._database.read() as connection:
             query = _list_of(connection, query, before, pinned).limit(limit)
+            if outside:
+                query = query.where(func.coalesce(conversations.c.project_id, 0).not_in(outside))
             return [ListedConversation(*row) for row in connection.execute(query)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:

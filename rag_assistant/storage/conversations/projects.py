@@ -5,12 +5,12 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
 
-from rag_assistant.records import EVERYTHING, Project, Scope
+from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
 from rag_assistant.records.errors import NotProjectOwner, ProjectNotFound
 from rag_assistant.storage.accounts.sharing import SharedStore
-from rag_assistant.storage.conversations.conversations import with_own, with_rules
+from rag_assistant.storage.conversations.conversations import ENTRY, with_own, with_rules
 from rag_assistant.storage.database import set_values
-from rag_assistant.storage.ownership import own_conversations, projects_of
+from rag_assistant.storage.ownership import own_conversations, projects_of, readable_project
 from rag_assistant.storage.tables import conversations, now, project_shares, projects
 
 
@@ -46,6 +46,24 @@ class ProjectStore(SharedStore[Project]):
                 changed["scope"] = scope.as_dict()
             set_values(connection, projects, project_id, changed)
         return self.get(project_id)
+
+    def groups(self, limit: int) -> list[tuple[int, str, list[ListedConversation]]]:
+        """Return the projects by their names, each with up to ``limit`` conversations that are not pinned."""
+        latest = conversations.c.updated_at.desc(), conversations.c.id.desc()
+        rank = func.row_number().over(partition_by=conversations.c.project_id, order_by=latest).label("rank")
+        with self._database.read() as connection:
+            shown = conversations.c.deleted_at.is_(None), conversations.c.listed, ~conversations.c.pinned
+            in_one = conversations.c.project_id.is_not(None), own_conversations(connection, of_few=True)
+            listed = select(*ENTRY, conversations.c.project_id, rank).where(*in_one, *shown).subquery()
+            is_in = (listed.c.project_id == projects.c.id) & (listed.c.rank <= limit)
+            query = select(projects.c.id, projects.c.name, *listed.c).outerjoin(listed, is_in)
+            query = query.where(readable_project(connection, projects.c.id))
+            groups: dict[int, tuple[int, str, list[ListedConversation]]] = {}
+            for project_id, name, *row in connection.execute(query.order_by(projects.c.name, projects.c.id, "rank")):
+                group = groups.setdefault(project_id, (project_id, name, []))
+                if row[0] is not None:
+                    group[2].append(ListedConversation(*row[: len(ENTRY)]))
+        return list(groups.values())
 
     def delete(self, project_id: int) -> None:
         """Delete a project of one's own. The conversations in it stay, in none. Raises as ``change`` does."""

@@ -30,6 +30,7 @@ _COUNT = (
         visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
         updated_at=bindparam("moment"),
         listed=conversations.c.listed | bindparam("answered"),
+        unread=conversations.c.unread | bindparam("unseen"),
     )
 )
 _DROP_PARTS = delete(answer_parts).where(answer_parts.c.turn_id == bindparam("turn"))
@@ -93,6 +94,7 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[
         "more_turns": int(visible),
         "more_messages": sum(counts.values()) * visible,
         "answered": turn.status != "failed",
+        "unseen": turn.unseen,
     }
     connection.execute(_COUNT, more | {f"more_{role}": count for role, count in counts.items()})
     if turn.waiting is not None or turn.pinned or not visible:

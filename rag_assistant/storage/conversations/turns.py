@@ -336,6 +336,7 @@ class TurnStore(Store):
             turn = load_turn(connection, turn_id)
             kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
             ended = replace(turn, status=status, answer=text, usage=None, error_type=kind, error_message=message)
+            ended = replace(ended, unseen=True)
             return end_turn(connection, replace(ended, sources=cited(turn, text)), owner, self._words_of)
 
 

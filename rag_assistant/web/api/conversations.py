@@ -11,7 +11,7 @@ from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.conversations.exchange.receipts import signed_receipts
 from rag_assistant.conversations.retention import trash_date
-from rag_assistant.records import EVERYTHING, Conversation
+from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
     CorrectionAnswer,
@@ -37,6 +37,7 @@ from rag_assistant.web.request_parsing import (
     read_json,
     read_optional_json,
     strategy_asked,
+    whole_number,
 )
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.schemas import (
@@ -54,12 +55,17 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 
 
 @blueprint.get(
-    "", policy=READ, params=(*PAGE_PARAMS, "q", "pinned", "deleted"), answer=ConversationsAnswer, query="limit=2"
+    "",
+    policy=READ,
+    params=(*PAGE_PARAMS, "q", "pinned", "deleted", "project_id"),
+    answer=ConversationsAnswer,
+    query="limit=2",
 )
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
-    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those in the trash.
+    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those in the trash,
+    ``project_id`` those of a project.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
     manager = services().conversations
@@ -68,7 +74,8 @@ def conversations() -> Response:
         listed = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
     before = parse_cursor("cursor", request.args.get("cursor"))
-    page = manager.page(limit + 1, before, pinned=None if deleted else pinned, deleted=bool(deleted))
+    pinned, project_id = None if deleted else pinned, whole_number("project_id", None, 1, MAX_INT32)
+    page = manager.page(limit + 1, before, pinned=pinned, deleted=bool(deleted), project_id=project_id)
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
     return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)

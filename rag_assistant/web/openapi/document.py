@@ -68,6 +68,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
         {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_INT32}, {"enum": ["all", "null"]}]},
         "The window to try.",
     ),
+    "project_id": (ID, "Only those of this project."),
     "files": (FLAG, "1: with the files of the documents."),
     "link": (TEXT, "What stands behind link= in the address of a shared conversation."),
     "strategy": ({"type": "string", "enum": ["window", "smart"]}, "The strategy to try."),

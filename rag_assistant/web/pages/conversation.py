@@ -10,7 +10,7 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
 from rag_assistant.conversations.commands import CommandResult, is_command, run_command
-from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Scope, Turn
+from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 from rag_assistant.settings.package_files import GUIDE_NAMES
@@ -61,7 +61,7 @@ def conversation(conversation_id: int) -> str:
     before = whole_number("before", None, 1, MAX_INT32)
     if at := whole_number("at", None, 1, MAX_INT32):
         before = min(at + TURNS_SHOWN // 2, MAX_INT32)
-    shown = services().conversations.get(conversation_id)
+    shown = services().conversations.open(conversation_id)
     turns, earlier = page_of_turns(conversation_id, TURNS_SHOWN, before)
     editing = whole_number("edit", None, 1, MAX_INT32)
     return conversation_page(shown, turns, earlier, editing=editing)
@@ -71,7 +71,7 @@ def conversation(conversation_id: int) -> str:
 def ask() -> Response:
     """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
     content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
-    for name in ("conversation_id", "confirms_turn", "edits_turn"):
+    for name in ("conversation_id", "project_id", "confirms_turn", "edits_turn"):
         if request.form.get(name):
             content[name] = _number(name, request.form[name])
     if request.form.get("on_overflow"):
@@ -202,7 +202,7 @@ def choices(conversation_id: int) -> Response:
     if content.get("notes") in ("true", "false"):
         content["notes"] = content["notes"] == "true"
     if "max_history_turns" in request.form:
-        content["max_history_turns"] = _limit_from(request.form["max_history_turns"].strip().lower())
+        content["max_history_turns"] = limit_from(request.form["max_history_turns"].strip().lower())
     services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
     return to_conversation(conversation_id)
 
@@ -267,6 +267,7 @@ def conversation_page(
         deleted=_just_deleted(),
         erased=request.args.get("erased") == "1",
         scope=shown.scope if shown else scope_in_address(),
+        project=shown.project if shown else project_in_address(),
         address=url_for("pages.conversation", conversation_id=shown.id) if shown else url_for("pages.start"),
         later=_later(shown, turns),
         refresh=any(turn.status == "running" for turn in turns) or bool(shown and shown.operation),
@@ -309,7 +310,7 @@ def library_holds() -> dict[str, Any]:
     }
 
 
-def _limit_from(value: str) -> int | str | None:
+def limit_from(value: str) -> int | str | None:
     """Return a window as the API takes it. Raises InvalidRequest."""
     if value not in ("", "all") and not spells_number(value):
         raise InvalidRequest(
@@ -336,6 +337,12 @@ def markdown(turn: Turn) -> str:
         lead, line_break, rest = answer.partition("\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
+
+
+def project_in_address() -> Project | None:
+    """Return the project in which a new conversation begins. Raises InvalidRequest, ProjectNotFound."""
+    number = whole_number("project", None, 1, MAX_INT32)
+    return None if number is None else services().projects.get(number)
 
 
 def scope_in_address() -> Scope:

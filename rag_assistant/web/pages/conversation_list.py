@@ -32,10 +32,14 @@ WORD = re.compile(r"\w+")
 
 
 class Group(Struct, frozen=True):
-    """Some conversations that follow each other in the list, under one heading: in words, or the first of a month."""
+    """Some conversations that follow each other in the list, under one heading: in words, or the first of a month.
+
+    Those of a project stand below its name.
+    """
 
     title: str | date
     conversations: tuple[ListedConversation, ...]
+    project_id: int | None = None
 
 
 def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zone: tzinfo) -> list[Group]:

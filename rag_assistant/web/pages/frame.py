@@ -1,6 +1,7 @@
 """What every page shows around its content, and whether it comes as a page of its own or into the drawer."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from flask import request
@@ -19,6 +20,8 @@ from rag_assistant.web.services import services
 CONVERSATIONS_SHOWN = 50
 CONVERSATIONS_FOUND = 50
 PASSAGES_FOUND = 10
+# The others of a project are on its page.
+IN_A_PROJECT = 5
 # A part of the list that is drawn once more holds what has come into it meanwhile, too.
 MAX_IN_A_PART = 200
 MAX_PINNED_DRAWN = 1000
@@ -76,6 +79,7 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
 
     ``shown``, the one that is open, is among them wherever it belongs.
     """
+    in_projects = [Group(name, tuple(some), number) for number, name, some in services().projects.groups(IN_A_PROJECT)]
     # The same parameter searches the library on its own page.
     sought = "" if request.blueprint == "document_pages" else request.args.get("q", "").strip()
     if sought:
@@ -88,24 +92,27 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
         snippets = [(one, snippet_of(one.text, words)) for one in passages]
         # What is near by its meaning alone is for questions.
         in_documents = [(one, snippet) for one, snippet in snippets if any(is_hit for _, is_hit in snippet)]
-        results = {"sought": sought, "hits": hit_rows, "in_documents": in_documents}
+        results = {"sought": sought, "hits": hit_rows, "in_documents": in_documents, "projects": in_projects}
         return results | {"conversation_groups": [], "older_conversations": None}
     # Other lists have such places, too.
     own = request.endpoint == "sidebar.conversations"
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))
     manager = services().conversations
+    entries = partial(manager.entries, pinned=False, outside=[one.project_id for one in in_projects if one.project_id])
     limit = MAX_IN_A_PART if until else CONVERSATIONS_SHOWN
-    page = manager.entries(limit + 1, before, until, pinned=False)
-    if shown is not None and not (shown.listed or shown.pinned) and _is_between(shown, before, until):
+    page = entries(limit + 1, before, until)
+    if shown is not None and not (shown.listed or shown.pinned or shown.project) and _is_between(shown, before, until):
         page = sorted([*page, view_of(ListedConversation, shown)], key=_position, reverse=True)[: limit + 1]
     groups = groups_of(page[:limit], datetime.now(UTC), zone_named(request.cookies.get(ZONE_COOKIE)))
-    if before is None and (pinned := manager.entries(MAX_PINNED_DRAWN, pinned=True)):
-        groups.insert(0, Group(PINNED, tuple(pinned)))
+    if before is None:
+        pinned = manager.entries(MAX_PINNED_DRAWN, pinned=True)
+        groups = [*([Group(PINNED, tuple(pinned))] if pinned else []), *in_projects, *groups]
     more = len(page) > limit
     last = cursor_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
     # What is asked for up to a place has something behind it if it is asked for up to there.
-    older = last or (request.args.get("until") if until and manager.entries(1, until, pinned=False) else None)
-    return {"sought": "", "hits": [], "conversation_groups": groups, "older_conversations": older}
+    older = last or (request.args.get("until") if until and entries(1, until) else None)
+    lists = {"conversation_groups": groups, "older_conversations": older, "projects": in_projects}
+    return {"sought": "", "hits": []} | lists
 
 
 def _position(one: Conversation | ListedConversation) -> Cursor:

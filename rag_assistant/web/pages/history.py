@@ -10,7 +10,7 @@ from flask import Blueprint, Response, request
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
-from rag_assistant.conversations.window import Rules
+from rag_assistant.conversations.window import Rules, default_rules
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.token_usage import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
@@ -182,6 +182,7 @@ blueprint.add_app_template_test(lambda view: view is not None and view.has_horiz
 blueprint.add_app_template_test(lambda value: isinstance(value, Unset), "unset")
 blueprint.add_app_template_filter(lambda reason: REASONS.get(reason or "", reason or "left out"), "reason_words")
 blueprint.add_app_template_filter(lambda conversation: services().corrections.of_summary(conversation), "summary_lines")
+blueprint.add_app_template_filter(lambda one: default_rules(one, services().settings.current), "default_rules")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
 blueprint.add_app_template_filter(seen_by_model)
 blueprint.add_app_template_filter(view_in_words)

@@ -10,6 +10,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.records import MAX_INT32, Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationNotFound
+from rag_assistant.web.api.conversations import restored
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
@@ -17,13 +18,14 @@ from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed
 from rag_assistant.web.redirects import to_address, to_conversation, to_page
 from rag_assistant.web.request_bodies import ChangeConversationBody
-from rag_assistant.web.request_parsing import checked, one_of, whole_number
+from rag_assistant.web.request_parsing import checked, ids_of, one_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("sidebar", __name__)
 
 DELETED_SHOWN = 50
+MAX_SELECTED = 200
 # So long before, it is told that a conversation moves to the trash.
 TOLD_BEFORE = timedelta(days=7)
 SECONDS_PER_YEAR = 365 * 24 * 3600
@@ -45,7 +47,7 @@ def _open() -> Conversation | None:
     """Return the conversation that is open beside the list, as the script says; ``None`` also if it was deleted."""
     number = whole_number("open", None, 1, MAX_INT32)
     try:
-        return None if number is None else services().conversations.get(number)
+        return None if number is None else services().conversations.open(number)
     except ConversationNotFound:
         return None
 
@@ -56,6 +58,42 @@ def pin(conversation_id: int) -> Response:
     body = checked(ChangeConversationBody, {"pinned": request.form.get("pinned") == "true"})
     services().conversations.change(conversation_id, pinned=body.pinned)
     return to_conversation(conversation_id)
+
+
+@blueprint.post("/conversations/<int:conversation_id>/move", policy=ASK)
+def move(conversation_id: int) -> Response:
+    """Move a conversation into a project, or out of any, and show it."""
+    services().conversations.change(conversation_id, project_id=_project_of(request.form.get("project_id", "")))
+    return to_conversation(conversation_id)
+
+
+@blueprint.post("/conversations/selected", policy=ASK)
+def act_on_selected() -> Response:
+    """Move or delete the selected conversations, or undo that, and show the list again."""
+    manager = services().conversations
+    do = one_of("do", request.form.get("do", "")[:50], ("move", "delete", "restore"))
+    ids = ids_of("conversation_ids", request.form.getlist("conversation_ids")[:MAX_SELECTED])
+    # First whether all are there.
+    was_in = [manager.get(one).project_id or "" for one in ids] if do != "restore" else []
+    undo: dict[str, Any] = {}
+    moved_to = request.form.getlist("project_ids") or [request.form.get("project_id", "")] * len(ids)
+    for one, project in zip(ids, moved_to, strict=False):
+        if do == "restore":
+            restored(one)
+        elif do == "delete":
+            manager.delete(one)
+            undo = {"deleted": ids}
+        else:
+            manager.change(one, project_id=_project_of(project))
+            undo = {"moved": ids, "was_in": was_in}
+    if shown := _project_of(request.form.get("shown_project", "")):
+        return to_page("project_pages.project", project_id=shown, **undo)
+    return to_page("sidebar.conversations", select=1, **undo)
+
+
+def _project_of(text: str) -> int | None:
+    """Return the project that a field names, ``None`` where it is empty. Raises InvalidRequest."""
+    return ids_of("project_id", [text])[0] if text else None
 
 
 @blueprint.get("/deleted", policy=READ)

@@ -77,7 +77,9 @@ async function post(question, pictures, more) {
   const conversation = conversationId();
   const scope = more.confirms_turn ? {} : scopeOf();
   const images = pictures.length ? { images: pictures.map((picture) => picture.url) } : {};
-  const body = { question, ...(conversation === null ? {} : { conversation_id: conversation }), ...images, ...scope, ...more };
+  const project = composer().elements.project_id?.value;
+  const place = conversation !== null ? { conversation_id: conversation } : project ? { project_id: Number(project) } : {};
+  const body = { question, ...place, ...images, ...scope, ...more };
   const unsent = unacknowledged();
   // A question that may have arrived keeps its key, so that it is never answered twice.
   const key = unsent && JSON.stringify(unsent.body) === JSON.stringify(body) ? unsent.key : newKey();
