@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
+from rag_assistant.extraction.formats.kinds import ARCHIVE, DATABASE, FONT, PICTURE, PROGRAM, SOUND, SUPPORTED
+
 PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
 # Rooms and modules whose sentences come to a page. What only a terminal, a log, a program or a model reads is not here.
 SPEAKING = (
@@ -69,6 +71,7 @@ NOT_FOR_PEOPLE = frozenset(
 )
 # Parts of sentences, and what is too short to be told from code.
 PHRASES = {
+    "extraction/formats/kinds.py": (SUPPORTED, PICTURE, SOUND, PROGRAM, ARCHIVE, DATABASE, FONT),
     "history/words.py": (
         *("{n1} of {n2} earlier turn", "{n1} of {n2} earlier turns"),
         *("{n1} of {n2} earlier turn ({why})", "{n1} of {n2} earlier turns ({why})"),
