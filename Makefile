@@ -67,6 +67,7 @@ bench: .venv/dev
 bench-history: .venv/dev .venv-rivals/ready
 	@$(BIN)/python -m bench.history
 	@$(BIN)/python -m bench.recall
+	@$(BIN)/python -m bench.elsewhere
 	@$(BIN)/python -m bench.compaction
 	@$(BIN)/python -m bench.prompt_cache
 

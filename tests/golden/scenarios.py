@@ -215,6 +215,20 @@ def ratings(player: Player) -> None:
     player.play("GET", "/api/ratings")
 
 
+def notes(player: Player) -> None:
+    player.replies("At nine.", "At nine.", "At nine.")
+    turn = ask(player, "When does the ferry leave?")
+    text = "The ferry leaves at nine."
+    player.play("POST", "/api/notes", {"text": text, "turn_id": turn["turn_id"]})
+    player.play("POST", "/api/notes", {"text": " "})
+    ask(player, "When does the ferry leave, by my notes?", search_conversations="mine")
+    player.play("PATCH", "/api/notes/1", {"text": "The ferry leaves at ten.", "pinned": True})
+    player.play("PATCH", "/api/notes/2", {"active": False})
+    player.play("GET", "/api/notes")
+    player.play("DELETE", "/api/notes/1")
+    player.play("DELETE", "/api/notes/1")
+
+
 def documents(player: Player) -> None:
     document = player.upload(LAMP, "lamp.md", tags="light")
     path = f"/api/documents/{document}"
@@ -283,6 +297,7 @@ SCENARIOS = (
     conversations,
     erasing,
     ratings,
+    notes,
     documents,
     libraries,
     sharing,

@@ -43,6 +43,11 @@ def _tool(name: str, **arguments: str) -> Named:
 
 SAID: dict[str, dict[str, Any]] = {"ask": {"question": "Why?"}}
 NAMED = [
+    Named("note turn_id", lambda client, ids: client.post(
+        "/api/notes", json={"text": "Seized.", "turn_id": ids["turn_id"]})),
+    Named("note project_id", lambda client, ids: client.post(
+        "/api/notes", json={"text": "Seized.", "project_id": ids["project_id"]})),
+    Named("note page turn", lambda client, ids: client.get(f"/notes?turn={ids['turn_id']}")),
     Named("query conversation_id", lambda client, ids: client.post(
         "/api/query", json={"question": "Why?", "conversation_id": ids["conversation_id"]})),
     Named("stream conversation_id", lambda client, ids: client.post(

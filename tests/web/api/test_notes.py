@@ -187,7 +187,7 @@ def test_the_page_makes_changes_and_deletes_notes(client: FlaskClient) -> None:
     client.post(f"/notes/{made['note_id']}", data={"pinned": "false"})
     client.post(f"/notes/{made['note_id']}", data={"text": "Iris may eat nuts."})
     listed = client.get("/notes").text
-    assert listed.count("superseded") == 1
+    assert listed.count("· superseded") == 1
     assert client.post("/notes", data={"text": " "}, headers=PAGE).status_code == 422
     newest = client.get("/api/notes").json["notes"][0]["note_id"]
     client.post(f"/notes/{newest}/delete")

@@ -1,0 +1,178 @@
+"""What other conversations and notes bring back for a question, and what of them comes for other questions.
+
+Needs the shared data, but for the facts of memory_facts.json, which were made for this: what a person says in passing,
+a note of it, and a later question in other words. No model is asked.
+"""
+
+import json
+import random
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from bench.recall import holds
+from bench.retrieval.cache import CachedMiniLM
+from bench.retrieval.sets import DATA, doc2dial, lines, xquad
+from bench.stage import open_database
+from rag_assistant.answering.recall import MAX_SENT, MIN_ABOUT, MIN_PAST
+from rag_assistant.conversations.prompts import past_sources
+from rag_assistant.records import Question
+from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.history import HistoryStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.database import Database
+
+FACTS = Path(__file__).with_name("memory_facts.json")
+FILLER = 600  # Turns about something else, between those that are asked for.
+TURNS_OF_CONVERSATION = 8
+OTHERS = 300
+
+
+class Asked(Struct):
+    """A question, the turns that answer it by their texts, and, where known, what its answer holds."""
+
+    text: str
+    said: frozenset[str]
+    gold: dict[str, list[str]] | None = None
+
+
+class Memories(Struct):
+    """Conversations of one person, and what is asked about them."""
+
+    name: str
+    conversations: list[list[str]]
+    asked: list[Asked]
+
+
+def main() -> None:
+    """Print the tables; of each set the half that nothing was chosen on, and notes by all facts."""
+    if not DATA.exists():
+        print("Other conversations are not measured: the shared data is not on this machine.")
+        return
+    strangers = {"doc2dial": [one.text for one in doc2dial().questions]}
+    strangers["xquad en"] = [one.text for one in xquad("en").questions]
+    print(
+        f"| conversations | turns | questions | first | in {MIN_PAST}, beside documents | in {MAX_SENT}, alone | "
+        "turns sent for other questions |\n|" + "---|" * 7
+    )
+    for memories in (bfcl(), facts(), *map(paragraphs, ("en", "de", "zh"))):
+        other = strangers["doc2dial" if memories.name.startswith("xquad") else "xquad en"]
+        print(row(memories, other), flush=True)
+    print("\n| question | notes right | other notes sent |\n|---|---|---|")
+    for line in notes(random.Random(6).sample(strangers["xquad en"], OTHERS)):
+        print(line, flush=True)
+
+
+def bfcl() -> Memories:
+    """Return what bfcl_memory's five people say, a conversation for each session."""
+    said = [
+        [message["content"] for spoken in session["question"] for message in spoken]
+        for session in lines("bfcl_memory/prereq_conversations.jsonl")
+    ]
+    asked = [
+        Asked(one["question"][0][0]["content"], frozenset(), one)
+        for one in lines("bfcl_memory/questions.jsonl")
+        if any(holds(text, one) for conversation in said for text in conversation)
+    ]
+    return Memories("bfcl_memory, sessions", said, asked)
+
+
+def facts() -> Memories:
+    """Return facts said in passing among questions of doc2dial, each in a conversation of its own."""
+    chance = random.Random(4)
+    filler = [one.text for one in chance.sample(doc2dial().questions, FILLER)]
+    told = json.loads(FACTS.read_text())
+    said = [[filler.pop() for _ in range(TURNS_OF_CONVERSATION)] for _ in told]
+    for conversation, (text, _, _) in zip(said, told, strict=True):
+        conversation.insert(chance.randrange(TURNS_OF_CONVERSATION), text)
+    return Memories("facts in passing", said, [Asked(question, frozenset({text})) for text, _, question in told])
+
+
+def paragraphs(language: str) -> Memories:
+    """Return paragraphs of XQuAD as turns, a conversation for each article, and a question about each."""
+    collection = xquad(language)
+    articles: dict[str, list[str]] = {}
+    for title, text in collection.documents.values():
+        articles.setdefault(title, []).append(text)
+    asked = {
+        next(iter(one.relevant)): Asked(one.text, frozenset({collection.documents[next(iter(one.relevant))][1]}))
+        for one in collection.questions
+    }
+    return Memories(f"xquad {language}", list(articles.values()), list(asked.values()))
+
+
+def notes(strangers: Sequence[str]) -> Iterator[str]:
+    """Yield how often the right note, and how many others, come for the questions of the facts and for others."""
+    told = json.loads(FACTS.read_text())
+    embedder = CachedMiniLM()
+    texts, questions = [note for _, note, _ in told], [question for _, _, question in told]
+    of_notes, of_questions, of_others = (np.array(embedder.embed(list(some))) for some in (texts, questions, strangers))
+
+    def near(vectors: Any, asked: Sequence[str]) -> Any:
+        words = [content_stems(one) for one in asked]
+        shares = [[len(own & content_stems(text)) / max(1, len(own)) for text in texts] for own in words]
+        return np.maximum(vectors @ of_notes.T, shares) >= MIN_ABOUT
+
+    about, other = near(of_questions, questions), near(of_others, strangers)
+    for half, name in ((slice(0, None, 2), "chosen on"), (slice(1, None, 2), "the other half")):
+        right = about.diagonal()[half]
+        more = (about[half].sum() - right.sum()) / len(right)
+        yield f"| about one of {len(texts)} notes, {name} | {right.mean():.2f} | {more:.2f} |"
+    yield f"| about something else (xquad en, {len(strangers)}) | | {other.sum() / len(strangers):.3f} |"
+
+
+def row(memories: Memories, strangers: Sequence[str]) -> str:
+    """Return the line of some conversations."""
+    chance = random.Random(5)
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        turns = tell(database, memories.conversations)
+        here = ConversationManager(database).create("here")
+        ranks = [rank(database, here.id, one) for one in memories.asked]
+        sent = [len(found(database, here.id, text)) for text in chance.sample(list(strangers), OTHERS)]
+        database.close()
+    odd = ranks[1::2]
+    first, beside, alone = (statistics.fmean(one <= most for one in odd) for most in (1, MIN_PAST, MAX_SENT))
+    several = statistics.fmean(min(one, MIN_PAST) for one in sent)
+    return f"| {memories.name} | {turns:,} | {len(odd)} | {first:.2f} | {beside:.2f} | {alone:.2f} | {several:.2f} |"
+
+
+def found(database: Database, here: int, text: str) -> list[str]:
+    """Return what is sent of other conversations for a question."""
+    conversation = ConversationManager(database).get(here)
+    words = query_words(text)
+    sources = past_sources(HistoryStore(database).elsewhere(conversation, words, MAX_SENT, in_project=False), words, 1)
+    return [source.text for source in sources]
+
+
+def rank(database: Database, here: int, asked: Asked) -> float:
+    """Return as which of those that are sent the answer comes, counted from 1; infinity if it does not."""
+    for n, text in enumerate(found(database, here, asked.text), 1):
+        if asked.gold is not None and holds(text, asked.gold):
+            return n
+        told = text.removeprefix("User: ").partition("\nAssistant:")[0].strip("… ")
+        if asked.gold is None and any(told in said for said in asked.said):
+            return n
+    return float("inf")
+
+
+def tell(database: Database, said: Sequence[Sequence[str]]) -> int:
+    """Keep texts as the turns of conversations, and return how many there are."""
+    store = TurnStore(database, "bench", lambda text: " ".join(search_words(text)))
+    for conversation in said:
+        conversation_id: int | None = None
+        for text in conversation:
+            turn, _ = store.accept(Question(text, conversation_id), "bench")
+            store.finish(turn, "completed", "I see.")
+            conversation_id = turn.conversation_id
+    return sum(map(len, said))
+
+
+if __name__ == "__main__":
+    main()
