@@ -158,14 +158,14 @@ def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:
 
 
 @pytest.mark.long
-def test_it_looks_further_than_chroma_does_also_where_an_older_version_did_not(
+def test_it_looks_further_than_chroma_does_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.add(*range(1, 5001))
     found = []
     for ef_search in (100, chroma.EF_SEARCH):
         monkeypatch.setattr(chroma, "EF_SEARCH", ef_search)
-        index = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
+        index = ChromaIndex(store, KNOWN, None, tmp_path / f"chroma-{ef_search}")
         try:
             index.start()
             until(finds(index, store, 5000), SECONDS)
