@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from rag_assistant.services import Services
 from rag_assistant.storage import full_text
-from rag_assistant.storage.conversations import conversations as conversation_store
+from rag_assistant.storage.conversations import finding
 from rag_assistant.storage.conversations.receipts import keep_sent_turns
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, messages, now, people, receipts, turns
@@ -141,8 +141,8 @@ def test_a_page_takes_no_more_steps_when_much_more_is_stored(
     app: Flask, client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch, signed_in: bool
 ) -> None:
     monkeypatch.setattr(full_text, "MAX_RANKED_WHILE_TYPING", FEW // 2)
-    monkeypatch.setattr(conversation_store, "MAX_HITS", FEW // 2)
-    monkeypatch.setattr(conversation_store, "MAX_LISTED", FEW // 2)
+    monkeypatch.setattr(finding, "MAX_HITS", FEW // 2)
+    monkeypatch.setattr(finding, "MAX_LISTED", FEW // 2)
     if signed_in:
         with quick_passwords():
             add_person(services, "Ann", "admin")

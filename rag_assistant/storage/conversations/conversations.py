@@ -14,7 +14,6 @@ from sqlalchemy import (
     exists,
     func,
     null,
-    or_,
     select,
     tuple_,
     update,
@@ -38,11 +37,12 @@ from rag_assistant.records.errors import (
     ProjectNotFound,
     TooManyPinned,
 )
+from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
-from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
+from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
-from rag_assistant.storage.tables import conversations, messages, notes, now, projects, summaries, turns
+from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
 # All of them are shown, above everything else.
@@ -146,7 +146,7 @@ class ConversationManager(Store):
         if not words:
             return []
         with self._database.read() as connection:
-            rows = _find(connection, words, limit, typing)
+            rows = find_conversations(connection, words, limit, typing)
             hits = _conversations_of(connection, [row for row, _, _ in rows])
             return [ConversationHit(one, turn, text) for one, (_, turn, text) in zip(hits, rows, strict=True)]
 
@@ -363,92 +363,3 @@ def count_pinned(connection: Connection) -> int:
     pinned = select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
     # In the order of the list: else SQLite begins with all that were not deleted.
     return len(connection.execute(pinned.order_by(conversations.c.updated_at.desc()).limit(MAX_PINNED)).all())
-
-
-MAX_HITS = 1000
-# Who has more conversations or turns than that: each hit is looked up then, instead of listing what a hit may be.
-MAX_LISTED = 10_000
-# Shorter beginnings stand for so many words that they are looked for in titles alone, and as words.
-MIN_BEGINNING_CHARS = 3
-
-# A conversation with the number and the text of the turn that was found; no number where its title was.
-Found = tuple[RowMapping, int | None, str]
-
-
-# --- search: in titles, and in what was said
-
-
-def _find(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
-    """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
-    begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
-    sought = [*words[:-1], beginning(words[-1])] if begun else words
-    # Other people's turns must not take the places of what is found.
-    only = None if person_of(connection) is None else _own_turns(connection)
-    hits = TURN_WORDS.best_or_newest(connection, sought, MAX_HITS, only)
-    # The best turn of each conversation; hits come in their order.
-    best: dict[int, tuple[int, int]] = {}
-    turns_found = _turns_of(connection, hits)
-    for hit in filter(turns_found.__contains__, hits):
-        conversation_id, number = turns_found[hit]
-        best.setdefault(conversation_id, (hit, number))
-    rows = {row["id"]: row for row in _titled(connection, words, limit)}
-    chosen = [*rows, *(one for one in best if one not in rows)][:limit]
-    texts = _texts(connection, [best[one][0] for one in chosen if one in best])
-    others = select(conversations).where(conversations.c.id.in_([one for one in chosen if one not in rows]))
-    rows |= {row["id"]: row for row in connection.execute(others).mappings()}
-    turns_of_hits = [best.get(one, (0, None)) for one in chosen]
-    return [(rows[one], number, texts.get(hit, "")) for one, (hit, number) in zip(chosen, turns_of_hits, strict=True)]
-
-
-def _own_turns(connection: Connection) -> ColumnElement[bool]:
-    """Return the condition that a turn whose words are searched belongs to the person of a connection."""
-    is_own = own_conversations(connection)
-    own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(is_own)
-    # Conversations are counted first, since that takes a tenth of the time.
-    if all(_are_few(connection, some) for some in (select(conversations.c.id).where(is_own), own)):
-        return TURN_WORDS.row_id(connection).in_(own)
-    _, key = TURN_WORDS.columns(connection)
-    return own.where(turns.c.id == key).exists()
-
-
-def _are_few(connection: Connection, rows: Select[tuple[int]]) -> bool:
-    some = rows.limit(MAX_LISTED + 1).subquery()
-    return connection.execute(select(func.count()).select_from(some)).scalar_one() <= MAX_LISTED
-
-
-def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return the conversation and the number of each of some turns, but for those of deleted conversations."""
-    if not turn_ids:
-        return {}
-    # A join would begin with all conversations that were not deleted.
-    in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
-    there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
-    query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
-    return {turn_id: (conversation_id, number) for turn_id, conversation_id, number in connection.execute(query).all()}
-
-
-def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequence[RowMapping]:
-    """Return the latest conversations whose title holds all of the words."""
-    title = conversations.c.title
-    latest_first = conversations.c.updated_at.desc(), conversations.c.id.desc()
-    # Of the others, only the index is read, and not the rows.
-    named = select(conversations.c.id).where(conversations.c.deleted_at.is_(None), own_conversations(connection))
-    for word in words:
-        # Not every database knows capitals beyond A to Z.
-        spellings = {word} if word.isascii() else {word, word.upper(), word.capitalize()}
-        named = named.where(or_(*(holds(connection, title, spelling) for spelling in sorted(spellings))))
-    chosen = conversations.c.id.in_(named.order_by(*latest_first).limit(limit))
-    return connection.execute(select(conversations).where(chosen).order_by(*latest_first)).mappings().all()
-
-
-def _texts(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
-    """Return what was said in each turn by the person and the model: question and answer, a line between them."""
-    query = (
-        select(messages.c.turn_id, messages.c.content)
-        .where(messages.c.turn_id.in_(turn_ids), messages.c.role.in_(("user", "assistant")))
-        .order_by(messages.c.turn_id, messages.c.position)
-    )
-    turns_found: dict[int, list[str]] = {}
-    for turn_id, content in connection.execute(query):
-        turns_found.setdefault(turn_id, []).append(content or "")
-    return {turn_id: "\n".join(filter(None, parts)) for turn_id, parts in turns_found.items()}
