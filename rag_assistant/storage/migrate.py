@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 MAX_COPIES = 2
 SCHEMA_REVISION = "0037"  # The newest file below migrations/versions, as a test checks.
-FIRST_REVISION = "0029"
-UPGRADED_BY = "68b6a32dd0e1"  # The last commit that upgraded what is older than the first revision.
+FIRST_REVISION = "0037"
+UPGRADED_BY = "53deefaf9f34"  # The last commit that upgraded what is older than the first revision.
 
 
 def migrate(database: Database) -> bool:

@@ -1,6 +1,6 @@
 """The tables as they are in version 1.0."""
 
-revision = "0029"
+revision = "0037"
 down_revision = None
 
 import sqlalchemy as sa
@@ -91,6 +91,8 @@ def create_tables() -> None:
         sa.Column("operation", sa.JSON(none_as_null=True)),
         sa.Column("operation_owner", sa.String),
         sa.Column("listed", sa.Boolean, nullable=False, server_default=sa.true()),
+        sa.Column("project_id", sa.Integer),
+        sa.Column("unread", sa.Boolean, nullable=False, server_default=sa.false()),
         sqlite_autoincrement=True,
     )
     partial_index("ix_conversations_branches", "conversations", ["origin_id", "id"], "origin_id IS NOT NULL")
@@ -138,6 +140,7 @@ def create_tables() -> None:
         sa.Column("attempts", sa.Integer, nullable=False, server_default="0"),
         sa.Column("scanned_pages", sa.Integer, nullable=False, server_default="0"),
         sa.Column("recognised_pages", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("deleted_at", TIME),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_documents_library", "documents", ["library_id", "id"])
@@ -432,3 +435,85 @@ def create_tables() -> None:
         sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("body", sa.LargeBinary, nullable=False),
     )
+    op.create_table(
+        "asked_questions",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("person_id", sa.Integer, nullable=False),
+        sa.Column("at", TIME, nullable=False),
+        sa.Column("owner", sa.String),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_asked_questions_person", "asked_questions", ["person_id", "at"])
+    op.create_table(
+        "model_counts",
+        sa.Column("base_url", sa.String, primary_key=True),
+        sa.Column("model", sa.String, primary_key=True),
+        sa.Column("ratio", sa.Float),
+        sa.Column("context_limit", sa.Integer),
+        sa.Column("declared_limit", sa.Integer),
+        sa.Column("whole_counts", sa.Integer, nullable=False),
+    )
+    partial_index("ix_documents_deleted", "documents", ["deleted_at", "id"], "deleted_at IS NOT NULL")
+    op.create_table(
+        "former_ids",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("document_id", sa.Integer, sa.ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    )
+    op.create_index("ix_former_ids_document", "former_ids", ["document_id"])
+    op.create_table(
+        "receipt_links",
+        sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("position", sa.Integer, primary_key=True),
+        sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("version", sa.Integer, nullable=False),
+        sa.Column("previous", sa.String, nullable=False),
+        sa.Column("parts", sa.LargeBinary, nullable=False),
+        sa.Column("hash", sa.String, nullable=False),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ux_receipt_links_turn", "receipt_links", ["turn_id", "version"], unique=True)
+    op.create_table(
+        "projects",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("person_id", sa.Integer, sa.ForeignKey("people.id")),
+        sa.Column("everyone", sa.String),
+        sa.Column("instructions", sa.Text, nullable=False),
+        sa.Column("overrides", sa.JSON, nullable=False),
+        sa.Column("scope", sa.JSON),
+        sa.Column("created_at", TIME, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_projects_person", "projects", ["person_id"])
+    op.create_table(
+        "project_shares",
+        sa.Column("project_id", sa.Integer, sa.ForeignKey("projects.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("person_id", sa.Integer, sa.ForeignKey("people.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("access", sa.String, nullable=False),
+    )
+    op.create_index("ix_project_shares_person", "project_shares", ["person_id"])
+    columns = ["project_id", "deleted_at", "updated_at", "id"]
+    partial_index("ix_conversations_project", "conversations", columns, "project_id IS NOT NULL")
+    op.create_table(
+        "sent_elsewhere",
+        sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("receipt_turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_sent_elsewhere_receipt", "sent_elsewhere", ["receipt_turn_id"])
+    op.create_table(
+        "notes",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("person_id", sa.Integer),
+        sa.Column("project_id", sa.Integer, sa.ForeignKey("projects.id", ondelete="CASCADE")),
+        sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE")),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("created_at", TIME, nullable=False),
+        sa.Column("superseded_by", sa.Integer),
+        sa.Column("pinned", sa.Boolean, nullable=False),
+        sa.Column("active", sa.Boolean, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_notes_person", "notes", ["person_id", "active"])
+    op.create_index("ix_notes_turn", "notes", ["turn_id"])
+    op.create_index("ix_notes_project", "notes", ["project_id"])
