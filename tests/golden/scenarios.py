@@ -229,6 +229,23 @@ def notes(player: Player) -> None:
     player.play("DELETE", "/api/notes/1")
 
 
+def projects(player: Player) -> None:
+    body = {"name": "Harbour", "instructions": "Answer in one sentence.", "max_history_turns": 1}
+    project = player.play("POST", "/api/projects", body)
+    path = f"/api/projects/{project['project_id']}"
+    player.replies("At nine.", "At ten.")
+    first = ask(player, "When does the ferry leave?", project_id=project["project_id"])
+    player.play("GET", f"/api/turns/{first['turn_id']}/receipt")
+    player.play("PATCH", path, {"name": "Port", "on_overflow": "reset", "max_history_turns": None})
+    player.play("PATCH", path, {"everyone": "all"})
+    player.play("PUT", f"{path}/shares", {"person": "ben", "access": "read"})
+    player.play("GET", path)
+    player.play("GET", "/api/projects")
+    player.play("DELETE", path)
+    player.play("GET", path)
+    player.play("GET", f"/api/conversations/{first['conversation_id']}")
+
+
 def documents(player: Player) -> None:
     document = player.upload(LAMP, "lamp.md", tags="light")
     path = f"/api/documents/{document}"
@@ -298,6 +315,7 @@ SCENARIOS = (
     erasing,
     ratings,
     notes,
+    projects,
     documents,
     libraries,
     sharing,
