@@ -21,6 +21,7 @@ SHARED = {
     "keywords": "the same",
     "local_servers": "what runs on this machine is seen by administrators",
     "evaluation": "a command of whoever runs the machine",
+    "retention": "it moves and erases what nobody used, whosever it is",
     "data_dir": "it is the server's",
     "signer": "it signs for the installation what a person's own store gives",
     "guide": "it comes with the program",

@@ -136,7 +136,7 @@ def test_a_broken_slide_does_not_take_the_others_with_it(tmp_path: Path) -> None
     assert "Whole" in extracted.text
     assert extracted.warning is not None
     assert "1 of 3 slides are damaged" in extracted.warning
-    assert "1 of 3 slides hold a picture and no text" in extracted.warning
+    assert "1 of 3 slides have only a picture and no text" in extracted.warning
 
 
 def test_an_odt_keeps_headings_lists_and_tables(tmp_path: Path) -> None:

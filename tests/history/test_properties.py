@@ -46,7 +46,7 @@ def fitted_or_refused(messages: list[Message], policy: HistoryPolicy) -> FittedH
     assert refused.budget == max(0, policy.token_budget - policy.reserved_tokens)
     assert refused.tokens > refused.budget
     assert f"about {refused.tokens} tokens" in str(refused)
-    assert f"{refused.budget} are allowed" in str(refused)
+    assert f"the limit is {refused.budget}" in str(refused)
     assert most_that_must_stay(messages, policy) > policy.token_budget
     return None
 

@@ -155,7 +155,7 @@ def test_only_the_last_failed_turn_can_run_again(turns: TurnStore) -> None:
     turn = ask(turns)
     turns.finish(turn, "failed", "")
     later = turns.finish(ask(turns, "next", turn.conversation_id), "completed", "x")
-    with pytest.raises(TurnNotRetryable, match="not the last"):
+    with pytest.raises(TurnNotRetryable, match="no longer the last"):
         turns.retry(turn.id)
     with pytest.raises(TurnNotRetryable, match="is completed"):
         turns.retry(later.id)

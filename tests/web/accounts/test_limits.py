@@ -61,7 +61,7 @@ def test_one_persons_files_have_a_size(limited: Flask) -> None:
         upload(ann, f"{letter} " * 200_000, wait=False)
     refused = ann.post("/api/documents", data={"file": (io.BytesIO(b"c " * 200_000), "c.txt")})
     assert (refused.status_code, refused.json["error"]["type"]) == (413, "StorageLimitReached")
-    assert "may have 1 MB of files" in refused.json["error"]["message"]
+    assert "a limit of 1 MB" in refused.json["error"]["message"]
     services: Services = limited.extensions["assistant"]
     assert len(services.uploads.names()) == 2
     upload(ben, "c " * 200_000, wait=False)

@@ -37,13 +37,13 @@ def test_the_receipts_of_a_conversation_are_a_signed_chain(client: FlaskClient, 
 
 
 def test_an_erased_turn_leaves_the_chain_valid_and_no_text_behind(client: FlaskClient) -> None:
-    conversation = ask(client, "The safe opens with 4711.")["conversation_id"]
+    conversation = ask(client, "The safe opens with sesame.")["conversation_id"]
     for question in ("And the boat?", "And the oil?"):
         ask(client, question, conversation_id=conversation)
     before, _ = file_of(client, conversation)
     assert client.delete("/api/turns/1?permanently=1").status_code == 200
     after, text = file_of(client, conversation)
-    assert "4711" not in text
+    assert "sesame" not in text
     assert [one["hash"] for one in after] == [one["hash"] for one in before]
     assert all(set(part) == {"hash"} for part in after[0]["parts"].values())
     assert sum("hash" in part for part in after[1]["parts"].values()) < len(after[1]["parts"]) / 2

@@ -104,7 +104,7 @@ def test_only_the_last_turn_is_answered_anew(client: FlaskClient) -> None:
     status, said = refusal(client, f"/api/turns/{first['turn_id']}/regenerate")
     assert (status, said.split(".")[0]) == (
         409,
-        "TurnNotRegenerable: Turn 1 is not the last of its conversation any more",
+        "TurnNotRegenerable: Turn 1 is no longer the last in its conversation",
     )
 
 
