@@ -215,7 +215,9 @@ class Services:
         settings = self.settings
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
         self.tools = tools = Tools(self.documents, self.retriever, self.library.trash, self.remote_tools)
-        self.conversation_import = ConversationImport(self.exchange, self.documents, self.notes)
+        self.conversation_import = ConversationImport(
+            self.exchange, self.documents, self.notes, lambda: settings.current
+        )
         self.history_actions = HistoryActions(
             self.conversations, self.history, self.models, lambda: tools.schemas, lambda: settings.current, self.notes
         )

@@ -24,6 +24,11 @@ def trash_date(conversation: Conversation | ListedConversation, retention_days: 
     )
 
 
+def used_since(retention_days: int | None) -> datetime | None:
+    """Return since when what is not to move to the trash was used; ``None`` if nothing moves there."""
+    return None if retention_days is None else datetime.now(UTC) - timedelta(days=retention_days)
+
+
 class Retention:
     """Moves old conversations to the trash, and erases those there, while ``retention_days`` says so."""
 
@@ -42,11 +47,11 @@ class Retention:
     def look(self) -> None:
         """Do what is due. Without ``retention_days`` nothing is: then the trash is emptied by people alone."""
         settings, moment = self._settings(), datetime.now(UTC)
-        if settings.retention_days is None:
+        if (since := used_since(settings.retention_days)) is None:
             return
         try:
             # What another process was quicker with, or somebody uses now, is left alone.
-            for conversation_id in self._conversations.unused_since(moment - timedelta(days=settings.retention_days)):
+            for conversation_id in self._conversations.unused_since(since):
                 with suppress(ConversationNotFound):
                     self._conversations.delete(conversation_id)
                     log.info("Conversation %s was moved to the trash: nobody used it.", conversation_id)

@@ -39,11 +39,11 @@ DOCUMENT = {"_rels/.rels": relations(("officeDocument", "word/document.xml"))}
 
 
 def extracted(
-    tmp_path: Path, content: bytes | str, memory_mb: int = 1000, timeout_seconds: float = 30
+    tmp_path: Path, content: bytes | str, memory_mb: int = 1000, timeout_seconds: float = 30, name: str = "x"
 ) -> ExtractedText:
     path = tmp_path / "kept"
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    media_type = media_type_of(path.read_bytes()[:4096], "x")
+    media_type = media_type_of(path.read_bytes()[:4096], name)
     return extract(path, media_type, memory_mb=memory_mb, timeout_seconds=timeout_seconds)
 
 

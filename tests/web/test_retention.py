@@ -101,3 +101,15 @@ def test_without_it_everything_stays(client: FlaskClient, services: Services) ->
     make_older(services, 2, deleted_at=9000)
     services.retention.look()
     assert (ids(client), ids(client, "&deleted=1")) == ({1}, {2})
+
+
+def test_what_is_imported_is_not_old_at_once(client: FlaskClient, services: Services) -> None:
+    ask(client, "What did we say in 2023?")
+    make_older(services, 1, updated_at=900, created_at=900)
+    with client.get("/api/export") as exported:
+        archive = exported.data
+    services.eraser.erase_conversation(1)
+    imported = client.post("/api/conversations/import", data=archive, content_type="application/json")
+    assert len(imported.json["imported"]) == 1
+    services.retention.look()
+    assert len(ids(client)) == 1

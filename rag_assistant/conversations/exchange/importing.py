@@ -1,15 +1,18 @@
 """Take exported conversations in: those that are here already are skipped, ids become those of this database."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.conversations.retention import used_since
 from rag_assistant.records import NO_DOCUMENT, Scope, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import ImportsBusy
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -29,8 +32,11 @@ class Outcome(Struct, frozen=True):
 class ConversationImport:
     """Imports conversations, one import after another."""
 
-    def __init__(self, store: ExchangeStore, documents: DocumentStore, notes: NoteStore) -> None:
+    def __init__(
+        self, store: ExchangeStore, documents: DocumentStore, notes: NoteStore, settings: Callable[[], Settings]
+    ) -> None:
         self._store = store
+        self._settings = settings
         self._notes = notes
         self._documents = documents
         self._lock = threading.Lock()
@@ -38,12 +44,14 @@ class ConversationImport:
     def run(self, export: Export) -> list[Outcome]:
         """Import what is not here yet, each conversation whole or not at all, and return what became of each.
 
+        One that is older than ``retention_days`` counts as used now, so that it does not move to the trash at once.
         Raises ImportsBusy, and InvalidRequest for one that cannot be kept; those before it stay, and are skipped the
         next time.
         """
         if not self._lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
         try:
+            since = used_since(self._settings().retention_days)
             ids_here = self._store.imported_ids()
             with_content = self._documents.ids_by_sha256()
             document_ids = {one.id: with_content[one.sha256] for one in export.documents if one.sha256 in with_content}
@@ -52,6 +60,8 @@ class ConversationImport:
             for one in export.conversations:
                 new = one.identity not in ids_here
                 if new:
+                    if since is not None and one.updated_at < since:
+                        one = replace(one, updated_at=datetime.now(UTC))
                     ids_here[one.identity] = self._store.insert(localised(one, ids, document_ids))
                 ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))

@@ -126,7 +126,7 @@ def _turns(path: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTu
         last = turns[-1].answer.finished_at if turns else None
         turns.append(_turn(question, answer, tree, last or tree.created_at))
         ends.append(path[at - 1].id)
-    return (turns, ends) if any(turn.answer.messages for turn in turns) else ([], [])
+    return (turns, ends) if any(turn.question or turn.answer.messages for turn in turns) else ([], [])
 
 
 def _turn(

@@ -1,6 +1,5 @@
 """The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
@@ -10,7 +9,7 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.conversations.exchange.receipts import signed_receipts
-from rag_assistant.conversations.retention import trash_date
+from rag_assistant.conversations.retention import trash_date, used_since
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -279,9 +278,7 @@ def command(conversation_id: int) -> Response:
 
 def restored(conversation_id: int) -> Conversation:
     """Bring a conversation back from the trash, so that retention does not move it there again at once."""
-    days = services().settings.current.retention_days
-    used_since = None if days is None else datetime.now(UTC) - timedelta(days)
-    return services().conversations.restore(conversation_id, used_since)
+    return services().conversations.restore(conversation_id, used_since(services().settings.current.retention_days))
 
 
 def conversation_data(conversation: Conversation) -> dict[str, Any]:

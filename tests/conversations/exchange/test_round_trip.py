@@ -21,6 +21,7 @@ from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.records import NO_DOCUMENT, Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import ImportsBusy, InvalidRequest
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import load_conversation
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.notes import NoteStore
@@ -133,7 +134,8 @@ def opened(migrated: Path, folder: Path) -> tuple[Database, ExchangeStore, Conve
 
 def over(database: Database) -> tuple[Database, ExchangeStore, ConversationImport]:
     store = ExchangeStore(database, "tests", str.lower)
-    return database, store, ConversationImport(store, DocumentStore(database, "tests"), NoteStore(database))
+    imports = ConversationImport(store, DocumentStore(database, "tests"), NoteStore(database), Settings)
+    return database, store, imports
 
 
 def lines(store: ExchangeStore) -> list[str]:

@@ -101,6 +101,8 @@ def test_a_question_without_an_answer_is_kept_as_failed() -> None:
     content["messages"].append({"messageId": "z", "parentMessageId": "b", "isCreatedByUser": True, "text": "And?"})
     turn = read(content)[0].turns[-1]
     assert (turn.question, turn.answer.status, turn.answer.messages) == ("And?", "failed", ())
+    (alone,) = read(content | {"messages": content["messages"][:1]})
+    assert [turn.answer.status for turn in alone.turns] == ["failed"]
 
 
 @pytest.mark.parametrize("strange", [float("inf"), -1e300, "2024-13-99", [], True])
