@@ -30,7 +30,7 @@ QUESTIONS = [
     ("How do I erase a conversation for good?", ("Erase permanently",), "6-"),
     ("Which tools can the model call in agent mode?", ("search the documents",), "7-"),
     ("How do I switch to dark mode?", ("Choose Light or Dark",), "8-"),
-    ("Can I change a question that I asked?", ("branches off",), "8-"),
+    ("Can I change a question that I asked?", ("Edit a question",), "8-"),
     ("Where is my data kept?", ("folder data",), "5-"),
     ("How do I pin a turn?", ("always sees it",), "2-"),
 ]
