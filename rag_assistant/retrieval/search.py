@@ -34,7 +34,7 @@ from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
 from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
-from rag_assistant.retrieval.support import Support, support_of
+from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
 from rag_assistant.runtime.telemetry.steps import step
@@ -180,7 +180,15 @@ class Retriever:
     ) -> Support:
         vectors = self._vectors.now()
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
-        support = _with_vectors(vectors, query, lambda one: support_of(query, passages, best_cosine, chunks, one))
+
+        def support_with(min_share: float) -> Support:
+            return _with_vectors(
+                vectors, query, lambda one: support_of(query, passages, best_cosine, chunks, one, min_share)
+            )
+
+        support = support_with(0.0)
+        if support == "nothing_found" and _knows(vectors, query.text) and _across_languages(query.text, passages):
+            support = support_with(SHARE_ACROSS_LANGUAGES)
         # In a language that it hardly knows, a model tells what is about something else, but no more.
         return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
 
@@ -355,6 +363,15 @@ def _with_vectors(
 def _knows(vectors: ServingVectors | None, question: str) -> bool:
     """Tell whether an embedding model knows enough of the words of a question."""
     return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
+
+
+def _across_languages(question: str, passages: Sequence[Passage]) -> bool:
+    """Tell whether a question is in another language than the best passages."""
+    language, *others = (
+        language_of(search_words(text)) for text in (question, *(one.text for one in passages[:MAX_PASSAGES]))
+    )
+    of_passages = set(others) - {""}
+    return bool(language and of_passages) and language not in of_passages
 
 
 def _nearest(

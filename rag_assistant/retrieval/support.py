@@ -30,16 +30,25 @@ USUAL_SENTENCE = 0.2
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
+# What the words of a question count that is in another language than the passages, since none of them can stand there
+# (bench/retrieval/README.md).
+SHARE_ACROSS_LANGUAGES = 0.7
 # Where no vector says anything, so many of the words.
 MIN_SHARE_ALONE = 0.15
 
 
 def support_of(
-    query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, chunks: int, compare: Compare | None
+    query: SearchQuery,
+    passages: Sequence[Passage],
+    best_cosine: float | None,
+    chunks: int,
+    compare: Compare | None,
+    min_share: float = 0.0,
 ) -> Support:
     """Return what passages of a library of so many ``chunks`` are to a question.
 
-    ``best_cosine`` and ``compare`` are ``None`` where vectors say nothing.
+    ``best_cosine`` and ``compare`` are ``None`` where vectors say nothing. The question's words count ``min_share`` at
+    least.
     """
     words = _words(f"{query.context} {query.text}")
     vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
@@ -48,6 +57,7 @@ def support_of(
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
     if best_cosine is None or compare is None:
         return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
+    share = max(share, min_share)
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
     enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
     total = best_cosine + share + USUAL_SENTENCE
