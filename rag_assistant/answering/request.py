@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ class SearchResult(Struct, frozen=True):
     the conversation tells what it is about. ``language`` is that of a question in which no document is. ``documents``
     are the names of the newest of ``document_count``, where the question asks for these. Where it needs all of
     something, ``computed`` is what a table or a list says to it, or ``sections`` are all that its documents have:
-    document, start and end of each.
+    document, start and end of each, in this order.
     """
 
     sources: tuple[Source, ...] = ()
@@ -67,11 +68,11 @@ class SearchResult(Struct, frozen=True):
             return Coverage(self.computed.computed, self.computed.computed, "items" if kind == "list" else "rows")
         if not self.sections:
             return None
-        read = sum(
-            any(one.document_id == document_id and one.start <= start and end <= one.end for one in self.sources)
-            for document_id, start, end in self.sections
-        )
-        return Coverage(read, len(self.sections), "sections")
+        read: set[int] = set()
+        for one in self.sources:  # A long document has thousands of sections, in their order.
+            first, last = (bisect_left(self.sections, (one.document_id, place)) for place in (one.start, one.end))
+            read.update(n for n in range(first, last) if self.sections[n][2] <= one.end)
+        return Coverage(len(read), len(self.sections), "sections")
 
     @property
     def record(self) -> dict[str, Any] | None:
