@@ -13,9 +13,9 @@ from bench.retrieval.measures import mean
 from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CollectionShelf, shelf_of
 from rag_assistant.conversations.model_profile import PASSAGES
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Source
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.tokenize import search_words
 
 HALF = 0.5

@@ -16,12 +16,12 @@ from bench.retrieval.sets import Collection
 from bench.retrieval.shelf import CHUNK_CHARS, CollectionShelf
 from bench.stage import open_database
 from rag_assistant.conversations.model_profile import PASSAGES
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats.kinds import media_type_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.chunking import chunk_document
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.postprocess import number_sources
 
 QUESTIONS = Path(__file__).with_name("table_questions.json")
 

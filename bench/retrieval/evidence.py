@@ -6,10 +6,10 @@ from bench.retrieval.measures import holds_spans, mean
 from bench.retrieval.sets import Asked, Collection
 from bench.retrieval.shelf import CollectionShelf
 from rag_assistant.answering.recall import MIN_LEANING, TURNS_WITH_EVIDENCE, cited_passages
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import EVERYTHING, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
+from rag_assistant.retrieval.postprocess import number_sources
 
 FOUND = 5
 Given = tuple[Asked, Sequence[Source]]

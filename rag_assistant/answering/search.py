@@ -19,16 +19,15 @@ from rag_assistant.answering.quoting import (
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.model_profile import min_limit
-from rag_assistant.conversations.prompts import number_sources, rewrite_request
+from rag_assistant.conversations.prompts import rewrite_request
 from rag_assistant.llm.client import collect
 from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
 from rag_assistant.records.errors import ModelError, cause_alone
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import is_unclear
-from rag_assistant.retrieval.postprocess import within_budget
+from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import sections_of
-from rag_assistant.retrieval.table_answers import is_computed
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -107,11 +106,6 @@ def search_for(
     # A rewritten query may find nothing where the words do.
     if not passages:
         passages, support = retriever.find(query, limit, turn.scope, budget)
-    # "Oldest" may stand nowhere: a table that has all else that is asked answers nonetheless.
-    if not passages and (is_computed(turn.question) or needs_everything(turn.question, ())):
-        nearest_passages = retriever.nearest(query, limit, turn.scope)
-        if retriever.computed(turn.question, number_sources(nearest_passages)):
-            passages, support = nearest_passages, "found"
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
         return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
     # What a filter leaves says what a question is about.

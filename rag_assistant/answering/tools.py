@@ -28,10 +28,11 @@ from rag_assistant.answering.tool_arguments import (
     read_arguments,
     schema_of,
 )
-from rag_assistant.conversations.prompts import number_sources, passages_text
+from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.llm.tool_calls import calls_in_text
 from rag_assistant.records import Message, Passage, Scope, Turn
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, LibraryReadOnly, ToolFailed
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.runtime.telemetry.steps import step
 
 if TYPE_CHECKING:

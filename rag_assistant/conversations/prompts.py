@@ -16,7 +16,6 @@ from rag_assistant.records import (
     DataUrl,
     Message,
     Note,
-    Passage,
     RelatedTurn,
     Source,
     Turn,
@@ -80,24 +79,6 @@ MAX_RECALLED_CHARS = 1500
 # Of a question, and of an answer, in another conversation: together they are about as long as a chunk.
 MAX_PAST_CHARS = 750
 MAX_SUMMARISED_RESULT_CHARS = 500
-
-
-def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source, ...]:
-    """Return the passages as sources, numbered from ``first`` in their order."""
-    return tuple(
-        Source(
-            n=n,
-            document_id=passage.document_id,
-            document=passage.document,
-            page=passage.page,
-            start=passage.start,
-            end=passage.end,
-            text=passage.text,
-            score=round(passage.score, 4),
-            section=passage.section,
-        )
-        for n, passage in enumerate(passages, first)
-    )
 
 
 def past_sources(turns: Sequence[tuple[Turn, float]], words: Sequence[str], first: int) -> tuple[Source, ...]:

@@ -60,6 +60,24 @@ def joined(passages: Sequence[Passage]) -> list[Passage]:
     return sorted(result, key=lambda one: best_first[one.chunk_id])
 
 
+def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source, ...]:
+    """Return the passages as sources, numbered from ``first`` in their order."""
+    return tuple(
+        Source(
+            n=n,
+            document_id=passage.document_id,
+            document=passage.document,
+            page=passage.page,
+            start=passage.start,
+            end=passage.end,
+            text=passage.text,
+            score=round(passage.score, 4),
+            section=passage.section,
+        )
+        for n, passage in enumerate(passages, first)
+    )
+
+
 def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passage | None:
     """Return two passages as one under the id and score of the better; ``None`` if they do not touch."""
     if second.gap is None or (first.document_id, first.end + len(second.gap)) != (second.document_id, second.start):

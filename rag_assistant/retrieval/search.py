@@ -31,7 +31,7 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
-from rag_assistant.retrieval.postprocess import distinct, joined, within_budget
+from rag_assistant.retrieval.postprocess import distinct, joined, number_sources, within_budget
 from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
@@ -117,10 +117,13 @@ class Retriever:
         if passages and passages[0].document not in GUIDE_NAMES:
             passages = [one for one in passages if one.document not in GUIDE_NAMES]
         support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, within)
-        if support == "nothing_found":
-            return [], support
-        passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
-        return joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens)), support
+        if support != "nothing_found":
+            passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
+        passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
+        # "Oldest" may stand nowhere: a table that has all else that is asked answers nonetheless.
+        if support != "found" and self.computed(query.text, number_sources(passages)):
+            support = "found"
+        return ([], support) if support == "nothing_found" else (passages, support)
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return those of some sources that stand in the scope as they stood when they were found."""
@@ -145,10 +148,6 @@ class Retriever:
     def by_keywords_alone(self) -> bool:
         """Whether keywords search alone, because the embedding model does not work."""
         return self._vectors.failing
-
-    def nearest(self, query: SearchQuery, limit: int, scope: Scope = EVERYTHING) -> list[Passage]:
-        """Return the passages that come nearest to a question, however far away they are."""
-        return joined(list(islice(distinct(self._candidates(query, limit, self._chunks.within(scope))[0]), limit)))
 
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
         """Return the documents and sections that come nearest to a question."""

@@ -15,13 +15,15 @@ from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
+from rag_assistant.retrieval.table_answers import names_row
 from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
 
 Support = Literal["found", "near", "nothing_found"]
 
 # The least for a library of one chunk, and how much more for ten times as many.
 MIN_SUM, MORE_FOR_TEN_TIMES = 0.91, 0.09
-# So far above the least it is only near; farther where a word of the question stands in no passage.
+# So far above the least it is only near; farther where a word of the question stands in no passage, unless it names a
+# row of a table: what is asked of that needs not be called as its column is.
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
 # A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
 USUAL_SENTENCE = 0.2
@@ -59,7 +61,8 @@ def support_of(
         return "found" if share >= MIN_SHARE_ALONE else "nothing_found"
     share = max(share, min_share)
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
-    enough = least + (NEAR if share == 1 else NEAR_WITHOUT_A_WORD)
+    has_all = share == 1 or any(names_row(query.text, one.text) for one in passages)
+    enough = least + (NEAR if has_all else NEAR_WITHOUT_A_WORD)
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
         total = best_cosine + share + _nearest_sentence(query, words, passages, compare)

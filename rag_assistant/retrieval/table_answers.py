@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from rag_assistant.retrieval.tables import Table, cells_of, headings_above, rows_of
+from rag_assistant.retrieval.tables import Table, Tables, cells_of, headings_above, rows_of
 from rag_assistant.retrieval.terms import stems
-from rag_assistant.retrieval.tokenize import content_words, search_words, stem
+from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, search_words, stem
 
 COUNT = re.compile(r"\b(?:how many|how often|number of|count|wie ?viele|wie oft|anzahl)\b", re.IGNORECASE)
 SUM = re.compile(
@@ -59,6 +59,11 @@ FILLERS = frozenset(
     per wie welche zeige nenne viele oft hoch summe insgesamt alle aller gibt haben hat hatte der die das den dem des
     ein eine ist sind war waren von vom zur zum im in bei für wir es wer
     """.split()
+)
+# What is asked for: what stands behind an article, up to the next word that says nothing; of words as they are stemmed.
+THING = re.compile(
+    r"(?<= )(?:the|an?|my|our|your|their|what|which|whose|much|many|der|die|das|den|dem|des|eine?|welch|viele?)"
+    rf"((?: (?!(?:{'|'.join(sorted(map(stem, STOP_WORDS)))}) )\w+)+)"
 )
 PRICE = re.compile(
     r"price|amount|cost|sum|total|fee|charge|salary|wage|eur|usd|gbp|chf|[€$£]|preis|betrag|kosten|gehalt",
@@ -116,6 +121,28 @@ def answer_from(question: str, text: str, table: Table, document: str) -> TableA
     return _answer(question, head, rows, about, table.is_list) or _answer(
         UN.sub("not ", question), head, rows, about, table.is_list
     )
+
+
+def names_row(question: str, text: str) -> bool:
+    """Tell whether a question has all that a cell says which tells one row of a table in a text from the others.
+
+    Not where it asks for a thing of which the text says nothing: "the salary of Ann" is in no list of telephones.
+    """
+    words, in_text = _stemmed(question), set(_stemmed(text).split())
+    for table in Tables(text).all:
+        for column in zip(*(cells_of(row) for row in rows_of(text, table)), strict=False):
+            keys = [_stemmed(cell) for cell in column if content_words(cell)]
+            # A figure alone is no name.
+            named = [key for key in keys if key in words and not key.strip().isdigit()]
+            if named and len(set(keys)) == len(keys):
+                rest = words.replace(max(named, key=len), " | ")
+                things = {word for phrase in THING.findall(rest) for word in phrase.split()}
+                return in_text.issuperset(things - set(map(stem, FILLERS)))
+    return False
+
+
+def _stemmed(text: str) -> str:
+    return f" {' '.join(map(stem, search_words(text)))} "
 
 
 def is_computed(question: str) -> bool:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Passage, Turn
+from rag_assistant.retrieval.postprocess import number_sources
 
 FOUND = number_sources([Passage(1, 1, "geese.txt", 0, 9, "Seventeen geese.", None, 0.9)])
 TURN = Turn(1, 1, 1, "completed", "How many?", "Seventeen.", datetime.now(UTC), sources=FOUND, model="gpt")

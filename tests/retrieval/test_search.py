@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Scope
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.familiarity import Familiarity
@@ -14,6 +13,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import SearchQuery, context_of
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.vector_search import ServingVectors
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.storage.database import Database
 from tests.conftest import both_engines
 from tests.testkit.shelf import KEY, Shelf

@@ -37,6 +37,30 @@ def test_what_lacks_a_word_of_the_question_is_only_near() -> None:
     assert support("Does the keeper feed geese?", 0.45, 0.3) == "found"
 
 
+ROOMS = """| Room | Who | Size |
+|---|---|---|
+| Hall 1 | Workshop | 220 |
+| Hall 2 | Forklift trainer | 340 |
+| Hall 3 | Paint shop team | 340 |"""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("How large is Hall 2?", "found"),
+        ("Where is the forklift trainer sitting?", "found"),
+        ("How large is a hall?", "near"),
+        ("Where does the paint shop meet?", "near"),
+        ("Who measured 220?", "near"),
+        ("What is the colour of Hall 2?", "near"),
+        ("Where was the first accident in Hall 2?", "near"),
+    ],
+)
+def test_what_names_a_row_finds_it_unless_it_asks_for_a_thing_that_stands_nowhere(question: str, expected: str) -> None:
+    passages = [Passage(1, 1, "rooms.md", 0, len(ROOMS), ROOMS, None, 0.5)]
+    assert support_of(SearchQuery(question), passages, 0.3, 10, lambda _, texts: [0.35] * len(texts)) == expected
+
+
 def test_in_a_large_library_more_is_needed() -> None:
     assert [support("What is the salary of the keeper?", 0.25, 0.3, chunks) for chunks in (10, 100_000)] == [
         "near",

@@ -18,11 +18,12 @@ from rag_assistant.answering.tool_arguments import (
     schema_of,
 )
 from rag_assistant.answering.tools import is_confirmation
-from rag_assistant.conversations.prompts import number_sources, passages_text
+from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.records import ALL_ABILITIES, EVERYTHING, MAX_INT32, Ability, Question, Turn
 from rag_assistant.records.errors import AssistantError, ToolFailed
 from rag_assistant.records.views import PassageAnswer, conversation_view, data_of, receipt_data, turn_data, view_of
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.tokenize import query_words
 from rag_assistant.services import Services
 from rag_assistant.web.mcp.protocol import INVALID_PARAMS, RpcError

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.conversations.prompts import number_sources, question_message
+from rag_assistant.conversations.prompts import question_message
 from rag_assistant.records import Message, Passage, RelatedTurn, Turn
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.web.pages.receipt import as_curl, parts_of
 
 TURN = Turn(1, 1, 9, "completed", "How many?", "Seventeen [1].", datetime.now(UTC))

@@ -8,8 +8,8 @@ from flask.testing import FlaskClient
 from msgspec.structs import replace
 
 from rag_assistant.answering import search
-from rag_assistant.conversations.prompts import number_sources
 from rag_assistant.records import Source
+from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, post, until, upload
