@@ -24,6 +24,8 @@ from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.records import Question
+from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
+from rag_assistant.retrieval.postprocess import in_turn
 from rag_assistant.retrieval.tokenize import query_words, search_words
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations import history
@@ -79,6 +81,9 @@ def main() -> None:
     for language in ("en", "de", "zh"):
         print(notes(language).row(f"xquad {language} as notes; others: other articles"), flush=True)
     history.MIN_CERTAINTY = MIN_CERTAINTY
+    print("\n| two questions in one | both turns among the best two | and four |\n|---|---|---|")
+    for language in ("en", "de", "zh"):
+        print(pairs(language), flush=True)
     print("\n| long turns | questions | beginning of the turn | quoted part |\n|---|---|---|---|")
     for language in ("en", "de", "zh"):
         print(quoted(language), flush=True)
@@ -212,6 +217,33 @@ def notes(language: str) -> Asked:
             others += [certainty(database, conversation_id, asked[name], ()) for name in chance.sample(rest, 40)]
         database.close()
     return Asked(about, others)
+
+
+def pairs(language: str) -> str:
+    """Return the row of the share of turns that come back for questions about two of 40 paragraphs told as turns."""
+    chance, collection = random.Random(3), xquad(language)
+    articles: dict[str, list[str]] = defaultdict(list)
+    for name, (title, _) in collection.documents.items():
+        articles[title].append(name)
+    asked = {next(iter(one.relevant)): one.text.strip() for one in reversed(collection.questions)}
+    found: dict[int, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        for _ in range(CONVERSATIONS):
+            titles = chance.sample(sorted(articles), len(articles))
+            told = [name for title in titles for name in articles[title]][: 2 * TOLD]
+            chance.shuffle(told)
+            conversation_id = tell(database, [collection.documents[name][1] for name in told])
+            about = [name for name in told if name in asked]
+            chance.shuffle(about)
+            for names in zip(about[::2], about[1::2], strict=False):
+                parts = parts_of(SearchQuery(" ".join(asked[name].rstrip("?\uff1f") + "?" for name in names)))
+                best = in_turn([related(database, conversation_id, part.text, (), 25) for part in parts])
+                numbers = list(dict.fromkeys(turn.number for turn in best))
+                for limit in (2, 4):
+                    found[limit] += [float(told.index(name) + 1 in numbers[:limit]) for name in names]
+        database.close()
+    return f"| xquad {language} as notes | {statistics.fmean(found[2]):.3f} | {statistics.fmean(found[4]):.3f} |"
 
 
 # --- what of it is quoted

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from rag_assistant.answering.request import BuiltRequest, build_request
 from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.history import UNANSWERED
-from rag_assistant.retrieval.postprocess import within_budget
+from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
+from rag_assistant.retrieval.postprocess import in_turn, within_budget
 from rag_assistant.retrieval.tokenize import content_stems, query_words
 
 if TYPE_CHECKING:
@@ -57,15 +58,21 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
 
 def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[RelatedTurn, ...]:
     """Return the turns before this one that its request leaves out and its question seems to be about."""
-    draft, receipt = built.draft, built.fitted.receipt
+    draft, receipt, conversation = built.draft, built.fitted.receipt, built.draft.window.conversation
     quotes = draft.profile.endpoint.quotes
     # Of the conversation quotes have nothing before them, whatever the window keeps.
     seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
-    words = query_words(draft.question)
-    related = history.related(draft.window.conversation, words, turn.number, seen, MAX_RELATED)
-    return tuple(one if one.why else replace(one, why=receipt.why_left_out(one.number)) for one in related)
+    query = SearchQuery(draft.question)
+    by_part = [
+        history.related(conversation, query_words(f"{one.context} {one.text}"), turn.number, seen, MAX_RELATED)
+        for one in parts_of(query) or [query]
+    ]
+    related: dict[int, RelatedTurn] = {}
+    for one in in_turn(by_part):
+        related.setdefault(one.number, one if one.why else replace(one, why=receipt.why_left_out(one.number)))
+    return tuple(related.values())
 
 
 def _cited(

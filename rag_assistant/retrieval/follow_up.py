@@ -6,6 +6,7 @@ conversation has tell that a question leans on nothing: what was said before has
 
 import re
 from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -48,6 +49,9 @@ TWO_QUESTIONS = re.compile(
     r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
     re.IGNORECASE | re.DOTALL,
 )
+# Each is searched by itself, up to so many.
+QUESTION = re.compile(r".+?(?:\?+(?=\s|$)|[\uff1f\u061f]+)", re.DOTALL)
+MAX_PARTS = 3
 
 
 class SearchQuery(Struct, frozen=True):
@@ -106,14 +110,18 @@ def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
     return not telling or (telling == 1 and not PRONOUNS.isdisjoint(words))
 
 
-def halves_of(query: SearchQuery) -> list[SearchQuery]:
-    """Return a question of two halves as two, the second leaning on the first where it points back; else none."""
-    match = None if query.is_follow_up else TWO_QUESTIONS.fullmatch(query.text.strip())
-    if match is None or not content_words(match[1]) or not content_words(match[2]):
+def parts_of(query: SearchQuery) -> list[SearchQuery]:
+    """Return several questions in one as each of them, leaning on the one before where it points back; else none."""
+    text = query.text.strip()
+    match = TWO_QUESTIONS.fullmatch(text)
+    texts = list(match.groups()) if match else [one.strip() for one in QUESTION.findall(text)]
+    if query.is_follow_up or not 1 < len(texts) <= MAX_PARTS or not all(map(content_words, texts)):
         return []
-    points_back = not PRONOUNS.isdisjoint(search_words(match[2]))
-    second = SearchQuery(match[2], match[1], SHARE_BY_WORDS) if points_back else SearchQuery(match[2])
-    return [SearchQuery(match[1]), second]
+    points_back = (not PRONOUNS.isdisjoint(search_words(one)) for one in texts[1:])
+    return [SearchQuery(texts[0])] + [
+        SearchQuery(one, before, SHARE_BY_WORDS) if leans else SearchQuery(one)
+        for (before, one), leans in zip(pairwise(texts), points_back, strict=True)
+    ]
 
 
 def last_question(exchanges: Sequence[Exchange]) -> str:

@@ -1,6 +1,7 @@
 """What of the found passages is worth sending: each text once, neighbours as one, within a budget. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Note, Passage, Source, lead_of
 from rag_assistant.retrieval.tokenize import search_words
 
+Item = TypeVar("Item")
 Sized = TypeVar("Sized", Passage, Source, Note)
 
 # Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
@@ -31,6 +33,11 @@ def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
         if len(copies) < MAX_COPIES and passage.document_id not in copies:
             better.append((passage, vocabulary))
             yield passage
+
+
+def in_turn(rankings: Iterable[Iterable[Item]]) -> Iterator[Item]:
+    """Yield the best of each ranking, then the second of each, and so on."""
+    return (item for items in zip_longest(*rankings) for item in items if item is not None)
 
 
 def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:

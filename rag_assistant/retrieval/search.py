@@ -20,9 +20,9 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import (
     SearchQuery,
     context_of,
-    halves_of,
     is_about_something_else,
     last_question,
+    parts_of,
     questions_before,
     search_query,
     share_of,
@@ -31,7 +31,7 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
-from rag_assistant.retrieval.postprocess import distinct, joined, number_sources, within_budget
+from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
 from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
@@ -53,8 +53,8 @@ CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near to a question or to its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
-# So many quotes answer each half of a question.
-QUOTES_OF_HALF = 2
+# So many quotes answer each part of a question.
+QUOTES_OF_PART = 2
 # So many sections of short documents a model reads where a question needs all of them.
 MAX_SECTIONS = 30
 # How many sections are named where no passage is near enough.
@@ -109,8 +109,9 @@ class Retriever:
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
             return [], "nothing_found"
-        if halves := halves_of(query):
-            return _both([self.find(half, ceil(limit / 2), scope, budget_tokens) for half in halves], budget_tokens)
+        if parts := parts_of(query):
+            share = ceil(limit / len(parts))
+            return _together([self.find(part, share, scope, budget_tokens) for part in parts], budget_tokens)
         within = self._chunks.within(scope)
         passages, best_cosine = self._candidates(query, limit, within)
         # The guide answers what is about the assistant; where a document of a person answers best, it is left out.
@@ -256,8 +257,8 @@ class Retriever:
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
         """Return what of some sources answers a question."""
-        if halves := halves_of(query):
-            quotes = (quote for half in halves for quote in self.quotes(half, sources)[:QUOTES_OF_HALF])
+        if parts := parts_of(query):
+            quotes = (quote for part in parts for quote in self.quotes(part, sources)[:QUOTES_OF_PART])
             return list(dict.fromkeys(quotes))
         texts = self._texts(sources)
         return _with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
@@ -339,10 +340,12 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
     return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
 
 
-def _both(halves: Sequence[tuple[list[Passage], Support]], budget_tokens: int | None) -> tuple[list[Passage], Support]:
-    """Return what both halves of a question find: near, where only one finds something."""
-    passages = {one.chunk_id: one for half, _ in halves for one in half}
-    supports = {support for _, support in halves}
+def _together(
+    parts: Sequence[tuple[list[Passage], Support]], budget_tokens: int | None
+) -> tuple[list[Passage], Support]:
+    """Return what the parts of a question find, the best of each first: near, where only some find something."""
+    passages = {one.chunk_id: one for one in in_turn([some for some, _ in parts])}
+    supports = {support for _, support in parts}
     support: Support = "near" if len(supports) > 1 else next(iter(supports))
     return joined(within_budget(list(passages.values()), budget_tokens)), support
 

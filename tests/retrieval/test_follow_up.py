@@ -10,9 +10,9 @@ from rag_assistant.retrieval.follow_up import (
     SHARE_WITHOUT_WORDS,
     SearchQuery,
     context_of,
-    halves_of,
     is_about_something_else,
     last_question,
+    parts_of,
     search_query,
 )
 from rag_assistant.retrieval.leaning import WEIGHTS, WEIGHTS_BY_QUESTIONS, Similarity, features, leaning
@@ -159,18 +159,22 @@ def test_the_question_itself_is_never_changed(
 
 
 @pytest.mark.parametrize(
-    ("question", "halves"),
+    ("question", "parts"),
     [
         ("What is the rent, and when does the lease end?", ["What is the rent", "when does the lease end?"]),
         ("Who feeds the geese? And which lamp burns oil?", ["Who feeds the geese", "which lamp burns oil?"]),
+        ("Who feeds geese? Where is oil? Is tea free?", ["Who feeds geese?", "Where is oil?", "Is tea free?"]),
+        ("Wer füttert die Gänse? Welche Lampe brennt?", ["Wer füttert die Gänse?", "Welche Lampe brennt?"]),
+        ("谁喂鹅\uff1f哪盏灯烧油\uff1f", ["谁喂鹅\uff1f", "哪盏灯烧油\uff1f"]),
+        ("Who feeds the geese? Which lamp burns? Answer briefly.", ["Who feeds the geese?", "Which lamp burns?"]),
     ],
-)
-def test_a_question_of_two_halves_is_two(question: str, halves: list[str]) -> None:
-    assert halves_of(SearchQuery(question)) == [SearchQuery(half) for half in halves]
+)  # fmt: skip
+def test_several_questions_in_one_are_several(question: str, parts: list[str]) -> None:
+    assert parts_of(SearchQuery(question)) == [SearchQuery(part) for part in parts]
 
 
-def test_the_second_half_leans_on_the_first_where_it_points_back() -> None:
-    _, second = halves_of(SearchQuery("What is a catch basin and how is it designed?"))
+def test_a_part_leans_on_the_one_before_where_it_points_back() -> None:
+    _, second = parts_of(SearchQuery("What is a catch basin and how is it designed?"))
     assert (second.text, second.context, second.is_follow_up) == ("how is it designed?", "What is a catch basin", True)
 
 
@@ -180,7 +184,9 @@ def test_the_second_half_leans_on_the_first_where_it_points_back() -> None:
         "What do the keeper and the harbour master eat?", "Who feeds the geese and the ducks?", "Who did it and why?",
         "What did the ECDC and WHO ask the countries for?",
         "What is the time between when it begins and when the lamp burns?",
+        "Who feeds the geese? Why?", "Who feeds the geese? Answer briefly.", "Geese? Lamps? Oil? Tea?",
+        "What is at https://a.example/x?page=2&lamp=oil?", "Who says \"which geese?\" at night?",
     ],
 )  # fmt: skip
 def test_one_question_stays_one(question: str) -> None:
-    assert halves_of(SearchQuery(question)) == []
+    assert parts_of(SearchQuery(question)) == []

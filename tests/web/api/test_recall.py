@@ -33,6 +33,15 @@ class TestRecall:
         receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
         assert receipt["recalled_turns"] == [1]
 
+    def test_of_two_questions_in_one_each_brings_its_turn_back(self, client: FlaskClient) -> None:
+        conversation = kept(client, "My cat is called Mimi.").conversation_id
+        kept(client, "My other cat is called Momo.", conversation)
+        kept(client, "The boat lies in Bremerhaven.", conversation)
+        for n in range(4, 8):
+            kept(client, f"Question {n}.", conversation)
+        answer = ask(client, "How is my other cat called? Where is the boat?", conversation_id=conversation)
+        assert answer["history"]["recalled_turns"] == [2, 3]
+
     def test_what_was_cleared_or_excluded_is_told_and_never_recalled(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
