@@ -1,7 +1,8 @@
-"""Read the bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
+"""Read bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
 
 import json
 from collections.abc import Collection, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from flask import request
@@ -23,12 +24,48 @@ MAX_KEY_CHARS = 200
 NESTED = "The body is nested too deeply; one object with plain values is enough."
 
 
-def read_json(model: type[Body]) -> Body:
-    """Return the request's JSON body. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
-    content = json_object()
+def read_body(model: type[Body]) -> Body:
+    """Return the request's body: JSON, or on a page the fields of a form.
+
+    Raises UnsupportedContentType, MalformedBody, InvalidRequest.
+    """
+    content = json_object() if request.path.startswith(API) else form_fields(model)
     if model is QueryBody and "question" in content and "query" in content:
         raise InvalidRequest('"question" and "query" mean the same; send one of them.')
     return checked(model, content)
+
+
+def form_fields(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the fields of the request's form as the JSON that a body takes; fields that it has not are left out."""
+    names = [name for name in model.model_fields if name in request.form]
+    return {name: _as_json(request.form.getlist(name), _kinds(model)[name]) for name in names}
+
+
+def _as_json(values: list[str], kinds: frozenset[str]) -> Any:
+    if "array" in kinds:
+        given = [int(value) if "ids" in kinds and spells_number(value) else value for value in values if value]
+        return given or ([] if "null" not in kinds else None)
+    value = values[-1].strip()
+    if not value and "text" not in kinds:
+        return "default" if "default" in kinds else None
+    if "integer" in kinds and (spells_number(value) or value == "all"):
+        return None if value == "all" else int(value)
+    return {"true": True, "false": False}.get(value, value) if "boolean" in kinds else values[-1]
+
+
+@cache
+def _kinds(model: type[BaseModel]) -> dict[str, frozenset[str]]:
+    """Return of each field which kinds of JSON it takes: also "text" in general, "default", and "ids" in a list."""
+    kinds = {}
+    for name, schema in model.model_json_schema(by_alias=False)["properties"].items():
+        parts = schema.get("anyOf", [schema])
+        named = {part["type"] for part in parts} | {part["const"] for part in parts if "const" in part}
+        if any(part["type"] == "string" and not {"enum", "const"} & part.keys() for part in parts):
+            named.add("text")
+        if any(part.get("items", {}).get("type") == "integer" for part in parts):
+            named.add("ids")
+        kinds[name] = frozenset(named)
+    return kinds
 
 
 def json_object() -> dict[str, Any]:
@@ -63,9 +100,9 @@ def content_type_said() -> str:
     return f'The content type is "{request.mimetype}"' if request.mimetype else "No content type was given"
 
 
-def read_optional_json(model: type[Body]) -> Body:
-    """Return the request's JSON body, or the model's defaults where there is no body."""
-    return read_json(model) if request.content_length else model()
+def read_optional_body(model: type[Body]) -> Body:
+    """Return the request's body, or the model's defaults where there is no body."""
+    return read_body(model) if request.content_length else model()
 
 
 def checked(model: type[Body], content: dict[str, Any]) -> Body:
@@ -101,7 +138,7 @@ def refuse_unknown() -> None:
                 f"Unknown parameter: {name}. {request.path} takes {', '.join(params) or 'no parameters'}."
             )
     if request.method == "POST" and route.operation.body is None and not route.operation.file:
-        read_optional_json(NoFields)
+        read_optional_body(NoFields)
 
 
 def whole_number(name: str, default: int | None, lowest: int, highest: int) -> int | None:

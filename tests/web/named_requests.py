@@ -68,7 +68,7 @@ NAMED = [
     Named("form project_id", lambda client, ids: client.post(
         "/ask", data={"question": "Why?", "project_id": ids["project_id"]})),
     Named("form own conversation into a project", lambda client, ids: client.post(
-        f"/conversations/{ids['own']}/move", data={"project_id": ids["project_id"]})),
+        f"/conversations/{ids['own']}/change", data={"project_id": ids["project_id"]})),
     Named("select to delete", lambda client, ids: client.post(
         "/conversations/selected", data={"do": "delete", "conversation_ids": ids["conversation_id"]})),
     Named("select to restore", lambda client, ids: client.post(

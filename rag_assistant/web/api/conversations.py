@@ -33,8 +33,8 @@ from rag_assistant.web.request_parsing import (
     history_limit_asked,
     one_of,
     page_limit,
-    read_json,
-    read_optional_json,
+    read_body,
+    read_optional_body,
     strategy_asked,
     whole_number,
 )
@@ -91,7 +91,7 @@ def conversations() -> Response:
 )
 def new_conversation() -> Response:
     """Make an empty conversation."""
-    body = read_optional_json(NewConversationBody)
+    body = read_optional_body(NewConversationBody)
     conversation = services().conversations.create(body.title, body.project_id)
     return make_response(jsonify(conversation_data(conversation)), 201)
 
@@ -114,7 +114,7 @@ def conversation(conversation_id: int) -> Response:
 )
 def change_conversation(conversation_id: int) -> Response:
     """Rename, pin or move a conversation, or set what it decides for itself and which documents it is about."""
-    body = read_json(ChangeConversationBody)
+    body = read_body(ChangeConversationBody)
     scope = body.scope(services().conversations.get(conversation_id).scope)
     services().documents.check_scope(scope or EVERYTHING)
     services().conversations.change(
@@ -237,7 +237,7 @@ def bill(conversation_id: int) -> Response:
 )
 def compact(conversation_id: int) -> Response:
     """Let the model summarise the older turns; answers when it has."""
-    services().history_actions.compact(conversation_id, read_optional_json(SummariseBody).wishes)
+    services().history_actions.compact(conversation_id, read_optional_body(SummariseBody).wishes)
     return shown(conversation_id)
 
 
@@ -257,7 +257,7 @@ def undo(conversation_id: int) -> Response:
 )
 def edit_summary(conversation_id: int) -> Response:
     """Replace the text of the summary that the model sees."""
-    services().history_actions.edit_summary(conversation_id, read_json(SummaryBody).text)
+    services().history_actions.edit_summary(conversation_id, read_body(SummaryBody).text)
     return shown(conversation_id)
 
 
@@ -271,7 +271,7 @@ def edit_summary(conversation_id: int) -> Response:
 def command(conversation_id: int) -> Response:
     """Carry out a command such as /history, and return what it did."""
     services().conversations.get(conversation_id)
-    result = run_command(read_json(CommandBody).command, services().history_actions, conversation_id)
+    result = run_command(read_body(CommandBody).command, services().history_actions, conversation_id)
     view = services().history_actions.view(conversation_id)
     return jsonify(command=result.command, text=result.text, fold=result.fold, view=view.as_dict())
 

@@ -13,7 +13,7 @@ from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
-from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_json
+from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_body
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
 from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
 from rag_assistant.web.security import MAX_FORM_PARTS
@@ -52,7 +52,7 @@ def add() -> Response:
 )
 def add_web_page() -> Response:
     """Fetch a web page and take it in; one whose address is known is fetched again."""
-    body = read_json(WebPageBody)
+    body = read_body(WebPageBody)
     document, new = services().web_pages.add(services().library, body.url, body.tags, body.library_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
@@ -113,7 +113,7 @@ def tags() -> Response:
 )
 def change(document_id: int) -> Response:
     """Give a document another name or other tags, or move it to another library."""
-    body = read_json(ChangeDocumentBody)
+    body = read_body(ChangeDocumentBody)
     if body.library_id is not None:
         services().documents.move(document_id, body.library_id)
     return jsonify(visible_data(services().documents.change(document_id, name=body.name, tags=body.tags)))

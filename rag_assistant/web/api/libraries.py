@@ -9,7 +9,7 @@ from rag_assistant.records import LibraryRecord
 from rag_assistant.records.views import SharedAnswer, data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
-from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.request_parsing import read_body
 from rag_assistant.web.routing import READ, SHARING
 from rag_assistant.web.services import services
 
@@ -38,7 +38,7 @@ def libraries() -> Response:
 @blueprint.post("", policy=SHARING, answer=LibraryAnswer, status=201, body=NewLibraryBody, example={"name": "Harbour"})
 def add() -> Response:
     """Make a library."""
-    library = services().libraries.add(read_json(NewLibraryBody).name)
+    library = services().libraries.add(read_body(NewLibraryBody).name)
     note_for_audit("created a library", library.name)
     return make_response(jsonify(library_data(library)), 201)
 
@@ -48,7 +48,7 @@ def add() -> Response:
 )
 def change(library_id: int) -> Response:
     """Rename a library, or say what everyone may do with it."""
-    body = read_json(ChangeLibraryBody)
+    body = read_body(ChangeLibraryBody)
     library = services().libraries.change(library_id, body.values())
     note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", library.name)
     return jsonify(library_data(library))
@@ -63,7 +63,7 @@ def change(library_id: int) -> Response:
 )
 def share(library_id: int) -> Response:
     """Share a library with somebody, or take that back."""
-    body = read_json(ShareBody)
+    body = read_body(ShareBody)
     library = services().libraries.share(library_id, body.person, body.access)
     note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)
     return jsonify(library_data(library))

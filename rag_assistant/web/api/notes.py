@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from rag_assistant.records import Note
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.request_bodies import ChangeNoteBody, NewNoteBody
-from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.request_parsing import read_body
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
@@ -52,7 +52,7 @@ def notes() -> Response:
 )
 def add() -> Response:
     """Make a note."""
-    body = read_json(NewNoteBody)
+    body = read_body(NewNoteBody)
     note = services().notes.add(body.text, turn_id=body.turn_id, project_id=body.project_id, pinned=body.pinned)
     return make_response(jsonify(note_data(note)), 201)
 
@@ -60,7 +60,7 @@ def add() -> Response:
 @blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody, example={"pinned": True})
 def change(note_id: int) -> Response:
     """Pin a note or switch it off; with another text, make the note that supersedes it, and return that."""
-    body = read_json(ChangeNoteBody)
+    body = read_body(ChangeNoteBody)
     return jsonify(note_data(services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)))
 
 

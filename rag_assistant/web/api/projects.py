@@ -3,11 +3,11 @@
 from flask import Blueprint, Response, jsonify, make_response
 from msgspec import Struct
 
-from rag_assistant.records import EVERYTHING, Project
+from rag_assistant.records import EVERYTHING
 from rag_assistant.records.views import ProjectAnswer, project_data
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeProjectBody, NewProjectBody, ShareBody
-from rag_assistant.web.request_parsing import read_json
+from rag_assistant.web.request_parsing import read_body
 from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
 from rag_assistant.web.services import services
 
@@ -36,8 +36,11 @@ def projects() -> Response:
 )
 def add() -> Response:
     """Make a project."""
-    project = add_project(read_json(NewProjectBody))
-    return make_response(jsonify(project_data(project)), 201)
+    body = read_body(NewProjectBody)
+    scope = body.scope(EVERYTHING) or EVERYTHING
+    services().documents.check_scope(scope)
+    new_project = services().projects.add(body.name, body.instructions, scope, body.own())
+    return make_response(jsonify(project_data(new_project)), 201)
 
 
 @blueprint.get("/<int:project_id>", policy=READ, answer=ProjectAnswer)
@@ -51,7 +54,15 @@ def project(project_id: int) -> Response:
 )
 def change(project_id: int) -> Response:
     """Change a project, or say what everyone may do with it."""
-    return jsonify(project_data(change_project(project_id, read_json(ChangeProjectBody))))
+    before, body = services().projects.get(project_id), read_body(ChangeProjectBody)
+    scope, values = body.scope(before.scope), body.values()
+    # What its owner chose may not all be there for whoever else changes it.
+    if scope is not None and scope != before.scope:
+        services().documents.check_scope(scope)
+    changed = services().projects.change(project_id, values, scope=scope, own=body.own())
+    if "everyone" in values:
+        note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", changed.name)
+    return jsonify(project_data(changed))
 
 
 @blueprint.put(
@@ -63,46 +74,16 @@ def change(project_id: int) -> Response:
 )
 def share(project_id: int) -> Response:
     """Share a project with somebody, or take that back."""
-    return jsonify(project_data(share_project(project_id, read_json(ShareBody))))
+    body = read_body(ShareBody)
+    shared = services().projects.share(project_id, body.person, body.access)
+    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", shared.name)
+    return jsonify(project_data(shared))
 
 
 @blueprint.delete("/<int:project_id>", policy=ASK, status=204)
 def delete(project_id: int) -> Response:
     """Delete a project; the conversations in it stay."""
-    delete_project(project_id)
-    return make_response("", 204)
-
-
-def add_project(body: NewProjectBody) -> Project:
-    """Make a project. Raises DocumentNotFound, InvalidRequest."""
-    scope = body.scope(EVERYTHING) or EVERYTHING
-    services().documents.check_scope(scope)
-    return services().projects.add(body.name, body.instructions, scope, body.own())
-
-
-def change_project(project_id: int, body: ChangeProjectBody) -> Project:
-    """Change a project. Raises ProjectNotFound, NotProjectOwner, DocumentNotFound, InvalidRequest."""
-    before, values = services().projects.get(project_id), body.values()
-    scope = body.scope(before.scope)
-    # What its owner chose may not all be there for whoever else changes it.
-    if scope is not None and scope != before.scope:
-        services().documents.check_scope(scope)
-    project = services().projects.change(project_id, values, scope=scope, own=body.own())
-    if "everyone" in values:
-        note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", project.name)
-    return project
-
-
-def share_project(project_id: int, body: ShareBody) -> Project:
-    """Share a project. Raises ProjectNotFound, NotProjectOwner, AccountNotFound."""
-    services().projects.get(project_id)
-    project = services().projects.share(project_id, body.person, body.access)
-    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", project.name)
-    return project
-
-
-def delete_project(project_id: int) -> None:
-    """Delete a project. Raises ProjectNotFound, NotProjectOwner."""
     name = services().projects.get(project_id).name
     services().projects.delete(project_id)
     note_for_audit("deleted a project", name)
+    return make_response("", 204)

@@ -11,7 +11,7 @@ from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import NewLinkBody
-from rag_assistant.web.request_parsing import read_optional_json
+from rag_assistant.web.request_parsing import read_optional_body
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
 from rag_assistant.web.services import services, whole_services
 
@@ -82,14 +82,15 @@ def links(conversation_id: int) -> Response:
 )
 def make(conversation_id: int) -> Response:
     """Make a link to a conversation; its address is told this once."""
-    link, address = make_link(conversation_id, read_optional_json(NewLinkBody).with_sources)
+    link, address = make_link(conversation_id, read_optional_body(NewLinkBody).with_sources)
     return make_response(jsonify(link_data(link) | {"url": address}), 201)
 
 
 @blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204)
 def revoke(conversation_id: int, link_id: int) -> Response:
     """Let a link lead nowhere any more."""
-    revoke_link(conversation_id, link_id)
+    services().links.revoke(conversation_id, link_id)
+    note_for_audit(f"revoked link {link_id}", f"conversation {conversation_id}")
     return make_response("", 204)
 
 
@@ -111,12 +112,6 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
     link = services().links.make(conversation_id, secret, with_sources)
     note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
     return link, url_for("shared_pages.shared", link=secret, _external=True)
-
-
-def revoke_link(conversation_id: int, link_id: int) -> None:
-    """Let a link lead nowhere any more."""
-    services().links.revoke(conversation_id, link_id)
-    note_for_audit(f"revoked link {link_id}", f"conversation {conversation_id}")
 
 
 def read_shared(secret: str) -> SharedAnswer:

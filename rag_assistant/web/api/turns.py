@@ -51,8 +51,8 @@ from rag_assistant.web.request_parsing import (
     flag_asked,
     idempotency_key,
     page_limit,
-    read_json,
-    read_optional_json,
+    read_body,
+    read_optional_body,
     scope_asked,
     take_pictures,
     whole_number,
@@ -75,7 +75,7 @@ blueprint = Blueprint("api", __name__, url_prefix="/api")
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
     take_pictures()
-    question = read_json(QueryBody).as_question(idempotency_key())
+    question = read_body(QueryBody).as_question(idempotency_key())
     readers().enter()
     try:
         turn = services().assistant.ask(question)
@@ -99,7 +99,7 @@ def query_stream() -> Response:
     """Answer a question as a stream of events."""
     drawn = flag_asked("html") is True
     take_pictures()
-    question = read_json(QueryBody).as_question(idempotency_key(), interactive=drawn)
+    question = read_body(QueryBody).as_question(idempotency_key(), interactive=drawn)
     with readers().place_for_stream():
         return stream(services().assistant.ask(question), 0, drawn)
 
@@ -114,7 +114,7 @@ def query_stream() -> Response:
 )
 def temporary_query() -> Response:
     """Answer a question of a conversation that comes along, as a stream of events. Nothing of it is stored."""
-    drawn, body = flag_asked("html") is True, read_json(TemporaryBody)
+    drawn, body = flag_asked("html") is True, read_body(TemporaryBody)
     question = body.question_about(body.question, on_overflow=body.on_overflow)
     with readers().place_for_stream():
         live = services().assistant.ask_stateless(question, SentHistory(body.as_messages()))
@@ -185,7 +185,7 @@ def stop(turn_id: int) -> Response:
 )
 def retry(turn_id: int) -> Response:
     """Answer a failed question once more; follow it by its stream."""
-    body = read_optional_json(RetryBody)
+    body = read_optional_body(RetryBody)
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
@@ -211,7 +211,7 @@ def choose_version(turn_id: int, version: int) -> Response:
 @blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody, example={"pinned": True})
 def change_turn(turn_id: int) -> Response:
     """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
-    body = read_json(ChangeTurnBody)
+    body = read_body(ChangeTurnBody)
     services().turns.get(turn_id)
     return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
@@ -342,7 +342,7 @@ def ratings() -> Response:
 )
 def rate(turn_id: int) -> Response:
     """Rate the answer that a turn shows."""
-    body = read_json(RatingBody)
+    body = read_body(RatingBody)
     return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)))
 
 

@@ -3,7 +3,7 @@
 Each action of a page is a plain form, so that everything works without scripts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -14,7 +14,9 @@ from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, P
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 from rag_assistant.settings.package_files import GUIDE_NAMES
-from rag_assistant.web.api.conversations import restored
+from rag_assistant.web.api import conversations as api
+from rag_assistant.web.api import turns as turns_api
+from rag_assistant.web.forms import as_form, to, to_its_turn
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown
@@ -22,8 +24,8 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
-from rag_assistant.web.request_bodies import OWN, ChangeConversationBody, QueryBody, SummariseBody
-from rag_assistant.web.request_parsing import checked, ids_of, whole_number
+from rag_assistant.web.request_bodies import QueryBody, SummariseBody
+from rag_assistant.web.request_parsing import checked, form_fields, ids_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
@@ -70,12 +72,7 @@ def conversation(conversation_id: int) -> str:
 @blueprint.post("/ask", policy=ASK)
 def ask() -> Response:
     """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
-    content: dict[str, Any] = {"question": request.form.get("question", "")} | scope_in_form()
-    for name in ("conversation_id", "project_id", "confirms_turn", "edits_turn"):
-        if request.form.get(name):
-            content[name] = _number(name, request.form[name])
-    if request.form.get("on_overflow"):
-        content["on_overflow"] = request.form["on_overflow"]
+    content: dict[str, Any] = {"question": ""} | {name: sent for name, sent in form_fields(QueryBody).items() if sent}
     conversation_id = content.get("conversation_id")
     is_compact = content["question"].strip().lower() == "/compact"
     if conversation_id is not None and (is_compact or content.get("on_overflow") == "compact"):
@@ -117,7 +114,8 @@ def _bill(conversation_id: int) -> dict[str, Any]:
 
 
 def _wishes() -> SummariseBody:
-    return checked(SummariseBody, {"keep": request.form.getlist("keep"), "hint": request.form.get("hint", "")})
+    # Where nothing is ticked, nothing is to be kept.
+    return checked(SummariseBody, {"keep": []} | form_fields(SummariseBody))
 
 
 def _command_page(command: str, conversation_id: int | None) -> str:
@@ -128,18 +126,6 @@ def _command_page(command: str, conversation_id: int | None) -> str:
         services().conversations.get(conversation_id)
     result = run_command(command, services().history_actions, conversation_id or 0)
     return _latest_page(conversation_id, result=result)
-
-
-@blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)
-def stop(turn_id: int) -> Response:
-    """End a running answer and show its turn."""
-    return to_turn(services().assistant.stop(turn_id))
-
-
-@blueprint.post("/turns/<int:turn_id>/retry", policy=ASK)
-def retry(turn_id: int) -> Response:
-    """Retry a failed question and show its turn."""
-    return to_turn(services().assistant.retry(turn_id, quotes=request.form.get("quotes") == "true"))
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK)
@@ -175,14 +161,6 @@ def turn(turn_id: int) -> str:
     )
 
 
-@blueprint.post("/conversations/<int:conversation_id>/rename", policy=ASK)
-def rename(conversation_id: int) -> Response:
-    """Give a conversation another title."""
-    body = checked(ChangeConversationBody, {"title": request.form.get("title", "")})
-    services().conversations.change(conversation_id, title=body.title)
-    return to_conversation(conversation_id)
-
-
 @blueprint.post("/conversations/<int:conversation_id>/scope", policy=ASK)
 def widen(conversation_id: int) -> Response:
     """Let a conversation be about all documents again."""
@@ -190,35 +168,18 @@ def widen(conversation_id: int) -> Response:
     return to_conversation(conversation_id)
 
 
-@blueprint.post("/conversations/<int:conversation_id>/choices", policy=ASK)
-def choices(conversation_id: int) -> Response:
-    """Set what a conversation decides for itself.
-
-    A field that is not there changes nothing; an empty one leaves the decision to the settings.
-    """
-    content: dict[str, Any] = {
-        name: request.form[name] or "default" for name in OWN - {"max_history_turns"} if name in request.form
-    }
-    if content.get("notes") in ("true", "false"):
-        content["notes"] = content["notes"] == "true"
-    if "max_history_turns" in request.form:
-        content["max_history_turns"] = limit_from(request.form["max_history_turns"].strip().lower())
-    services().conversations.change(conversation_id, own=checked(ChangeConversationBody, content).own())
-    return to_conversation(conversation_id)
+def to_start(data: Mapping[str, Any]) -> Response:
+    """Return what leads to the first page, with an offer to restore what was deleted."""
+    return to_page("pages.start", deleted=data["conversation_id"])
 
 
-@blueprint.post("/conversations/<int:conversation_id>/delete", policy=ASK)
-def delete_conversation(conversation_id: int) -> Response:
-    """Delete a conversation and offer to restore it."""
-    services().conversations.delete(conversation_id)
-    return to_page("pages.start", deleted=conversation_id)
-
-
-@blueprint.post("/conversations/<int:conversation_id>/restore", policy=ASK)
-def restore_conversation(conversation_id: int) -> Response:
-    """Restore a deleted conversation."""
-    restored(conversation_id)
-    return to_conversation(conversation_id)
+blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)(as_form(turns_api.stop, to_its_turn))
+blueprint.post("/turns/<int:turn_id>/retry", policy=ASK)(as_form(turns_api.retry, to_its_turn))
+ONE = "/conversations/<int:conversation_id>"
+shown_again = to("pages.conversation", "conversation_id")
+blueprint.post(f"{ONE}/change", policy=ASK)(as_form(api.change_conversation, shown_again))
+blueprint.post(f"{ONE}/restore", policy=ASK)(as_form(api.restore_conversation, shown_again))
+blueprint.post(f"{ONE}/delete", policy=ASK)(as_form(api.delete_conversation, to_start))
 
 
 def _latest_page(conversation_id: int | None, **more: Any) -> str:
@@ -310,16 +271,6 @@ def library_holds() -> dict[str, Any]:
     }
 
 
-def limit_from(value: str) -> int | str | None:
-    """Return a window as the API takes it. Raises InvalidRequest."""
-    if value not in ("", "all") and not spells_number(value):
-        raise InvalidRequest(
-            f'max_history_turns is "{value}"; it must be a whole number, 0 or more, "all" for no limit, '
-            "or blank for the default."
-        )
-    return "default" if not value else None if value == "all" else int(value)
-
-
 def _number(name: str, text: str) -> int:
     if not spells_number(text) or int(text) > MAX_INT32:
         raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
@@ -349,13 +300,6 @@ def scope_in_address() -> Scope:
     """Return the documents that the address of a page names with documents and tag. Raises InvalidRequest."""
     tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
     return Scope(ids_of("documents", request.args.getlist("documents")), tags)
-
-
-def scope_in_form() -> dict[str, Any]:
-    """Return the fields of a question that say which documents a form asks about. Raises InvalidRequest."""
-    named, tags = request.form.getlist("document_ids"), request.form.getlist("tags")
-    fields: dict[str, Any] = {"document_ids": list(ids_of("document_ids", named)), "tags": tags}
-    return {name: values for name, values in fields.items() if values}
 
 
 @blueprint.app_template_filter()

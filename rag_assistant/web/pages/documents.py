@@ -13,7 +13,9 @@ from rag_assistant.documents.uploads import MAX_NAME_CHARS, clean_name
 from rag_assistant.records import DOCUMENT_SORTS, MAX_INT32, Document, DocumentSort, DocumentState
 from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, UnsupportedDocument
 from rag_assistant.settings.package_files import command_for_extra
+from rag_assistant.web.api import documents as api
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
+from rag_assistant.web.forms import as_form
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
 from rag_assistant.web.markdown.marked import with_edges
@@ -83,32 +85,13 @@ def add_documents() -> Response:
     return to_page("document_pages.documents")
 
 
-@blueprint.post("/documents/web-page", policy=DOCUMENTS)
-def add_web_page() -> Response:
-    """Fetch a web page and take it in."""
-    services().web_pages.add(services().library, request.form.get("url", ""))
-    return _to_library()
-
-
-@blueprint.post("/documents/<int:document_id>/fetch", policy=DOCUMENTS)
-def fetch_again(document_id: int) -> Response:
-    """Fetch a web page once more."""
-    services().web_pages.fetch_again(services().library, document_id)
-    return _to_library()
-
-
-@blueprint.post("/documents/<int:document_id>/cancel", policy=DOCUMENTS)
-def cancel(document_id: int) -> Response:
-    """Stop working on a document."""
-    services().documents.cancel(document_id)
-    return _to_library()
-
-
-@blueprint.post("/documents/<int:document_id>/retry", policy=DOCUMENTS)
-def retry(document_id: int) -> Response:
-    """Process a document again."""
-    services().library.read_again(document_id)
-    return _to_library()
+for rule, action in (
+    ("web-page", api.add_web_page),
+    ("<int:document_id>/fetch", api.fetch_again),
+    ("<int:document_id>/cancel", api.cancel),
+    ("<int:document_id>/retry", api.retry),
+):
+    blueprint.post(f"/documents/{rule}", policy=DOCUMENTS)(as_form(action, lambda _: _to_library()))
 
 
 @blueprint.post("/documents/<int:document_id>/change", policy=DOCUMENTS)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
@@ -16,11 +16,12 @@ from rag_assistant.history.token_usage import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Turn, Unset
 from rag_assistant.records.views import messages_sent
+from rag_assistant.web.api.conversations import edit_summary
+from rag_assistant.web.api.turns import change_turn
+from rag_assistant.web.forms import as_form, to, to_its_turn
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
-from rag_assistant.web.redirects import to_conversation, to_page, to_turn
-from rag_assistant.web.request_bodies import ChangeTurnBody, SummaryBody
-from rag_assistant.web.request_parsing import checked
+from rag_assistant.web.redirects import to_page, to_turn
 from rag_assistant.web.routing import ASK
 from rag_assistant.web.services import services
 
@@ -56,21 +57,12 @@ UNDO_WORDS = {
 }
 
 
-@blueprint.post("/conversations/<int:conversation_id>/summary", policy=ASK)
-def edit_summary(conversation_id: int) -> Response:
-    """Put a person's text in the place of the summary's, and show it."""
-    body = checked(SummaryBody, {"text": request.form.get("text", "")})
-    services().history_actions.edit_summary(conversation_id, body.text)
-    return to_conversation(conversation_id, _anchor="summary")
-
-
-@blueprint.post("/turns/<int:turn_id>/mark", policy=ASK)
-def mark(turn_id: int) -> Response:
-    """Pin or exclude a turn, or undo that, and show the turn."""
-    fields = {name: request.form[name] == "true" for name in ("pinned", "excluded") if name in request.form}
-    body = checked(ChangeTurnBody, fields)
-    marked = services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)
-    return to_turn(marked, at=marked.number)
+blueprint.post("/conversations/<int:conversation_id>/summary", policy=ASK)(
+    as_form(edit_summary, to("pages.conversation", "conversation_id", _anchor="summary"))
+)
+blueprint.post("/turns/<int:turn_id>/mark", policy=ASK)(
+    as_form(change_turn, lambda data: to_its_turn(data, at=data["turn"]))
+)
 
 
 @blueprint.post("/conversations/<int:conversation_id>/purge", policy=ASK)

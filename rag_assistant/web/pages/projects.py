@@ -1,17 +1,11 @@
 """The pages of projects: which there are, and of each its conversations and what holds in them, as plain forms."""
 
-from typing import Any
-
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, render_template
 
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.web.api.projects import add_project, change_project, delete_project, share_project
-from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.pages.conversation import limit_from, scope_in_form
+from rag_assistant.web.api import projects as api
+from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.redirects import to_page
-from rag_assistant.web.request_bodies import ChangeProjectBody, NewProjectBody, ShareBody
-from rag_assistant.web.request_parsing import checked
 from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
 from rag_assistant.web.services import services
 
@@ -45,44 +39,8 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
     )
 
 
-@blueprint.post("", policy=ASK)
-def add() -> Response:
-    """Make a project, and show it."""
-    new_project = add_project(checked(NewProjectBody, {"name": request.form.get("name", "")}))
-    return to_page("project_pages.project", project_id=new_project.id)
-
-
-@blueprint.post("/<int:project_id>", policy=ASK)
-def change(project_id: int) -> Response:
-    """Change what a project says, or what everyone may do with it; a field that is not there changes nothing."""
-    form = request.form
-    content: dict[str, Any] = {name: form[name] for name in ("name", "instructions") if name in form}
-    content |= {name: form[name] or "default" for name in ("history_strategy", "on_overflow") if name in form}
-    if "max_history_turns" in form:
-        content["max_history_turns"] = limit_from(form["max_history_turns"].strip().lower())
-    if "everyone" in form:
-        content["everyone"] = form["everyone"] or None
-    if "scoped" in form:
-        content |= {"document_ids": None, "tags": None} | scope_in_form()
-    change_project(project_id, checked(ChangeProjectBody, content))
-    return to_page("project_pages.project", project_id=project_id)
-
-
-@blueprint.post("/<int:project_id>/shares", policy=ASK_AS_PERSON)
-def share(project_id: int) -> Response:
-    """Share a project with somebody, or take that back."""
-    fields = {"person": request.form.get("person", ""), "access": request.form.get("access") or None}
-    body = checked(ShareBody, fields)
-    services().projects.get(project_id)
-    try:
-        share_project(project_id, body)
-    except AssistantError as error:
-        return page_with_error(error, project(project_id, error))
-    return to_page("project_pages.project", project_id=project_id)
-
-
-@blueprint.post("/<int:project_id>/delete", policy=ASK)
-def delete(project_id: int) -> Response:
-    """Delete a project; the conversations in it stay."""
-    delete_project(project_id)
-    return to_page("project_pages.projects")
+to_project = to("project_pages.project", "project_id")
+blueprint.post("", policy=ASK)(as_form(api.add, to_project))
+blueprint.post("/<int:project_id>", policy=ASK)(as_form(api.change, to_project))
+blueprint.post("/<int:project_id>/shares", policy=ASK_AS_PERSON)(as_form(api.share, to_project, project))
+blueprint.post("/<int:project_id>/delete", policy=ASK)(as_form(api.delete, to("project_pages.projects")))

@@ -2,10 +2,10 @@
 
 from flask import Blueprint, Response, make_response, render_template, request
 
-from rag_assistant.web.api.sharing import make_link, read_shared, revoke_link
+from rag_assistant.web.api.sharing import make_link, read_shared, revoke
+from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.markdown.render import render_markdown
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.redirects import to_page
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
 from rag_assistant.web.services import services
 
@@ -28,11 +28,9 @@ def make(conversation_id: int) -> Response:
     return make_response(links(conversation_id, address))
 
 
-@blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", policy=ASK_AS_PERSON)
-def revoke(conversation_id: int, link_id: int) -> Response:
-    """Let a link lead nowhere any more."""
-    revoke_link(conversation_id, link_id)
-    return to_page("shared_pages.links", conversation_id=conversation_id)
+blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", policy=ASK_AS_PERSON)(
+    as_form(revoke, to("shared_pages.links", "conversation_id"))
+)
 
 
 @blueprint.get("/shared", policy=READ_AS_PERSON)

@@ -16,9 +16,8 @@ from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
 from rag_assistant.web.pages.conversation_list import zone_named
 from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed
-from rag_assistant.web.redirects import to_address, to_conversation, to_page
-from rag_assistant.web.request_bodies import ChangeConversationBody
-from rag_assistant.web.request_parsing import checked, ids_of, one_of, whole_number
+from rag_assistant.web.redirects import to_address, to_page
+from rag_assistant.web.request_parsing import ids_of, one_of, whole_number
 from rag_assistant.web.routing import ASK, READ
 from rag_assistant.web.services import services
 
@@ -50,21 +49,6 @@ def _open() -> Conversation | None:
         return None if number is None else services().conversations.open(number)
     except ConversationNotFound:
         return None
-
-
-@blueprint.post("/conversations/<int:conversation_id>/pin", policy=ASK)
-def pin(conversation_id: int) -> Response:
-    """Pin or unpin a conversation, and show it."""
-    body = checked(ChangeConversationBody, {"pinned": request.form.get("pinned") == "true"})
-    services().conversations.change(conversation_id, pinned=body.pinned)
-    return to_conversation(conversation_id)
-
-
-@blueprint.post("/conversations/<int:conversation_id>/move", policy=ASK)
-def move(conversation_id: int) -> Response:
-    """Move a conversation into a project, or out of any, and show it."""
-    services().conversations.change(conversation_id, project_id=_project_of(request.form.get("project_id", "")))
-    return to_conversation(conversation_id)
 
 
 @blueprint.post("/conversations/selected", policy=ASK)

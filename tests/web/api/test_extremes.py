@@ -39,7 +39,7 @@ def test_a_number_with_thousands_of_digits_is_refused(client: FlaskClient) -> No
     digits = "9" * 5000
     form = {"question": "Two", "conversation_id": digits}
     assert client.post("/ask", data=form).status_code == 422
-    window = client.post(f"/conversations/{conversation}/choices", data={"max_history_turns": digits})
+    window = client.post(f"/conversations/{conversation}/change", data={"max_history_turns": digits})
     assert window.status_code == 422
     assert client.get(f"/api/conversations?cursor={digits}").status_code == 422
     assert client.get("/api/turns/1/stream", headers={"Last-Event-ID": digits}).status_code == 200

@@ -33,7 +33,7 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     assert (made.status_code, made.headers["Location"]) == (303, "/projects/1")
     fields = {
         "name": "Port", "instructions": "Speak of boats.", "max_history_turns": "all", "history_strategy": "",
-        "on_overflow": "ask", "scoped": "1", "document_ids": str(document), "tags": "sea",
+        "on_overflow": "ask", "document_ids": str(document), "tags": "sea",
     }  # fmt: skip
     assert client.post("/projects/1", data=fields).status_code == 303
     project = client.get("/api/projects/1").json
@@ -49,7 +49,7 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     assert titles_under(page, "Port") == ["Why boats?"]
     assert "Filter: <bdi>boats.txt, if tagged sea</bdi>" in page
     assert "Why boats?" in client.get("/projects/1").text
-    assert client.post("/projects/1", data={"scoped": "1"}).status_code == 303
+    assert client.post("/projects/1", data={"document_ids": "", "tags": ""}).status_code == 303
     assert client.get("/api/projects/1").json["scope"] is None
     assert client.post("/projects/1/delete").headers["Location"] == "/projects"
     assert client.get("/projects/1", headers=PAGE).status_code == 404
@@ -77,10 +77,10 @@ def test_a_conversation_moves_into_a_project_and_out_of_it(client: FlaskClient) 
     project, conversation = make(client)["project_id"], new(client, "Wanders")
     assert f'<option value="{project}">Harbour</option>' in client.get(f"/conversations/{conversation}").text
     for to, heading in ((str(project), "Harbour"), ("", "Today")):
-        assert post(client, f"/conversations/{conversation}/move", project_id=to)[0] == 303
+        assert post(client, f"/conversations/{conversation}/change", project_id=to)[0] == 303
         page = client.get(f"/conversations/{conversation}").text
         assert titles_under(page, heading) == ["Wanders"]
-    assert post(client, f"/conversations/{conversation}/move", project_id="9")[0] == 404
+    assert post(client, f"/conversations/{conversation}/change", project_id="9")[0] == 404
 
 
 def test_selected_conversations_are_moved_and_deleted_and_that_is_undone(client: FlaskClient) -> None:

@@ -24,8 +24,8 @@ def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> 
 def test_a_question_about_what_is_not_there_is_refused(client: FlaskClient, stub: StubModel) -> None:
     upload(client, FACT, "geese.txt", tags="birds")
     for field, value, status, words in (
-        ("document_ids", "abc", 422, 'document_ids is "abc"; it must be a whole number from 1'),
-        ("document_ids", "0", 422, 'document_ids is "0"'),
+        ("document_ids", "abc", 422, 'document_ids[0] is "abc"; document_ids must be a list of 1 to 1000'),
+        ("document_ids", "0", 422, "document_ids[0] is 0"),
         ("document_ids", "9", 404, "There is no document 9;"),
         ("tags", "fish", 422, 'No document has the tag "fish". Available: birds.'),
         ("tags", "a,b", 422, "each of 1 to 64 characters without commas"),

@@ -235,11 +235,11 @@ def test_what_a_conversation_decides_for_itself_is_set_here_and_no_more_than_tha
     assert "This conversation" in page(client, f"/settings?conversation={conversation}")
     assert client.get("/settings?conversation=77", headers=PAGE).status_code == 404
     client.patch(f"/api/conversations/{conversation}", json={"on_overflow": "ask"})
-    status, where = post(client, f"/conversations/{conversation}/choices", max_history_turns="3", history_strategy="")
+    status, where = post(client, f"/conversations/{conversation}/change", max_history_turns="3", history_strategy="")
     assert (status, where) == (303, f"/conversations/{conversation}")
     kept = client.get(f"/api/conversations/{conversation}").json
     assert (kept["max_history_turns"], kept["on_overflow"]) == (3, "ask")
-    status, text = post(client, f"/conversations/{conversation}/choices", max_history_turns="-1")
+    status, text = post(client, f"/conversations/{conversation}/change", max_history_turns="-1")
     assert status == 422
     assert 'max_history_turns is "-1"' in text
 

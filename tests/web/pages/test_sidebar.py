@@ -199,7 +199,7 @@ def test_pinned_conversations_stand_first(client: FlaskClient, services: Service
     listed = client.get("/api/conversations?pinned=1").json["conversations"]
     assert [one["conversation_id"] for one in listed] == [55]
     assert len(client.get("/api/conversations?pinned=0&limit=200").json["conversations"]) == 59
-    assert post(client, "/conversations/55/pin", pinned="false") == (303, "/conversations/55")
+    assert post(client, "/conversations/55/change", pinned="false") == (303, "/conversations/55")
     assert rows(client.get("/").text) == list(range(1, 51))
 
 

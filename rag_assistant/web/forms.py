@@ -1,0 +1,45 @@
+"""Actions of the JSON API as plain forms: a form's fields are the body, and a page is shown instead of the answer."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from flask import Response
+
+from rag_assistant.records.errors import AssistantError
+from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.redirects import to_conversation, to_page
+
+
+def as_form(
+    action: Callable[..., Response],
+    leads_to: Callable[[Mapping[str, Any]], Response],
+    page: Callable[..., str] | None = None,
+) -> Callable[..., Response]:
+    """Return the view of a form that does what an action of the API does.
+
+    ``leads_to`` gets what the action answers, with the parameters of the address. An error is shown on the ``page``
+    that takes one, else on a page of its own.
+    """
+
+    @wraps(action)
+    def view(**params: Any) -> Response:
+        try:
+            answer = action(**params)
+        except AssistantError as error:
+            if page is None:
+                raise
+            return page_with_error(error, page(**params, error=error))
+        return leads_to(params | (answer.get_json(silent=True) or {}))
+
+    return view
+
+
+def to(endpoint: str, *params: str, **more: Any) -> Callable[[Mapping[str, Any]], Response]:
+    """Return what leads to a page of ours, whose address takes some ``params`` of an answer."""
+    return lambda data: to_page(endpoint, **{name: data[name] for name in params}, **more)
+
+
+def to_its_turn(data: Mapping[str, Any], **more: Any) -> Response:
+    """Return what leads to the turn that an action answered with."""
+    return to_conversation(data["conversation_id"], _anchor=f"turn-{data['turn']}", **more)
