@@ -58,6 +58,7 @@ from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
@@ -351,15 +352,19 @@ class Services:
         checks = LibraryChecks(self.database)
         return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library)
 
-    def check_connection(self) -> ConnectionCheck:
-        """Return whether the endpoints of the settings answer. Raises NoEndpoint where there is nothing to ask."""
+    def check_connection(self, tried: Settings | None = None) -> ConnectionCheck:
+        """Return whether the endpoints of the settings answer, or the model's of those that are ``tried``.
+
+        Raises NoEndpoint where there is nothing to ask.
+        """
 
         def embed(text: str) -> Sized:
             vector: Sized = self.embedders.configured().embed([text])[0]
             return vector
 
         builtin = self.settings.current.embedder.startswith("builtin")
-        return check_connection(self.models, None if builtin else embed, self.reranking.model)
+        models = self.models.trying(tried) if tried is not None else self.models
+        return check_connection(models, None if builtin else embed, self.reranking.model)
 
     def close(self) -> None:
         """Stop everything that was started."""

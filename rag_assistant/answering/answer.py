@@ -102,7 +102,7 @@ def answer(
     except AssistantError as error:
         return deps.writer.fail(live, error)
     except Exception:
-        log.exception("Turn %s failed", live.turn.id)
+        log.exception("%s failed", live.log_name)
         unexpected = ModelError("Something went wrong on the server; see its log for details. Try again.")
         return deps.writer.fail(live, unexpected)
     return deps.writer.finish(live, "completed")
@@ -303,7 +303,7 @@ def shortened(
     endpoint = deps.models.endpoint(live.call)
     conversation, uses_tools = draft.window.conversation, bool(draft.profile.tools)
     profile = profile_of(endpoint, conversation, live, deps, settings, uses_tools=uses_tools)
-    log.info("Turn %s: %s It is fitted again.", live.turn.id, error)
+    log.info("%s: %s It is fitted again.", live.log_name, error)
     # Whatever is known now, what was refused is not sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
     return replace(draft, profile=profile, token_cap=cap)

@@ -98,6 +98,11 @@ class LiveTurn:
         self.ended = threading.Event()
         self.followers = 0
 
+    @property
+    def log_name(self) -> str:
+        """What the log calls the turn."""
+        return f"Turn {self.turn.id}" if self.turn.id > 0 else f"Unstored turn {-self.turn.id}"
+
     def note(self, sentence: str) -> None:
         """Put a sentence about how the answer came about beside it, once."""
         if sentence not in self.turn.notes:

@@ -62,21 +62,21 @@ def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
 
 
-def log_what_was_left_out(turn_id: int, built: BuiltRequest) -> None:
+def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:
     """Write the figures of a request from which something was left out into the log."""
     receipt = built.fitted.receipt
     if built.fitted.history_trimmed:
         log.info(
-            "Turn %s: history trimmed, %s messages left out; the model sees %s.",
-            turn_id,
+            "%s: history trimmed, %s messages left out; the model sees %s.",
+            log_name,
             receipt.messages_dropped,
             seen(receipt.turns_kept, turns_by_reason(receipt.left_out)),
         )
     if receipt.iterations_dropped:
         total = 1 + len(built.draft.iterations)
         log.info(
-            "Turn %s: keeping %s of %s messages, %s iterations, %s left out.",
-            turn_id,
+            "%s: keeping %s of %s messages, %s iterations, %s left out.",
+            log_name,
             total - receipt.iteration_messages_dropped,
             total,
             receipt.iterations_kept,

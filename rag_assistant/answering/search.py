@@ -205,7 +205,7 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
     try:
         text, _ = collect(models.stream(endpoint, request, live.call))
     except ModelError as error:
-        log.warning("The model did not rewrite the question of turn %s: %s", live.turn.id, cause_alone(str(error)))
+        log.warning("%s: the model did not rewrite the question: %s", live.log_name, cause_alone(str(error)))
     finally:
         live.call.restart_deadline()
     record = {"request": request.as_body(endpoint.model), "answer": text}

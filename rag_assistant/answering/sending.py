@@ -49,7 +49,7 @@ def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], de
     turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
     deps.writer.keep_receipt(turn, built, sent)
     live.turn = turn
-    log_what_was_left_out(live.turn.id, built)
+    log_what_was_left_out(live.log_name, built)
     live.begin(start_event(live.turn))
     trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
     if trimming and live.turn.on_overflow == window.rules.on_overflow != "ask":

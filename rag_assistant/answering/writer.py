@@ -148,7 +148,7 @@ class AnswerWriter:
         status: TurnStatus = "interrupted" if live.text().strip() else "failed"
         if isinstance(error, AnswerStopped):
             status = "stopped"
-        log.info("Turn %s %s: %s", live.turn.id, status, error)
+        log.info("%s %s: %s", live.log_name, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # What it wanted to ask a person was not shown, or not whole: nothing waits.
         live.turn = replace(live.turn, waiting=None, retry_after_seconds=error.retry_after_seconds)

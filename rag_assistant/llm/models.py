@@ -54,6 +54,12 @@ class LanguageModels:
         models.refuse_beyond_limits, models._count_tokens = refuse_beyond_limits, count_tokens
         return models
 
+    def trying(self, settings: Settings) -> LanguageModels:
+        """Return the same models by settings that are not in force."""
+        models = copy(self)
+        models._settings = lambda: settings
+        return models
+
     @property
     def connected(self) -> bool:
         """Whether a model answers: an endpoint, a key or a file is set. Otherwise answers are quotes."""

@@ -106,6 +106,11 @@ class LiveSettings:
             _replace(self.path, text.encode())
             self.look()
 
+    def tried(self, values: Mapping[str, Any]) -> Settings:
+        """Return the settings as they would be with some values. Raises SettingsError."""
+        text = changed_text(_decoded(_read(self.path), self.path.name), values, self.path.name)
+        return load_settings(text, self._environment, self.path.name).values
+
     def _stamp_of(self, content: bytes | None) -> str:
         return hmac.new(self._key, content or b"", hashlib.sha256).hexdigest()
 

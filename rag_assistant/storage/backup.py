@@ -228,13 +228,16 @@ def _refuse_foreign(folder: Path, schema: str) -> None:
 def _put_in_place(folder: Path, data: Kept) -> Path:
     """Move what was unpacked to where it belongs, the database last; return where its settings are.
 
-    Settings that a person has changed stay: then those of the backup lie beside them.
+    Settings that a person has changed stay: then those of the backup lie beside them, unless they are the same.
     """
-    settings = data.settings
-    changed = settings.exists() and settings.read_bytes() != SETTINGS_EXAMPLE.read_bytes()
-    target = settings.with_name(RESTORED_SETTINGS) if changed else settings
+    settings, target = data.settings, data.settings
     if (folder / SETTINGS).exists():
-        target.write_bytes((folder / SETTINGS).read_bytes())
+        content = (folder / SETTINGS).read_bytes()
+        is_same = (_without_keys(settings) or "").encode() == content
+        if not is_same and settings.exists() and settings.read_bytes() != SETTINGS_EXAMPLE.read_bytes():
+            target = settings.with_name(RESTORED_SETTINGS)
+        if not is_same:
+            target.write_bytes(content)
     data.files.incoming.mkdir(parents=True, exist_ok=True)
     for path in sorted((folder / UPLOADS).iterdir()):
         data.files.keep(path, path.name)

@@ -70,6 +70,15 @@ def test_settings_that_were_changed_stay_and_those_of_the_backup_lie_beside_them
     assert json.loads((tmp_path / "new" / "settings.json").read_text()) == {"max_history_turns": 1}
 
 
+def test_settings_that_are_those_of_the_backup_stay_alone(shell: Shell, backup: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    kept = '{"openai_api_key": "sk-here", "max_history_turns": 7}'
+    (tmp_path / "new" / "settings.json").write_text(kept)
+    assert f"{tmp_path}/new/settings.json" in elsewhere(shell, tmp_path)("restore", str(backup)).stdout
+    assert not (tmp_path / "new" / "settings.restored.json").exists()
+    assert (tmp_path / "new" / "settings.json").read_text() == kept
+
+
 def test_nothing_is_written_over(shell: Shell, backup: Path) -> None:
     before = backup.read_bytes()
     again = shell("backup", str(backup))

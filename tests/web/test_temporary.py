@@ -49,6 +49,7 @@ def test_nothing_of_it_is_stored_and_the_model_sees_what_came_along(
     services.database.checkpoint()
     assert files_with(services, SECRET.encode()) == []
     assert SECRET not in caplog.text
+    assert "Turn -" not in caplog.text
     assert client.get(f"/api/conversations?q={SECRET}").json["conversations"] == []
 
 
@@ -64,6 +65,8 @@ def test_the_page_gets_its_turn_with_sources_that_open_and_without_what_needs_an
     assert "/turns/" not in html
     page = client.get("/temporary").text
     assert "Nothing of it is stored here." in page
+    assert "Type @ for documents and tags." in page
+    assert "data-command=" not in page, "commands are for what is stored"
     composer = 'data-asks data-temporary action="/temporary" data-stream="/api/query/temporary?html=1">'
     assert composer in " ".join(page.split()), "a form that went to /ask without scripts would be stored"
 

@@ -39,6 +39,12 @@ class NotProjectOwner(AssistantError):
     sentence = 'The project "{name}" belongs to somebody else, who has not let you do this.'
 
 
+class ProjectExists(Conflict):
+    """Its owner has a project of that name."""
+
+    sentence = 'There is already a project named "{name}". Choose another name.'
+
+
 class NotInProject(Conflict):
     """A question names a project, and a conversation that is not in it."""
 

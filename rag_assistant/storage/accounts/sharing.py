@@ -48,8 +48,13 @@ class SharedStore(Store, Generic[Kind]):
 
     def _add(self, values: Mapping[str, Any]) -> Kind:
         with self._database.write() as connection:
-            item_id = insert_row(connection, self.table, {**values, "person_id": person_of(connection)})
+            own = {**values, "person_id": person_of(connection)}
+            self._refuse_taken_name(connection, own)
+            item_id = insert_row(connection, self.table, own)
         return self.get(item_id)
+
+    def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Raise that what has some values cannot have its name; libraries may have any."""
 
     def share(self, item_id: int, name: str, access: Access | None) -> Kind:
         """Let somebody read or write one's own, or take that back.

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
 
 from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
-from rag_assistant.records.errors import NotProjectOwner, ProjectNotFound
+from rag_assistant.records.errors import NotProjectOwner, ProjectExists, ProjectNotFound
 from rag_assistant.storage.accounts.sharing import SharedStore
 from rag_assistant.storage.conversations.conversations import ENTRY, with_own, with_rules
 from rag_assistant.storage.database import set_values
@@ -23,7 +23,7 @@ class ProjectStore(SharedStore[Project]):
     def add(
         self, name: str, instructions: str = "", scope: Scope = EVERYTHING, own: Mapping[str, Any] | None = None
     ) -> Project:
-        """Make a project of one's own; ``own`` is what it decides."""
+        """Make a project of one's own; ``own`` is what it decides. Raises ProjectExists."""
         values = {"name": name, "instructions": instructions, "scope": scope.as_dict()}
         return self._add(values | {"overrides": with_own({}, own or {}), "created_at": now()})
 
@@ -37,10 +37,11 @@ class ProjectStore(SharedStore[Project]):
     ) -> Project:
         """Change a project, as a conversation is changed; what ``everyone`` may do only its owner says.
 
-        Raises ProjectNotFound, NotProjectOwner.
+        Raises ProjectNotFound, NotProjectOwner, ProjectExists.
         """
         with self._database.write() as connection:
             row = self._own(connection, project_id, writers="everyone" not in values)
+            self._refuse_taken_name(connection, {**row, **values})
             changed = {**values, "overrides": with_own(row["overrides"], own or {})}
             if scope is not None:
                 changed["scope"] = scope.as_dict()
@@ -72,6 +73,12 @@ class ProjectStore(SharedStore[Project]):
             connection.execute(delete(projects).where(projects.c.id == project_id))
             in_it = update(conversations).where(conversations.c.project_id == project_id)
             connection.execute(in_it.values(project_id=None))
+
+    def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        # Each is a model at /v1, by its name.
+        same = projects.c.name == values["name"], projects.c.person_id == values["person_id"]
+        if connection.execute(select(projects).where(*same, projects.c.id != values.get("id", 0))).first() is not None:
+            raise ProjectExists(values["name"])
 
     def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
         return with_rules(row)

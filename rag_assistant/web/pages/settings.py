@@ -44,11 +44,15 @@ TOPICS: dict[str, type[Group]] = {
 ADVANCED = N_("Rarely changed")
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
-# What is changed on the page; nothing else is written.
-EDITED = (
-    *("openai_base_url", "openai_api_key", "openai_model"),
-    *("max_history_turns", "on_overflow", "search_conversations"),
-)
+# What is changed on the page, as it is called there; nothing else is written.
+EDITED = {
+    "openai_base_url": N_("Address"),
+    "openai_api_key": N_("API key"),
+    "openai_model": N_("Model"),
+    "max_history_turns": N_("How many earlier turns to send"),
+    "on_overflow": N_("When a conversation gets too long"),
+    "search_conversations": N_("Search other conversations, too"),
+}
 ADDRESSES = {"http://localhost:11434/v1": N_("Ollama on this machine"), OPENAI_BASE_URL: N_("OpenAI")}
 NOT_HERE = (
     "Without accounts, settings are changed on the machine that runs the server: in a browser there, or in the file."
@@ -96,14 +100,14 @@ def settings(
         stamp=in_force.stamp() if may_change() else "",
         addresses=ADDRESSES,
         languages=LANGUAGES,
-        typed=request.form if change_error else {},
+        typed=request.form if change_error or check else {},
         from_environment=[name for name in EDITED if in_force.origins[name] == "environment"],
         file_is_there=in_force.path.exists(),
         local_servers=[] if models.connected else services().local_servers.find(),
         check=check,
         imported=imported,
         import_error=import_error,
-        change_error=change_error,
+        change_error=_as_labelled(str(change_error)) if change_error else None,
         saved=saved,
         index_notice=services().vectors.notice,
         **frame(shown),
@@ -112,23 +116,28 @@ def settings(
 
 @blueprint.post("/settings", policy=ADMIN)
 def change() -> Response:
-    """Write what the form changes into settings.json; with ``test``, test the connection, too."""
+    """Write what the form changes into settings.json; with ``test``, test the connection that it names instead."""
     if not may_change():
         raise NotAllowed(NOT_HERE)
     in_force = services().settings
-    check = None
     try:
         changed = changed_values(in_force)
+        if "test" in request.form:
+            return make_response(settings(services().check_connection(in_force.tried(changed))))
         if changed:
             in_force.change(changed, request.form.get("stamp", ""))
             note_for_audit(f"changed settings ({', '.join(sorted(changed))})", in_force.path.name)
-        if "test" in request.form:
-            check = services().check_connection()
     except SettingsError as error:
         return make_response(settings(change_error=error), 422)
     except (SettingsChanged, NoEndpoint) as error:
         return page_with_error(error, settings(change_error=error))
-    return make_response(settings(check, saved=bool(changed)))
+    return make_response(settings(saved=bool(changed)))
+
+
+def _as_labelled(error: str) -> str:
+    """Return what is wrong with a setting, with its label in place of its name."""
+    name, blank, rest = error.partition(" ")
+    return f"{EDITED.get(name, name)}{blank}{rest}"
 
 
 def may_change() -> bool:

@@ -5,7 +5,7 @@ import { restoreFocus } from "../lib/patch.js";
 import { errorMessage } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
-/** Save and test the connection without leaving the page. */
+/** Save, or test the connection, without leaving the page. */
 export function enableSettingsForm() {
   document.addEventListener("submit", (event) => {
     if (!("settingsForm" in event.target.dataset)) return;
@@ -20,6 +20,7 @@ async function submit(form, submitter) {
   url.searchParams.set("drawer", "1");
   const body = new URLSearchParams(new FormData(form, submitter));
   form.ariaBusy = "true";
+  form.querySelector("[role=alert]")?.remove();
   status.textContent = submitter?.name === "test" ? t("Testing…") : "";
   try {
     // What is wrong with a value stands in the form that comes back.
@@ -30,6 +31,8 @@ async function submit(form, submitter) {
     drawn.querySelector("#all-settings").open = view.querySelector("#all-settings").open;
     document.body.dataset.settingsVersion = drawn.dataset.version;
     view.replaceWith(drawn);
+    // The server sends no key back: one that was only tested is still to be saved.
+    if (submitter?.name === "test") drawn.querySelector("#model-key").value = form.querySelector("#model-key").value;
     restoreFocus(drawn, submitter ?? form);
   } catch (reason) {
     status.textContent = errorMessage(reason);

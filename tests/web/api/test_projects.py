@@ -1,5 +1,6 @@
 """Projects: what their conversations have in common, asked through every protocol, alone and shared."""
 
+import html
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from flask.testing import FlaskClient
 from rag_assistant.services import Services
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.stub_model import StubModel
-from tests.web.conftest import ask, upload
+from tests.web.conftest import PAGE, ask, upload
 
 HARBOUR = {"name": "Harbour", "instructions": "Speak of boats.", "max_history_turns": 1, "on_overflow": "trim"}
 
@@ -43,6 +44,21 @@ def test_a_project_is_made_read_changed_and_deleted(client: FlaskClient) -> None
     assert client.delete("/api/projects/1").status_code == 204
     missing = client.get("/api/projects/1")
     assert (missing.status_code, missing.json["error"]["message"]) == (404, "There is no project 1.")
+
+
+def test_two_projects_of_one_owner_have_two_names(client: FlaskClient) -> None:
+    make(client)
+    make(client, name="Port")
+    make(client, name="harbour")
+    refused = [
+        client.post("/api/projects", json={"name": " Harbour "}),
+        client.patch("/api/projects/2", json={"name": "Harbour"}),
+        client.post("/projects", data={"name": "Harbour"}, headers=PAGE),
+    ]
+    said = 'There is already a project named "Harbour". Choose another name.'
+    texts = [html.unescape(one.text).replace("\\", "") for one in refused]
+    assert [(one.status_code, said in text) for one, text in zip(refused, texts, strict=True)] == [(409, True)] * 3
+    assert client.patch("/api/projects/1", json={"name": "Harbour", "instructions": ""}).status_code == 200
 
 
 @pytest.mark.parametrize(

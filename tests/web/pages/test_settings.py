@@ -109,9 +109,9 @@ def test_the_form_writes_what_it_changes_and_keeps_all_else(
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"max_history_turns": "ten"}, 'max_history_turns is "ten"; it must be a whole number, 0 or more'),
-        ({"max_history_turns": "9" * 5000}, "max_history_turns is"),
-        ({"on_overflow": "hope"}, 'on_overflow is "hope"; it must be one of trim, ask'),
+        ({"max_history_turns": "ten"}, 'How many earlier turns to send is "ten"; it must be a whole number, 0 or more'),
+        ({"max_history_turns": "9" * 5000}, "How many earlier turns to send is"),
+        ({"on_overflow": "hope"}, 'When a conversation gets too long is "hope"; it must be one of trim, ask'),
     ],
 )
 def test_what_is_not_allowed_is_said_and_nothing_is_written(
@@ -160,6 +160,12 @@ def test_a_key_is_written_never_shown_and_not_sent_to_another_address(
     client = unconnected
     answer = save(client, openai_base_url=stub.url, openai_api_key="sk-typed", test="1")
     assert "stub-model answered." in answer.text
+    assert f'value="{stub.url}"' in answer.text
+    assert not file.exists(), "a test saves nothing"
+    assert stub.requests[-1].headers["authorization"] == "Bearer sk-typed"
+    wrong = save(client, openai_base_url="localhost", test="1")
+    assert 'Address is "localhost"; it must be' in html.unescape(wrong.text)
+    save(client, openai_base_url=stub.url, openai_api_key="sk-typed")
     assert json.loads(file.read_text()) == {"openai_base_url": stub.url, "openai_api_key": "sk-typed"}
     assert file.stat().st_mode & 0o777 == 0o600
     assert "sk-typed" not in answer.text + page(client)
