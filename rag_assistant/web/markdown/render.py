@@ -51,6 +51,8 @@ CODE_BAR = (
     '<button class="copy-code scripts-only" type="button" data-copy-code>{copy}</button></div><pre tabindex="0">'
 )
 PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="{1}"></span>'
+# What a line of Markdown may begin with. The number of an item is a part of what it says.
+LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>])\s+)+")
 ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
 
 
@@ -108,6 +110,14 @@ def parse(
     """Return what Markdown makes of a text, block by block."""
     citations = {n: Citations(f"#{anchor}-{n}", n, doubts or {}) for n in sources}
     return _parser.parse(text, {"citations": citations})
+
+
+def plain_text(line: str) -> str:
+    """Return what a line of Markdown says, without its marks."""
+    (inline,) = _parser.parseInline(
+        line[match.end() :] if (match := LINE_MARK.match(line)) else line, {"citations": {}}
+    )
+    return "".join(" " if one.type.endswith("break") else one.content for one in inline.children or ())
 
 
 def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:

@@ -21,6 +21,7 @@ from rag_assistant.web.api.turns import change_turn
 from rag_assistant.web.forms import as_form, to, to_its_turn
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
+from rag_assistant.web.markdown.render import plain_text
 from rag_assistant.web.redirects import to_page, to_turn
 from rag_assistant.web.routing import ASK
 from rag_assistant.web.services import services
@@ -133,7 +134,8 @@ def in_short(arguments: str) -> str:
 
 @blueprint.app_template_filter()
 def in_pieces(text: str, parts: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return a text as pieces, each with whether it is one of some parts of it."""
+    """Return what a line of Markdown says as pieces, each with whether it is one of some parts of it."""
+    text = plain_text(text)
     pattern = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
     pieces = re.split(f"({pattern})", text) if pattern else [text]
     return [(piece, bool(n % 2)) for n, piece in enumerate(pieces)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rag_assistant.web.markdown import render
-from rag_assistant.web.markdown.render import render_markdown
+from rag_assistant.web.markdown.render import plain_text, render_markdown
 
 
 def test_tables_code_and_emphasis_are_drawn() -> None:
@@ -119,3 +119,18 @@ def test_no_word_is_lost_between_lists_and_quotes(parts: list[str]) -> None:
 @pytest.mark.timeout(120)  # It takes a moment, or for ever.
 def test_odd_markdown_is_drawn_to_its_end(text: str) -> None:
     render_markdown(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "- **Pay** 40 EUR by `pay.py`, see [the *list*](https://a.example) [1].",
+            "Pay 40 EUR by pay.py, see the list [1].",
+        ),
+        ("## Rules for 2 * 3 <b>", "Rules for 2 * 3 <b>"),
+        ("2024. It rained.", "2024. It rained."),
+    ],
+)
+def test_a_line_is_said_without_its_marks(line: str, said: str) -> None:
+    assert plain_text(line) == said
