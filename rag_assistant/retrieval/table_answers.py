@@ -20,14 +20,16 @@ SUM = re.compile(
     r"\b(?:sum|total|altogether|together|in all|overall|add(?:ed|s)? up|summe|insgesamt|zusammen)\b", re.IGNORECASE
 )
 AVERAGE = re.compile(r"\b(?:average|mean|durchschnitt\w*)\b", re.IGNORECASE)
+# "The first month" is none of several.
+NOT_A_TIME = r"(?!\s+(?:day|week|month|quarter|year|time|tage?|woche|monat|quartal|jahr)s?\b)"
 LARGEST = re.compile(
-    r"\b(?:largest|highest|biggest|greatest|heaviest|maximum|max|most|longest|latest|newest|last|größte\w*|"
-    r"höchste\w*|schwerste\w*|längste\w*|teuerste\w*|meisten|neueste\w*|letzte[mnrs]?)\b",
+    rf"\b(?:largest|highest|biggest|greatest|heaviest|maximum|max|most|longest|latest|newest|last{NOT_A_TIME}|größte\w*|"
+    rf"höchste\w*|schwerste\w*|längste\w*|teuerste\w*|meisten|neueste\w*|letzte[mnrs]?{NOT_A_TIME})\b",
     re.IGNORECASE,
 )
 SMALLEST = re.compile(
-    r"\b(?:smallest|lowest|lightest|minimum|min|least|fewest|cheapest|shortest|earliest|oldest|first|kleinste\w*|"
-    r"niedrigste\w*|leichteste\w*|kürzeste\w*|billigste\w*|wenigsten|älteste\w*|erste[mnrs]?)\b",
+    rf"\b(?:smallest|lowest|lightest|minimum|min|least|fewest|cheapest|shortest|earliest|oldest|first{NOT_A_TIME}|kleinste\w*|"
+    rf"niedrigste\w*|leichteste\w*|kürzeste\w*|billigste\w*|wenigsten|älteste\w*|erste[mnrs]?{NOT_A_TIME})\b",
     re.IGNORECASE,
 )
 BY_DATE = re.compile(
@@ -50,12 +52,11 @@ FILLERS = frozenset(
     """
     list show give name many much number count sum total average mean most least cost costs there have has got get gets
     made make rows row entry entries entrys item items table yet still currently now no longer each every everyone
-    everything overall altogether together add adds added up often largest highest biggest greatest heaviest lightest
-    maximum max longest latest newest recent last smallest lowest minimum min fewest cheapest shortest earliest oldest
-    first expensive cheap heavy high low value values people person persons thing things piece pieces step steps times
-    take takes taken took go goes went come comes carry carries carried belong belongs own owns owned spend spent earn
-    earns agree agreed decide decided hit hits work works live lives based located place placed hold holds held use uses
-    used need needs needed must bring listed mentioned say says
+    everything overall altogether together add adds added up often recent expensive cheap heavy high low value values
+    people person persons thing things piece pieces step steps times take takes taken took go goes went come comes carry
+    carries carried belong belongs own owns owned spend spent earn earns agree agreed decide decided hit hits work works
+    live lives based located place placed hold holds held use uses used need needs needed must bring listed mentioned
+    say says
     per wie welche zeige nenne viele oft hoch summe insgesamt alle aller gibt haben hat hatte der die das den dem des
     ein eine ist sind war waren von vom zur zum im in bei für wir es wer
     """.split()
@@ -89,6 +90,8 @@ NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGN
 UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+# How units are written in the names of columns.
+UNITS = {"km": "kilometres", "kg": "kilograms", "eur": "euros", "usd": "dollars", "gbp": "pounds", "min": "minutes"}
 MIN_OF_KIND = 0.8
 # So many values are written out as a sum.
 MAX_SUMMANDS = 12
@@ -158,7 +161,12 @@ def _answer(
     named = {word for word in words if any(word in _forms(name) for name in head)}
     usable = frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
     conditions = _conditions(question, head, rows, [word for word in words if word not in named])
-    explained = named | about | {word for one in conditions for word in one.words}
+    superlatives = [match[0] for kind in (LARGEST, SMALLEST) for match in kind.finditer(rest)]
+    explained = named | about | {word for one in conditions for word in one.words} | _forms(" ".join(superlatives))
+    # Whoever says all of a heading asks for what stands below it.
+    names = [set(map(_form, content_words(name))) for name in head[0].split(": ")] if is_list else []
+    if any(len(name) > 1 and name.issubset(words) for name in names):
+        explained |= set(words)
     is_all = bool(named) if is_list else ALL.search(rest) is not None
     if not words or not explained.issuperset(words) or not (conditions or is_computed(rest) or is_all):
         return None
@@ -175,12 +183,19 @@ def _answer(
 def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[str], str]:
     """Return the words of a question that say something, and what it says besides what stands in cells."""
     rest = f" {' '.join(search_words(question))} "
+    capitals = {
+        cell for row in rows for cell in row if cell.isupper() and re.search(rf"\b{re.escape(cell)}\b", question)
+    }
     cells = {" ".join(search_words(cell)) for row in rows for cell in row}
     quoted = [cell for cell in cells if f" {cell} " in rest and not TOTAL.fullmatch(cell)]
     for cell in sorted(quoted, key=len, reverse=True):
         rest = rest.replace(f" {cell} ", " ")
     in_cells = {word for cell in quoted for word in cell.split()}
-    return [word for word in content_words(question) if word not in FILLERS or word in in_cells], rest
+    # "IT" is a department, "it" nothing.
+    telling = [
+        word for word in dict.fromkeys(search_words(question)) if word not in STOP_WORDS or word.upper() in capitals
+    ]
+    return [word for word in telling if word not in FILLERS or word in in_cells], rest
 
 
 def _conditions(
@@ -299,4 +314,4 @@ def _forms(text: str) -> set[str]:
 @lru_cache(maxsize=10_000)
 def _form(word: str) -> str:
     """Return a word without its ending: "passed" and "pass" are one."""
-    return stem(*stems([word.removesuffix("'s")], "english"))
+    return stem(*stems([UNITS.get(word, word.removesuffix("'s"))], "english"))

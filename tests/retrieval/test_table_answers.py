@@ -53,6 +53,7 @@ def test_rows_are_filtered_counted_added_and_compared(question: str, rows: tuple
         "How many suppliers do we have?",
         "What are the expenses?",
         "Is it so?",
+        "List all that is to be dated on the first day",
     ],
 )
 def test_what_the_table_does_not_explain_is_not_answered_from_it(question: str) -> None:
@@ -101,6 +102,24 @@ def test_rows_are_told_by_values_units_and_plain_verbs(question: str, rows: tupl
     assert answer(question, SHIPMENTS, "shipments.csv") == TableAnswer(rows, note)
 
 
+LAPTOPS = """| Laptop | Department | Range (km) |
+|---|---|---|
+| L-1 | IT | 12 |
+| L-2 | Sales | 7 |"""
+
+
+@pytest.mark.parametrize(
+    ("question", "rows", "note"),
+    [
+        ("List all IT laptops", (0,), "1 of 2 rows, where Department is IT."),
+        ("List all of it, the laptops", (0, 1), "2 rows."),
+        ("Which laptop has the fewest kilometres?", (1,), "Smallest Range (km): 7. 2 rows."),
+    ],
+)
+def test_capitals_and_units_are_words_of_a_cell(question: str, rows: tuple[int, ...], note: str) -> None:
+    assert answer(question, LAPTOPS, "laptops.csv") == TableAnswer(rows, note)
+
+
 LISTS = """# Workshop
 
 ## Forbidden
@@ -116,6 +135,11 @@ You need:
 1. Gloves
 2. Boots
 3. A face shield
+
+## In your first week
+
+- Meet the master
+- Sign the rules
 """
 
 
@@ -131,6 +155,8 @@ def list_answers(question: str) -> list[TableAnswer]:
         ("How many things are forbidden in the workshop?", 2),
         ("List all equipment", 3),
         ("Which equipment do we need?", 3),
+        ("What do I have to settle in my first week? List all", 2),
+        ("How many things are to be settled in the first week?", 2),
     ],
 )
 def test_a_list_answers_with_all_its_items(question: str, count: int) -> None:
