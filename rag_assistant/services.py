@@ -160,7 +160,7 @@ class Services:
             self.scans,
             None if database.is_sqlite else self._signals.tell_work,
         )
-        self.retention = Retention(self.conversations, self.eraser, lambda: settings.current)
+        self.retention = Retention(self.conversations, ProjectStore(database), self.eraser, lambda: settings.current)
         self.web_pages = WebPages(PublicHttp(), lambda: settings.current)
         self.page_images = PagePictures(self.scans, lambda: settings.current)
         sources = engines.open_sources(values, self.data_dir)

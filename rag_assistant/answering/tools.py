@@ -220,7 +220,7 @@ class Tools:
 
     def _document(self, document_id: int, scope: Scope) -> Document:
         document = self._documents.get(document_id)
-        if not scope.holds(document.id, document.tags):
+        if not scope.holds(document.id, document.tags, document.library_id):
             raise DocumentNotFound(document_id)
         return document
 

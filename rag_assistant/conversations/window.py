@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 # Where None is a word of its own: no limit.
-NONE_IS_A_WORD = ("max_history_turns",)
+NONE_IS_A_WORD = ("max_history_turns", "retention_days")
 
 
 class Rules(Struct, frozen=True):

@@ -46,6 +46,7 @@ class Project(Shared, frozen=True, kw_only=True):
     on_overflow: str | None = None
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
+    retention_days: int | Unset | None = UNSET
     conversations: int = 0
 
 
@@ -130,6 +131,8 @@ class ListedConversation(Struct, frozen=True):
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
     unread: bool = False
+    # What its project decides.
+    retention_days: int | Unset | None = UNSET
 
 
 class ConversationHit(Struct, frozen=True):

@@ -11,28 +11,32 @@ from rag_assistant.records.base import UNSET, Unset
 
 
 class Scope(Struct, frozen=True):
-    """Which documents are searched: those named that also have one of the tags; an empty part leaves all.
+    """Which documents are searched: those named, or of a library named, with one of the tags; an empty part leaves all.
 
     Where one of the named is the newer version of another, it is not searched before it has taken that one's place.
     """
 
     document_ids: tuple[int, ...] = ()
     tags: tuple[str, ...] = ()
+    library_ids: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.document_ids or self.tags)
+        return bool(self.document_ids or self.tags or self.library_ids)
 
     def as_dict(self) -> dict[str, list[Any]] | None:
         """Return the scope as it is kept and shown, ``None`` where it leaves all documents."""
-        return {"document_ids": list(self.document_ids), "tags": list(self.tags)} if self else None
+        return {name: list(getattr(self, name)) for name in SCOPE_FIELDS} if self else None
 
-    def holds(self, document_id: int, tags: Iterable[str]) -> bool:
+    def holds(self, document_id: int, tags: Iterable[str], library_id: int | None) -> bool:
         """Tell whether a document with these tags is one of those that are searched."""
-        named = not self.document_ids or document_id in self.document_ids
-        return named and (not self.tags or bool(set(self.tags) & set(tags)))
+        named = document_id in self.document_ids or library_id in self.library_ids
+        return (named or not (self.document_ids or self.library_ids)) and (
+            not self.tags or bool(set(self.tags) & set(tags))
+        )
 
 
 EVERYTHING = Scope()
+SCOPE_FIELDS = Scope.__struct_fields__
 AnswerMode = Literal["documents", "tools", "plain"]
 ConversationSearch = Literal["off", "project", "mine"]
 

@@ -222,6 +222,7 @@ class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
+    own_retention: int | UnsetType | None = field(default=UNSET, name="retention_days")
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -297,7 +298,9 @@ def conversation_view(conversation: Conversation) -> ConversationAnswer:
 
 
 def project_data(project: Project) -> dict[str, Any]:
-    return data_of(_with_rules(ProjectAnswer, project))
+    own = project.retention_days
+    view = _with_rules(ProjectAnswer, project)
+    return data_of(replace(view, own_retention=UNSET if isinstance(own, Unset) else own))
 
 
 def _with_rules(kind: type[Ruled], record: Conversation | Project) -> Ruled:

@@ -11,7 +11,9 @@ from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
 from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowChoice
 from rag_assistant.records import (
+    EVERYTHING,
     MAX_INT32,
+    SCOPE_FIELDS,
     UNSET,
     UNTITLED,
     Access,
@@ -26,11 +28,12 @@ from rag_assistant.records import (
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 SEARCHES = "one of off, project, mine"
 # What a conversation or a project may decide for itself.
-OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations", "notes"}
+OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations", "notes", "retention_days"}
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {MAX_INT32}"
 MAX_DOCUMENT_IDS = 1000
 DOCUMENT_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} document ids, or null for all documents"
+LIBRARY_IDS = f"a list of 1 to {MAX_DOCUMENT_IDS} library ids, or null for all documents"
 MAX_TAGS = 50
 MAX_KEPT, MAX_HINT_CHARS = 1000, 500
 MAX_URL = 2000
@@ -86,6 +89,14 @@ class ScopeBody(Strict):
 
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
+    library_ids: list[Id] | None = field(None, LIBRARY_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
+
+    def scope(self, now: Scope = EVERYTHING) -> Scope | None:
+        """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
+        if not self.model_fields_set.intersection(SCOPE_FIELDS):
+            return None
+        parts = {name: getattr(self if name in self.model_fields_set else now, name) for name in SCOPE_FIELDS}
+        return Scope(**{name: tuple(dict.fromkeys(values or ())) for name, values in parts.items()})
 
 
 class AnyQuestionBody(ScopeBody):
@@ -96,13 +107,11 @@ class AnyQuestionBody(ScopeBody):
 
     def question_about(self, text: str, **more: Any) -> Question:
         """Return the question that a text is, with what the body says; what it does not say is left to others."""
-        fields_set = self.model_fields_set
+        scope = self.scope()
         return Question(
             text=text,
-            max_history_turns=self.max_history_turns if "max_history_turns" in fields_set else UNSET,
-            scope=Scope(tuple(self.document_ids or ()), tuple(self.tags or ()))
-            if fields_set & {"document_ids", "tags"}
-            else UNSET,
+            max_history_turns=self.max_history_turns if "max_history_turns" in self.model_fields_set else UNSET,
+            scope=UNSET if scope is None else scope,
             **more,
         )
 
@@ -183,14 +192,6 @@ class RulesBody(ScopeBody):
     )
     notes: bool | Literal["default"] = field("default", 'true, false, or "default" to leave it to others')
 
-    def scope(self, now: Scope) -> Scope | None:
-        """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
-        if not self.model_fields_set & {"document_ids", "tags"}:
-            return None
-        document_ids = self.document_ids if "document_ids" in self.model_fields_set else now.document_ids
-        tags = self.tags if "tags" in self.model_fields_set else now.tags
-        return Scope(tuple(dict.fromkeys(document_ids or ())), tuple(dict.fromkeys(tags or ())))
-
     def own(self) -> dict[str, Any]:
         """Return what it is to decide for itself; UNSET where that is to be left to others again."""
         fields_set = self.model_fields_set & OWN
@@ -216,13 +217,15 @@ class NewProjectBody(RulesBody):
 
     name: Title = field(..., TITLE)
     instructions: Instructions = field("", INSTRUCTIONS)
+    retention_days: Annotated[int, Field(ge=1, le=36500)] | Literal["default"] | None = field(
+        None, 'a whole number from 1 to 36500, null for ever, or "default" to leave it to the settings'
+    )
 
 
-class ChangeProjectBody(RulesBody):
+class ChangeProjectBody(NewProjectBody):
     """The body of PATCH /api/projects/ID."""
 
     name: Title = field("", TITLE)
-    instructions: Instructions = field("", INSTRUCTIONS)
     everyone: Access | None = field(None, ACCESS)
 
     def values(self) -> dict[str, Any]:

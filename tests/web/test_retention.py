@@ -113,3 +113,34 @@ def test_what_is_imported_is_not_old_at_once(client: FlaskClient, services: Serv
     assert len(imported.json["imported"]) == 1
     services.retention.look()
     assert len(ids(client)) == 1
+
+
+@pytest.mark.parametrize("environment", ["sqlite", "postgresql", "for ever"], indirect=True)
+def test_a_project_may_keep_its_conversations_longer_or_not_as_long(
+    client: FlaskClient, services: Services, environment: dict[str, str]
+) -> None:
+    fill(services, 7)
+    short = client.post("/api/projects", json={"name": "Short", "retention_days": 10}).json
+    long = client.post("/api/projects", json={"name": "Long"}).json
+    assert (short["retention_days"], "retention_days" in long) == (10, False)
+    client.post(f"/projects/{long['project_id']}", data={"retention_days": "all", "notes": "false"})
+    long = client.get(f"/api/projects/{long['project_id']}").json
+    assert (long["retention_days"], long["notes"]) == (None, False)
+    places = {1: short, 2: short, 3: short, 4: long}
+    for number, project in places.items():
+        client.patch(f"/api/conversations/{number}", json={"project_id": project["project_id"], "pinned": number == 3})
+    for number, days in ((1, 11), (2, 8), (3, 11), (4, 900), (5, 11), (6, 91)):
+        make_older(services, number, updated_at=days)
+    make_older(services, 7, deleted_at=9000)
+    told = ["moves_to_trash_at" in client.get(f"/api/conversations/{number}").text for number in (2, 3, 4)]
+    assert told == [True, False, False]
+    assert "Moves to the trash on " in client.get("/").text, "the list says it, too"
+    services.retention.look()
+    forever = "RETENTION_DAYS" not in environment
+    assert ids(client) == ({2, 3, 4, 5, 6} if forever else {2, 3, 4, 5})
+    assert (7 in ids(client, "&deleted=1")) is forever, "a project empties no trash"
+    client.post("/api/conversations/1/restore")
+    services.retention.look()
+    assert 1 in ids(client), "what is restored is not old at once"
+    refused = client.patch(f"/api/projects/{short['project_id']}", json={"retention_days": 0})
+    assert refused.json["error"]["message"].startswith("retention_days is 0; it must be a whole number from 1 to 36500")

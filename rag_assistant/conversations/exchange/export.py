@@ -104,9 +104,10 @@ def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:
 
 
 def _scope_in_words(scope: Scope) -> str:
-    named = f"{'document' if len(scope.document_ids) == 1 else 'documents'} {', '.join(map(str, scope.document_ids))}"
+    parts = {"document": scope.document_ids, "library": scope.library_ids}
+    named = " or ".join(f"{name} {', '.join(map(str, ids))}" for name, ids in parts.items() if ids)
     tagged = f"tagged {' or '.join(scope.tags)}" if scope.tags else ""
-    if not scope.document_ids:
+    if not named:
         return f"documents {tagged}"
     return f"{named}, where {tagged}" if tagged else named
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.exchange.shapes import Export
 from rag_assistant.conversations.retention import used_since
-from rag_assistant.records import NO_DOCUMENT, Scope, Source
+from rag_assistant.records import NO_DOCUMENT, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import ImportsBusy
 from rag_assistant.settings.schema import Settings
@@ -79,7 +79,12 @@ def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Ma
     return replace(
         whole,
         branched_from=(ids[origin[0]], origin[1]) if origin and origin[0] in ids else None,
-        scope=Scope(_named(whole.scope.document_ids, document_ids), whole.scope.tags),
+        # Its libraries are not here.
+        scope=replace(
+            whole.scope,
+            document_ids=_named(whole.scope.document_ids, document_ids),
+            library_ids=_named(whole.scope.library_ids, {}),
+        ),
         turns=tuple(_turn(one, document_ids) for one in whole.turns),
     )
 
@@ -88,6 +93,8 @@ def _turn(turn: WholeTurn, document_ids: Mapping[int, int]) -> WholeTurn:
     request = dict(turn.request)
     if "document_ids" in request:
         request["document_ids"] = list(_named(request["document_ids"], document_ids))
+    if "library_ids" in request:
+        request["library_ids"] = list(_named(request["library_ids"], {}))
     others = {version: _answer(one, document_ids) for version, one in turn.others.items()}
     return replace(turn, request=request, answer=_answer(turn.answer, document_ids), others=others)
 

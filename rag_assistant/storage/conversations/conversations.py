@@ -13,6 +13,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal,
     null,
     select,
     tuple_,
@@ -41,7 +42,7 @@ from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
+from rag_assistant.storage.ownership import own_conversations, owner_of_new, projects_of, readable_project
 from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -204,26 +205,32 @@ class ConversationManager(Store):
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})
             list_again(connection, row["origin_id"])
 
-    def restore(self, conversation_id: int, used_since: datetime | None = None) -> Conversation:
-        """Bring a deleted conversation back, whole. Raises ConversationNotFound if there never was one.
+    def restore(self, conversation_id: int, *, as_used: bool = False) -> Conversation:
+        """Bring a deleted conversation back, whole; ``as_used``: it counts as used now.
 
-        One that was not used since ``used_since`` counts as used now, so that it is not old at once.
+        Raises ConversationNotFound if there never was one.
         """
-        used_at = conversations.c.updated_at
-        values = {"updated_at": case((used_at < used_since, now()), else_=used_at)} if used_since else {}
+        values = {"updated_at": now()} if as_used else {}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection), IS_WHOLE
             connection.execute(update(conversations).where(*this).values(deleted_at=None, **values))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
-    def unused_since(self, moment: datetime) -> list[int]:
+    def unused_since(self, moment: datetime | None, in_projects: Mapping[int, datetime | None]) -> list[int]:
         """Return the conversations that nobody used since a moment, but for those that are pinned.
 
-        An older version of one, which is not in the list, stays as long as a newer one does.
+        Some projects have a moment of their own; ``None`` is none at all. An older version of one, which is not in the
+        list, stays as long as a newer one does.
         """
         branches = conversations.alias()
         has_newer = exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
-        old = conversations.c.updated_at < moment, ~conversations.c.pinned, conversations.c.deleted_at.is_(None)
+        person = conversations.c.person_id
+        in_use = person.is_(None) | conversations.c.project_id.in_(projects_of(person))
+        since: ColumnElement[datetime] = literal(moment, conversations.c.updated_at.type)
+        for project_id, own in in_projects.items():
+            here = in_use & (conversations.c.project_id == project_id)
+            since = case((here, literal(own, conversations.c.updated_at.type)), else_=since)
+        old = conversations.c.updated_at < since, ~conversations.c.pinned, conversations.c.deleted_at.is_(None)
         at_rest = conversations.c.listed | ~has_newer, conversations.c.operation.is_(None)
         return self._values(select(conversations.c.id).where(*old, *at_rest))
 

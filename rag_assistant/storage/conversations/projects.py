@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
 
-from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
+from rag_assistant.records import EVERYTHING, UNSET, ListedConversation, Project, Scope
 from rag_assistant.records.errors import NotProjectOwner, ProjectExists, ProjectNotFound
 from rag_assistant.storage.accounts.sharing import SharedStore
 from rag_assistant.storage.conversations.conversations import ENTRY, with_own, with_rules
@@ -57,13 +58,15 @@ class ProjectStore(SharedStore[Project]):
             in_one = conversations.c.project_id.is_not(None), own_conversations(connection, of_few=True)
             listed = select(*ENTRY, conversations.c.project_id, rank).where(*in_one, *shown).subquery()
             is_in = (listed.c.project_id == projects.c.id) & (listed.c.rank <= limit)
-            query = select(projects.c.id, projects.c.name, *listed.c).outerjoin(listed, is_in)
+            query = select(projects.c.id, projects.c.name, projects.c.overrides, *listed.c).outerjoin(listed, is_in)
             query = query.where(readable_project(connection, projects.c.id))
             groups: dict[int, tuple[int, str, list[ListedConversation]]] = {}
-            for project_id, name, *row in connection.execute(query.order_by(projects.c.name, projects.c.id, "rank")):
+            query = query.order_by(projects.c.name, projects.c.id, "rank")
+            for project_id, name, own, *row in connection.execute(query):
                 group = groups.setdefault(project_id, (project_id, name, []))
                 if row[0] is not None:
-                    group[2].append(ListedConversation(*row[: len(ENTRY)]))
+                    listed_one = ListedConversation(*row[: len(ENTRY)])
+                    group[2].append(replace(listed_one, retention_days=own.get("retention_days", UNSET)))
         return list(groups.values())
 
     def delete(self, project_id: int) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, select, unio
 
 from rag_assistant.records import (
     MAX_INT32,
+    SCOPE_FIELDS,
     Conversation,
     DataUrl,
     Message,
@@ -79,7 +80,7 @@ def _as_turn(connection: Connection, row: Row, items: Sequence[Message], rated: 
     own = {
         "question": (items[0]["content"] or "") if items else "",
         "answer": answer,
-        "scope": {"document_ids": request.get("document_ids", ()), "tags": request.get("tags", ())},
+        "scope": {name: request.get(name, ()) for name in SCOPE_FIELDS},
         "images": items[0].get(IMAGES, ()) if items else (),
         "sources": row["sources"] or (),
         "retry_after_seconds": _seconds_until(row["retry_at"]),

@@ -171,9 +171,12 @@ class DocumentStore(DocumentProgress):
         return [document_id for document_id in named_ids if document_id not in ids]
 
     def check_scope(self, scope: Scope) -> None:
-        """Refuse a scope that names what is not there. Raises DocumentNotFound, InvalidRequest."""
+        """Refuse a scope that names what is not there. Raises DocumentNotFound, LibraryNotFound, InvalidRequest."""
         for document_id in self.missing(scope.document_ids):
             raise DocumentNotFound(document_id)
+        for library_id in scope.library_ids:
+            if library_id not in self.library_names(scope.library_ids):
+                raise LibraryNotFound(library_id)
         tags = self.tags() if scope.tags else {}
         for tag in scope.tags:
             if tag not in tags:

@@ -9,14 +9,22 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, fu
 
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.storage.database import Store, insert_rows, record_of, set_values
+from rag_assistant.storage.database import Store, insert_rows, person_of, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scans import move_scans
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
-from rag_assistant.storage.ownership import in_readable_library, readable, writable
-from rag_assistant.storage.tables import chunks, deleted_files, document_tags, documents, former_ids, processes
+from rag_assistant.storage.ownership import in_readable_library, libraries_of, readable, writable
+from rag_assistant.storage.tables import (
+    chunks,
+    deleted_files,
+    document_tags,
+    documents,
+    former_ids,
+    libraries,
+    processes,
+)
 
 # Where a document is worked on, or is to be.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
@@ -194,6 +202,14 @@ class DocumentLists(Store):
             named = documents.c.id.in_(document_ids), readable(connection, documents.c.id)
             rows = connection.execute(select(documents.c.id, documents.c.name).where(*named))
             return {row.id: row.name for row in rows}
+
+    def library_names(self, library_ids: Collection[int]) -> dict[int, str]:
+        """Return the names of libraries that may be read by their id; what is gone is left out."""
+        query = select(libraries.c.id, libraries.c.name).where(libraries.c.id.in_(library_ids))
+        with self._database.read() as connection:
+            if (person := person_of(connection)) is not None:
+                query = query.where(libraries.c.id.in_(libraries_of(person)))
+            return {row.id: row.name for row in connection.execute(query)}
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
         """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.

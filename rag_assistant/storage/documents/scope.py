@@ -109,8 +109,9 @@ class ChunksInScope:
 def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
     """Return the condition that a document is one of those that are searched, and that may be read."""
     conditions = [readable(connection, document_id)]
-    if scope.document_ids:
-        conditions.append(document_id.in_(scope.document_ids))
+    if scope.document_ids or scope.library_ids:
+        in_one = select(documents.c.id).where(documents.c.library_id.in_(scope.library_ids))
+        conditions.append(or_(document_id.in_(scope.document_ids), document_id.in_(in_one)))
     if scope.tags:
         tagged = select(document_tags.c.document_id).where(document_tags.c.tag.in_(scope.tags))
         conditions.append(document_id.in_(tagged))

@@ -1,5 +1,6 @@
 """The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response, request
@@ -9,7 +10,7 @@ from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
 from rag_assistant.conversations.exchange.receipts import signed_receipts
-from rag_assistant.conversations.retention import trash_date, used_since
+from rag_assistant.conversations.retention import trash_date
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -278,13 +279,16 @@ def command(conversation_id: int) -> Response:
 
 def restored(conversation_id: int) -> Conversation:
     """Bring a conversation back from the trash, so that retention does not move it there again at once."""
-    return services().conversations.restore(conversation_id, used_since(services().settings.current.retention_days))
+    manager = services().conversations
+    conversation = manager.restore(conversation_id)
+    date = trash_date(conversation, services().settings.current)
+    return manager.restore(conversation_id, as_used=True) if date and date < datetime.now(UTC) else conversation
 
 
 def conversation_data(conversation: Conversation) -> dict[str, Any]:
     """Return a conversation as JSON, with the moment when it moves to the trash if nobody uses it."""
     view = conversation_view(conversation)
-    date = trash_date(conversation, services().settings.current.retention_days)
+    date = trash_date(conversation, services().settings.current)
     return data_of(view if conversation.deleted_at else replace(view, moves_to_trash_at=date))
 
 

@@ -37,7 +37,7 @@ def projects() -> Response:
 def add() -> Response:
     """Make a project."""
     body = read_body(NewProjectBody)
-    scope = body.scope(EVERYTHING) or EVERYTHING
+    scope = body.scope() or EVERYTHING
     services().documents.check_scope(scope)
     new_project = services().projects.add(body.name, body.instructions, scope, body.own())
     return make_response(jsonify(project_data(new_project)), 201)

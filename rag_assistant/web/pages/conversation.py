@@ -94,7 +94,7 @@ def ask() -> Response:
             "question": body.question,
             "options": error.details["options"],
             "no_summary": error.details["no_summary"],
-            "scope": Scope(tuple(body.document_ids or ()), tuple(body.tags or ())),
+            "scope": body.scope() or EVERYTHING,
         }
         return make_response(_latest_page(body.conversation_id, decision=decision), 409)
     if request.form.get("remember") and request.form.get("on_overflow"):
@@ -306,13 +306,15 @@ def scope_in_address() -> Scope:
 def scope_in_words(scope: Scope) -> str:
     """Return which documents a scope leaves, such as "geese.pdf" or "documents tagged birds or boats"."""
     tags = _listed(scope.tags, gettext("or"))
-    if not scope.document_ids:
+    if not (scope.document_ids or scope.library_ids):
         return gettext("documents tagged {tags}", tags=tags)
     named = scope.document_ids[:MAX_NAMED]
     names = services().documents.names(named)
     words = [names.get(one, gettext("document {n} (deleted)", n=one)) for one in named]
     if len(scope.document_ids) > MAX_NAMED:
         words.append(ngettext("{n} more", "{n} more", len(scope.document_ids) - MAX_NAMED))
+    libraries = services().documents.library_names(scope.library_ids) if scope.library_ids else {}
+    words += [gettext("library {name}", name=libraries.get(one, f"{one} (-)")) for one in scope.library_ids]
     joined = _listed(words, gettext("and"))
     return gettext("{documents}, if tagged {tags}", documents=joined, tags=tags) if tags else joined
 

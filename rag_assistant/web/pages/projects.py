@@ -5,6 +5,7 @@ from flask import Blueprint, render_template
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.api import projects as api
 from rag_assistant.web.forms import as_form, to
+from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
 from rag_assistant.web.services import services
@@ -34,6 +35,7 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
         in_it=services().conversations.page(CONVERSATIONS_SHOWN, project_id=project_id),
         document_names=names,
         tags=services().documents.tags() if shown.writable else {},
+        libraries=services().libraries.all() if shown.writable and identity().person else [],
         error=error,
         **frame(None),
     )

@@ -142,7 +142,7 @@ def day_and_time(moment: datetime) -> str:
 @blueprint.app_template_filter()
 def soon_in_trash(conversation: Conversation | ListedConversation) -> datetime | None:
     """Return when a conversation moves to the trash if nobody uses it, told in the days before."""
-    date = trash_date(conversation, services().settings.current.retention_days)
+    date = trash_date(conversation, services().settings.current)
     return date if date and date - datetime.now(UTC) < TOLD_BEFORE else None
 
 

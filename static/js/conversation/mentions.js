@@ -45,7 +45,7 @@ export async function mention(option, box) {
   box.setRangeText("", end - mentionIn(box).length - 1, end, "end");
   const [kind, value] = JSON.parse(option.dataset.mention);
   const chosen = [...new Set([...filterOf(kind), value])];
-  const filter = { document_ids: null, tags: null, [kind]: chosen };
+  const filter = { document_ids: null, tags: null, library_ids: null, [kind]: chosen };
   if (conversationId() !== null) await send("PATCH", address(`/api/conversations/${conversationId()}`), filter);
   else {
     const url = new URL(location.pathname, location.href);

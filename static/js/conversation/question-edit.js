@@ -64,11 +64,13 @@ async function save(form) {
   if (button.disabled || !fields.get("question").trim()) return;
   button.disabled = true;
   form.dataset.key ??= newKey();
-  const [ids, tags] = [fields.getAll("document_ids").map(Number), fields.getAll("tags")];
+  const [ids, libraries] = ["document_ids", "library_ids"].map((name) => fields.getAll(name).map(Number));
+  const tags = fields.getAll("tags");
   const body = {
     question: fields.get("question"),
     edits_turn: Number(fields.get("edits_turn")),
     ...(ids.length ? { document_ids: ids } : {}),
+    ...(libraries.length ? { library_ids: libraries } : {}),
     ...(tags.length ? { tags } : {}),
   };
   try {

@@ -23,7 +23,7 @@ export function enableScope() {
 
 /** Filter the open conversation to some documents, and say so. */
 export async function askAbout(ids) {
-  await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null });
+  await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: ids, tags: null, library_ids: null });
   await redrawFilter();
   fade(toast(t("Filter applied: {documents}.", { documents: document.querySelector("#scope bdi").textContent })));
   composer().elements.question.focus();
@@ -31,7 +31,7 @@ export async function askAbout(ids) {
 
 async function removeFilter() {
   if (conversationId() !== null) {
-    await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null });
+    await send("PATCH", address(`/api/conversations/${conversationId()}`), { document_ids: null, tags: null, library_ids: null });
   } else history.replaceState(null, "", location.pathname);
   await redrawFilter();
   composer().elements.question.focus();

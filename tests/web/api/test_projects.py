@@ -34,7 +34,7 @@ def test_a_project_is_made_read_changed_and_deleted(client: FlaskClient) -> None
     assert made == {
         "project_id": 1, "name": "Harbour", "instructions": "Speak of boats.", "conversations": 0, "owner": None,
         "everyone": None, "shares": [], "mine": True, "writable": True, "max_history_turns": 1, "on_overflow": "trim",
-        "scope": {"document_ids": [], "tags": ["sea"]},
+        "scope": {"document_ids": [], "tags": ["sea"], "library_ids": []},
     }  # fmt: skip
     assert client.get("/api/projects").json == {"projects": [made]}
     changed = client.patch("/api/projects/1", json={"name": "Port", "max_history_turns": "default", "tags": None}).json
@@ -131,3 +131,46 @@ def test_a_shared_project_is_used_and_changed_as_its_owner_says(app: Flask, serv
     assert [one["conversations"] for one in (ann.get(path).json, ben.get(path).json)] == [0, 1]
     assert ann.delete(path).status_code == 204
     assert "project_id" not in ben.get(f"/api/conversations/{answer['conversation_id']}").json
+
+
+def test_a_project_asks_its_libraries_of_which_everybody_finds_what_they_may_read(
+    app: Flask, services: Services, stub: StubModel
+) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name)
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    library = ann.post("/api/libraries", json={"name": "Harbour"}).json["library_id"]
+    upload(ann, "The lamp of the boat burns tallow.", "boat.txt", library_id=str(library))
+    upload(ann, "The lamp burns rapeseed oil.", "lamp.txt")
+    more = upload(ann, "The lamp of the keeper burns whale oil.", "keeper.txt")["document_id"]
+    project = make(ann, library_ids=[library])["project_id"]
+    path, question = f"/api/projects/{project}", "What does the lamp burn?"
+
+    def found(client: FlaskClient, **fields: Any) -> set[str]:
+        return {source["document"] for source in ask(client, question, **fields)["sources"]}
+
+    assert found(ann, project_id=project) == {"boat.txt"}
+    model = {"model": "rag-assistant/Harbour", "messages": [{"role": "user", "content": question}]}
+    answer = ann.post("/v1/chat/completions", json=model).json["rag_assistant"]
+    assert {source["document"] for source in answer["sources"]} == {"boat.txt"}
+    ann.patch(path, json={"document_ids": [more]})
+    assert found(ann, project_id=project) == {"boat.txt", "keeper.txt"}
+    kept = ann.get("/api/conversations").json["conversations"][0]["conversation_id"]
+    assert "keeper.txt and library Harbour" in ann.get(f"/conversations/{kept}").text
+    assert f'name="library_ids" value="{library}" checked' in ann.get(f"/projects/{project}").text
+    assert found(ann, library_ids=[library]) == {"boat.txt"}
+    ann.put(f"{path}/shares", json={"person": "ben", "access": "write"})
+    assert found(ben, project_id=project) == set(), "a project opens no library to anybody"
+    ann.put(f"/api/libraries/{library}/shares", json={"person": "ben", "access": "read"})
+    ben.patch(path, json={"retention_days": 7})
+    assert "moves_to_trash_at" in ben.get("/api/conversations").json["conversations"][0]
+    ann.put(f"{path}/shares", json={"person": "ben", "access": None})
+    assert "moves_to_trash_at" not in ben.get("/api/conversations").json["conversations"][0], "no project of Ben's"
+    ann.put(f"{path}/shares", json={"person": "ben", "access": "write"})
+    assert found(ben, project_id=project) == {"boat.txt"}
+    refused = ben.patch(path, json={"document_ids": None, "library_ids": [99]})
+    assert (refused.status_code, refused.json["error"]["message"]) == (404, "There is no library 99.")
+    form = {"document_ids": "", "tags": "", "library_ids": ""}
+    assert ann.post(f"/projects/{project}", data=form).status_code == 303
+    assert found(ann, project_id=project) == {"boat.txt", "keeper.txt", "lamp.txt"}

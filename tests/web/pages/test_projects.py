@@ -38,7 +38,10 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     assert client.post("/projects/1", data=fields).status_code == 303
     project = client.get("/api/projects/1").json
     assert (project["name"], project["instructions"], project["max_history_turns"]) == ("Port", "Speak of boats.", None)
-    assert (project["on_overflow"], project["scope"]) == ("ask", {"document_ids": [document], "tags": ["sea"]})
+    assert (project["on_overflow"], project["scope"]) == (
+        "ask",
+        {"document_ids": [document], "tags": ["sea"], "library_ids": []},
+    )
     page = client.get("/projects/1").text
     assert 'value="all"' in page
     assert f'<option value="{document}" selected>boats.txt' in page

@@ -49,7 +49,11 @@ def test_a_question_is_asked_about_a_part_and_the_page_goes_on_doing_so(client: 
     assert "Filter: documents tagged birds." in page
     assert 'formaction="/conversations/1/scope" data-widen' in page
     assert "Filter: <bdi>documents tagged birds</bdi>" in page
-    assert client.get("/api/conversations/1").json["scope"] == {"document_ids": [], "tags": ["birds"]}
+    assert client.get("/api/conversations/1").json["scope"] == {
+        "document_ids": [],
+        "tags": ["birds"],
+        "library_ids": [],
+    }
     _, place = post(client, "/ask", question="And now?", conversation_id="1", document_ids=str(geese))
     assert place == "/conversations/1#turn-2"
     until(lambda: client.get("/api/turns/2").json["status"] == "completed")
