@@ -152,8 +152,12 @@ def test_what_two_people_and_an_administrator_share_ends_when_they_say_so(
     link = page.locator(".banner code").inner_text()
     other.goto(link)
     expect(other.get_by_text("At dawn")).to_be_visible()
-    page.get_by_role("button", name="Revoke").click()
+    page.set_viewport_size({"width": 390, "height": 844})
+    revoke = page.get_by_role("button", name="Revoke")
+    assert revoke.evaluate("(button) => button.offsetHeight < 2 * parseFloat(getComputedStyle(button).lineHeight)")
+    revoke.click()
     expect(page.get_by_role("button", name="Revoke")).to_have_count(0)
+    page.set_viewport_size({"width": 1280, "height": 720})
     missing = other.goto(link)
     assert missing is not None
     assert missing.status == 404
