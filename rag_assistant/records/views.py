@@ -1,4 +1,4 @@
-"""Turns, documents and conversations as callers see them: what the API answers, and what its description says of it.
+"""Turns, documents and conversations as the API answers and OpenAPI describes them.
 
 One shape for the API, events, exports, tools and the command line. A view takes its fields from the record by their
 names; a field with a default is only there if it says something.
@@ -29,7 +29,7 @@ def view_of(kind: type[View], record: Any) -> View:
 
 
 class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A passage of a document; its text stands there from start to end. One of a conversation has no document."""
+    """A passage of a document, its characters start to end. A passage of a conversation has no document."""
 
     document_id: int | None
     document: str
@@ -42,7 +42,7 @@ class PassageAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SourceAnswer(PassageAnswer, frozen=True):
-    """A passage that the model was given, under its number."""
+    """A numbered passage that the model was given."""
 
     n: int
     cited: bool
@@ -68,7 +68,7 @@ class RatingAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CorrectionAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What an answer rests on and was changed since."""
+    """A change since the answer to something that the answer rests on."""
 
     what: Literal["source", "turn", "summary"]
     change: Literal["changed", "deleted", "excluded", "erased", "edited"]
@@ -79,7 +79,7 @@ class CorrectionAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class TurnHead(Struct, frozen=True, kw_only=True):
-    """What stands in every view of a turn."""
+    """The fields of every view of a turn."""
 
     conversation_id: int
     id: int = field(name="turn_id")
@@ -149,7 +149,7 @@ class VersionAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RatedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """A rated question with the answer that was rated, and what came of it when it was asked again."""
+    """A rated question with the rated answer, and the result of asking it again."""
 
     id: int = field(name="turn_id")
     conversation_id: int
@@ -178,7 +178,7 @@ class BranchedFrom(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A conversation, as it is listed; what it decides for itself stands there if it does."""
+    """A conversation in a list; its own settings appear where it has any."""
 
     id: int = field(name="conversation_id")
     title: str
@@ -200,7 +200,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class SharedAnswer(Struct, frozen=True, kw_only=True):
-    """What belongs to somebody, and with whom it is shared."""
+    """The owner, and with whom it is shared."""
 
     name: str
     owner: str | None
@@ -211,7 +211,7 @@ class SharedAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What conversations have in common; what it decides stands there if it does."""
+    """A project; its settings appear where it has any."""
 
     id: int = field(name="project_id")
     instructions: str
@@ -226,7 +226,7 @@ class ProjectAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A document, and how far it has come."""
+    """A document and its progress."""
 
     id: int = field(name="document_id")
     name: str
@@ -250,7 +250,7 @@ class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None = None) -> TurnAnswer:
-    """Return a turn as it is answered and listed, with what was changed since, where that was looked up."""
+    """Return a turn as the API answers it, with what has changed since, where that was looked up."""
     view = view_of(TurnAnswer, turn)
     if corrections is None:
         return view
@@ -275,7 +275,7 @@ def rated_view(turn: Turn) -> RatedAnswer:
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a turn's receipt as it is shown: the exact requests, what was left out of them and why, the figures.
+    """Return a turn's receipt as the API answers it: the exact requests, what was left out and why, the figures.
 
     Raises ReceiptNotFound where there is none.
     """

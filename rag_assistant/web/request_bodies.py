@@ -1,4 +1,4 @@
-"""The bodies of requests: which fields each takes, and what is allowed in them."""
+"""Request bodies: the fields of each, and what they accept."""
 
 from typing import Annotated, Any, Literal
 
@@ -48,7 +48,7 @@ def field(default: Any, allowed: str, **limits: Any) -> Any:
 
 
 def shown_as_it_is(name: str) -> str:
-    """Return the name of a document. Raises ValueError if it would be shown as another one."""
+    """Return the name of a document. Raises ValueError if it would be displayed as a different one."""
     if not name.isprintable() or "/" in name or "\\" in name:
         raise ValueError
     return name
@@ -79,20 +79,20 @@ DOCUMENT_NAME = f"text of 1 to {MAX_NAME_CHARS} characters without slashes or in
 
 
 class Strict(BaseModel):
-    """A body: unknown fields are refused, types are not bent."""
+    """A request body: unknown fields are refused, and types are not coerced."""
 
     model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class ScopeBody(Strict):
-    """A body that may say which documents are meant."""
+    """A body that may name the documents to search."""
 
     document_ids: list[Id] | None = field(None, DOCUMENT_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
     tags: list[Tag] | None = field(None, f"{TAGS}, or null for all documents", min_length=1, max_length=MAX_TAGS)
     library_ids: list[Id] | None = field(None, LIBRARY_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
 
     def scope(self, now: Scope = EVERYTHING) -> Scope | None:
-        """Return what it is to be about, ``None`` where that is not said; a part not said stays."""
+        """Return the new scope, ``None`` where the body has none; what it leaves out stays."""
         if not self.model_fields_set.intersection(SCOPE_FIELDS):
             return None
         parts = {name: getattr(self if name in self.model_fields_set else now, name) for name in SCOPE_FIELDS}
@@ -100,13 +100,13 @@ class ScopeBody(Strict):
 
 
 class AnyQuestionBody(ScopeBody):
-    """What may be said beside a question in every protocol."""
+    """The fields that may accompany a question in every protocol."""
 
     max_history_turns: int | None = field(None, HISTORY_LIMIT, ge=0)
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
 
     def question_about(self, text: str, **more: Any) -> Question:
-        """Return the question that a text is, with what the body says; what it does not say is left to others."""
+        """Return a text as a question with the body's fields; what it leaves out is decided elsewhere."""
         scope = self.scope()
         return Question(
             text=text,
@@ -133,7 +133,7 @@ class QueryBody(AnyQuestionBody):
     notes: bool | None = field(None, "true, false, or null for what is set")
 
     def as_question(self, key: str | None, *, interactive: bool = False) -> Question:
-        """Return the question that the body asks; ``interactive``: a person asks it, on the page."""
+        """Return the body's question; ``interactive``: a person asks it, on the page."""
         return self.question_about(
             self.question,
             conversation_id=self.conversation_id,
@@ -149,20 +149,20 @@ class QueryBody(AnyQuestionBody):
 
 
 class EarlierTurn(Strict):
-    """A turn that whoever asks keeps."""
+    """A turn that the client keeps."""
 
     question: str = field(..., "text")
     answer: str = field(..., "text")
 
 
 class TemporaryBody(AnyQuestionBody):
-    """The body of /api/query/temporary: the turns of a conversation come along, since none of it is stored."""
+    """The body of /api/query/temporary: the client sends the conversation's turns, since nothing is stored."""
 
     question: str = field(..., "text with at least one visible character")
     earlier: list[EarlierTurn] = field([], "a list of earlier turns, the oldest first, each with question and answer")
 
     def as_messages(self) -> list[Message]:
-        """Return the conversation up to the question, as it goes to a model."""
+        """Return the conversation before the question, as messages for a model."""
         turns = [(one.question, one.answer) for one in self.earlier]
         messages = [{"role": role, "content": text} for turn in turns for role, text in zip(ROLES, turn, strict=True)]
         return [*messages, {"role": "user", "content": self.question}]
@@ -176,7 +176,7 @@ class NewConversationBody(Strict):
 
 
 class RulesBody(ScopeBody):
-    """A body that says what a conversation or a project decides for itself."""
+    """A body with the settings of a conversation or a project."""
 
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
         None, f'{HISTORY_LIMIT}, or "default" to leave it to others'
@@ -193,7 +193,7 @@ class RulesBody(ScopeBody):
     notes: bool | Literal["default"] = field("default", 'true, false, or "default" to leave it to others')
 
     def own(self) -> dict[str, Any]:
-        """Return what it is to decide for itself; UNSET where that is to be left to others again."""
+        """Return its settings; UNSET where a setting is to be inherited again."""
         fields_set = self.model_fields_set & OWN
         values = {name: getattr(self, name) for name in fields_set}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
@@ -208,7 +208,7 @@ class ChangeConversationBody(RulesBody):
 
     @property
     def moved_to(self) -> int | Unset | None:
-        """The project that it moves to; UNSET where it stays."""
+        """The project to move it to; UNSET where it stays."""
         return self.project_id if "project_id" in self.model_fields_set else UNSET
 
 
@@ -253,7 +253,7 @@ class RatingBody(Strict):
 
     @property
     def right_answer_if_said(self) -> str | Unset | None:
-        """What would be right; ``None`` where that is taken back, UNSET where nothing is said of it."""
+        """The right answer; ``None`` to remove it, UNSET where the body does not mention it."""
         return (self.right_answer or None) if "right_answer" in self.model_fields_set else UNSET
 
 
@@ -273,7 +273,7 @@ class SummariseBody(Strict):
 
     @property
     def wishes(self) -> Wishes:
-        """What the body says about the summary."""
+        """The options of the summary."""
         return Wishes(self.keep, self.hint.strip())
 
 
@@ -309,7 +309,7 @@ class ChangeDocumentBody(Strict):
 
 
 class UploadFields(Strict):
-    """What stands beside the file in a form: tags with commas between them, what it replaces, its library."""
+    """The form fields sent with a file: comma-separated tags, the document it replaces, its library."""
 
     tags: list[Tag] = field([], TAGS, max_length=MAX_TAGS)
     replaces: int | None = field(None, f"{ID}: the document whose newer version this is", ge=1, le=MAX_INT32)
@@ -355,4 +355,4 @@ class ShareBody(Strict):
 
 
 class NoFields(Strict):
-    """The body of an action that needs nothing said: empty, or an empty object."""
+    """The body of an action without options: empty, or an empty object."""

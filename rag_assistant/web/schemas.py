@@ -1,4 +1,4 @@
-"""What the API answers beside turns, conversations and documents themselves, which are in records/views.py."""
+"""The API's answers, except for turns, conversations and documents, which are in records/views.py."""
 
 from typing import Any, Literal
 
@@ -29,7 +29,7 @@ class ErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """An error as RFC 9457 has it."""
+    """An error in the shape of RFC 9457."""
 
     type: str
     title: str
@@ -40,7 +40,7 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class OpenAIErrorData(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What went wrong, as OpenAI tells it."""
+    """What went wrong, in OpenAI's shape."""
 
     message: str
     type: str
@@ -56,19 +56,19 @@ class OpenAIErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class KeyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The public key with which files of receipts are checked (Ed25519, in hexadecimal)."""
+    """The public key for checking receipt files (Ed25519, in hexadecimal)."""
 
     public_key: str
 
 
 class VersionsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All answers to a question, the first one first."""
+    """All answers to a question, oldest first."""
 
     versions: list[VersionAnswer]
 
 
 class TokenEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Text to append to the answer, or how its end is drawn anew."""
+    """Text to append to the answer, or a replacement for the end of it."""
 
     text: str | UnsetType = UNSET
     keep: int | UnsetType = UNSET
@@ -76,7 +76,7 @@ class TokenEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StateEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is awaited."""
+    """What the answer is waiting for."""
 
     state: str
     message: str
@@ -86,7 +86,7 @@ class StateEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class StepEvent(Step, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tool that was called."""
+    """A tool call."""
 
     conversation_id: int
     turn_id: int
@@ -94,20 +94,20 @@ class StepEvent(Step, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A page of a list; next_cursor is where the next one begins."""
+    """A page of a list; next_cursor asks for the next page."""
 
     next_cursor: str | None
 
 
 class TurnsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of turns, oldest first; total counts them all."""
+    """A page of turns, oldest first; total counts all of them."""
 
     turns: list[TurnAnswer]
     total: int
 
 
 class FoundConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A conversation; turn says where the words are that were looked for, null if in its title."""
+    """A conversation; turn is where the search words were found, null if in the title."""
 
     turn: int | UnsetType | None = UNSET
 
@@ -119,7 +119,7 @@ class ConversationsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ImportedConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A conversation of a file, as it is here."""
+    """A conversation of an import file, as it was imported."""
 
     conversation_id: int
     title: str
@@ -127,7 +127,7 @@ class ImportedConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ImportAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of the conversations of a file; unreadable entries of it are no conversations."""
+    """The result of an import; unreadable counts the entries that are not conversations."""
 
     imported: list[ImportedConversation]
     skipped: list[ImportedConversation]
@@ -135,7 +135,7 @@ class ImportAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class SummaryLineAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line of a summary, with the turns that it is about."""
+    """A line of a summary, with the turns it is about."""
 
     turns: list[int]
     text: str
@@ -143,7 +143,7 @@ class SummaryLineAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SummaryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A text that stands for some turns."""
+    """A text sent in place of some turns."""
 
     first_turn: int
     last_turn: int
@@ -154,7 +154,7 @@ class SummaryAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BillItemAnswer(BillItem, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sentence that a summary may lose; keep says whether it is kept word for word."""
+    """A sentence that a summary may lose; keep says whether it stays word for word."""
 
     tokens: int
 
@@ -169,7 +169,7 @@ class BillAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Tokens of what the model would see; estimates."""
+    """Estimated tokens of what the model would see."""
 
     system: int
     tools: int
@@ -180,7 +180,7 @@ class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ViewAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the model would see of a conversation if a question came now."""
+    """What the model would see of a conversation if you asked now."""
 
     max_history_turns: int | None
     strategy: Strategy
@@ -201,20 +201,20 @@ class ViewAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ViewedConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A conversation with what the model would see of it."""
+    """A conversation and what the model would see of it."""
 
     view: ViewAnswer
     undone: str | UnsetType = UNSET
 
 
 class OperationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What runs on a conversation, or null."""
+    """What is running in a conversation, or null."""
 
     operation: dict[str, Any] | None
 
 
 class CommandAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a command did."""
+    """The result of a command."""
 
     command: str
     text: str
@@ -235,7 +235,7 @@ class DocumentsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class OriginAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of looking through a folder, a repository or a bucket last."""
+    """The last scan of a folder, a repository or a bucket."""
 
     address: str
     checked_at: str | None
@@ -245,19 +245,19 @@ class OriginAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class OriginsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything from which documents come by themselves."""
+    """All document sources."""
 
     sources: list[OriginAnswer]
 
 
 class TagsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many documents have each tag."""
+    """The number of documents with each tag."""
 
     tags: dict[str, int]
 
 
 class TextAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The text of a document, and where its pages begin."""
+    """The text of a document, and the offsets of its pages."""
 
     document_id: int
     text: str
@@ -265,7 +265,7 @@ class TextAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SearchAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What retrieval finds."""
+    """The passages that retrieval finds."""
 
     query: str
     follow_up_context: str | None
@@ -273,14 +273,14 @@ class SearchAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ShareOfLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much was used, and how much may be; null is no limit."""
+    """How much was used, and the limit; null means no limit."""
 
     used: int
     limit: int | None
 
 
 class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one person takes of what they may take."""
+    """A person's usage and limits."""
 
     questions_per_minute: ShareOfLimit
     running_answers: ShareOfLimit
@@ -289,7 +289,7 @@ class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who asks, and what this request may do."""
+    """The caller, and what the request may do."""
 
     name: str
     role: Role
@@ -298,7 +298,7 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ModelTestAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether the endpoints of the settings answer."""
+    """Whether the endpoints in the settings answer."""
 
     ok: bool
     base_url: str | None
@@ -323,7 +323,7 @@ class ReadyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class SettingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting; of a secret only whether it is set."""
+    """A setting; for a secret, only whether it is set."""
 
     name: str
     origin: str
@@ -342,7 +342,7 @@ class SettingsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SettingsVersion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A value that changes whenever the settings do."""
+    """A value that changes with the settings."""
 
     version: str | int
 

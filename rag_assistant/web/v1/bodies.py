@@ -1,4 +1,4 @@
-"""The bodies of OpenAI's protocol: what counts here, what is taken without effect, and what is refused by its name."""
+"""The request bodies of OpenAI's protocol: which fields count, have no effect, or are refused by name."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -39,7 +39,7 @@ REFUSED = {
 
 
 class Lenient(BaseModel):
-    """A part of a body: unknown fields count for nothing, types are not bent."""
+    """A part of a body: unknown fields are ignored, and types are not coerced."""
 
     model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
 
@@ -75,7 +75,7 @@ class Call(Lenient):
 
 
 class ChatMessage(Lenient):
-    """A message of a chat; what else clients put into it, such as what an answer of ours had, is left out."""
+    """A chat message; other fields that clients add, such as those of our own answers, are dropped."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
@@ -84,7 +84,7 @@ class ChatMessage(Lenient):
 
 
 class Passed(BaseModel):
-    """A part of a body that goes to the model's endpoint as it came, with whatever else is in it."""
+    """A part of a body that is passed to the model's endpoint unchanged, unknown fields included."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
 
@@ -94,7 +94,7 @@ class Passed(BaseModel):
 
 
 class Function(Passed):
-    """A function of the client's; the endpoint says what is wrong with its schema."""
+    """A client's function; the endpoint judges its schema."""
 
     name: str = Field(min_length=1)
     parameters: dict[str, Any] | None = None
@@ -114,26 +114,26 @@ class ResponseTool(Function):
 
 
 class AnswerFormat(Passed):
-    """The form of an answer."""
+    """The format of an answer."""
 
     type: Literal["text", "json_object", "json_schema"]
 
 
 class TextOptions(Lenient):
-    """The form of a response; what else is said of its text counts for nothing."""
+    """The format of a response; other fields are ignored."""
 
     format: AnswerFormat | None = None
 
 
 class Kept(Lenient):
-    """How many uses of tools stay."""
+    """The number of tool uses to keep."""
 
     type: Literal["tool_uses"]
     value: int = Field(ge=0)
 
 
 class ContextEdit(Passed):
-    """One way of making room: to summarise above so many tokens, or to leave out older uses of tools."""
+    """One way to make room: summarise above a number of tokens, or leave out older tool uses."""
 
     type: Literal["compaction", "clear_tool_uses_20250919"]
     compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
@@ -141,24 +141,24 @@ class ContextEdit(Passed):
 
     @property
     def kept_uses(self) -> int:
-        """How many uses of tools stay; as many as Anthropic's default, where nothing is said."""
+        """The number of tool uses to keep; Anthropic's default where the body has none."""
         return self.keep.value if self.keep else 3
 
 
 class ContextEdits(Lenient):
-    """Ways of making room."""
+    """Ways to make room."""
 
     edits: list[ContextEdit]
 
 
 class OwnFields(Strict):
-    """What we take besides the fields of OpenAI."""
+    """Our additions to OpenAI's fields."""
 
     retrieval: Literal["auto", "off"] = field("auto", "auto or off")
 
 
 class StreamOptions(Lenient):
-    """What a stream has besides the answer."""
+    """What a stream carries besides the answer."""
 
     include_usage: bool | None = False
 
@@ -175,7 +175,7 @@ METADATA = f"an object of up to {MAX_METADATA} texts; conversation_id in it name
 
 
 class OpenAIBody(AnyQuestionBody):
-    """What the bodies have in common. ``ignored`` are the fields that were sent and have no effect."""
+    """The fields that the bodies share. ``ignored`` names those sent without effect."""
 
     hints: ClassVar[tuple[str, ...]] = HINTS
     model: str = field(..., "the id of a model, as /v1/models lists them")
@@ -191,7 +191,7 @@ class OpenAIBody(AnyQuestionBody):
 
     @property
     def edits(self) -> dict[str, ContextEdit]:
-        """What is to make room, by its type."""
+        """The edits that make room, by type."""
         given = self.context_management or []
         return {edit.type: edit for edit in (given.edits if isinstance(given, ContextEdits) else given)}
 
@@ -213,7 +213,7 @@ class ChatBody(OpenAIBody):
     )
 
     def endpoint_fields(self) -> dict[str, Any]:
-        """Return what goes to the model's endpoint as it came."""
+        """Return the fields that go to the model's endpoint unchanged."""
         form = self.response_format if self.response_format and self.response_format.type != "text" else None
         return _sent(self, self.tools, self.tool_choice, response_format=form, stop=self.stop or None)
 
@@ -250,7 +250,7 @@ class ResponseBody(OpenAIBody):
     text: TextOptions | None = field(None, f"an object with a format, {FORMAT}")
 
     def endpoint_fields(self) -> dict[str, Any]:
-        """Return what goes to the model's endpoint, as a chat has it: what is named is in an object of its own."""
+        """Return the fields for the model's endpoint in the shape of a chat, a named function in its own object."""
         tools = [_as_in_chat(one, "function") for one in self.tools or ()]
         choice = self.tool_choice
         form = self.text.format if self.text and self.text.format and self.text.format.type != "text" else None
@@ -269,7 +269,7 @@ def _sent(body: OpenAIBody, tools: Sequence[Any] | None, choice: Any, **more: An
 
 
 def as_sent(value: Any) -> Any:
-    """Return what came in a body as it came."""
+    """Return a part of a body unchanged."""
     if isinstance(value, Passed):
         return value.as_sent()
     return [as_sent(one) for one in value] if isinstance(value, list) else value
@@ -311,7 +311,7 @@ class EmbeddingsBody(Strict):
 
 
 def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
-    """Return the request's body, and the names of the fields in it that have no effect.
+    """Return the request's body and the names of its fields without effect.
 
     Raises InvalidRequest, which names the field.
     """

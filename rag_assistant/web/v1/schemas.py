@@ -1,4 +1,4 @@
-"""The answers of OpenAI's protocol: what we add in full, the rest as OpenAI describes it."""
+"""The answers of OpenAI's protocol: our additions in full, the rest as OpenAI describes it."""
 
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ from rag_assistant.records.views import SourceAnswer
 
 
 class Told(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What we add to an answer."""
+    """Our additions to an answer."""
 
     conversation_id: int | None
     turn_id: int | None
@@ -44,7 +44,7 @@ class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer in a chat."""
+    """A chat completion."""
 
     id: str
     object: Literal["chat.completion"]
@@ -57,7 +57,7 @@ class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A piece of an answer in a chat."""
+    """A chunk of a chat completion."""
 
     id: str
     object: Literal["chat.completion.chunk"]
@@ -70,7 +70,7 @@ class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Embeddings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The vectors of texts."""
+    """Embeddings of texts."""
 
     object: Literal["list"]
     data: list[dict[str, Any]]
@@ -79,7 +79,7 @@ class Embeddings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ResponseAnswer(Struct, frozen=True, kw_only=True):
-    """A response (Open Responses, ResponseResource), which has more fields that are always the same here."""
+    """A response (Open Responses, ResponseResource); the fields not listed have fixed values."""
 
     id: str
     object: Literal["response"]
@@ -103,14 +103,14 @@ class ResponseAnswer(Struct, frozen=True, kw_only=True):
 
 
 class InputTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many tokens an input has; an estimate, corrected by what the endpoint counted before."""
+    """The tokens of an input: an estimate, corrected by the endpoint's earlier counts."""
 
     object: Literal["response.input_tokens"]
     input_tokens: int
 
 
 class InputItems(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was asked."""
+    """The input of a response."""
 
     object: Literal["list"]
     data: list[dict[str, Any]]
@@ -120,7 +120,7 @@ class InputItems(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DeletedResponse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A response that was erased."""
+    """An erased response."""
 
     id: str
     object: Literal["response"]
@@ -128,7 +128,7 @@ class DeletedResponse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CompactionTold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What we add to a compaction."""
+    """Our additions to a compaction."""
 
     summary: str
     turns: int
@@ -148,7 +148,7 @@ class CompactedHistory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ResponseEvent(Struct, frozen=True, kw_only=True):
-    """An event of a response; what else it has depends on its type."""
+    """An event of a response; its other fields depend on its type."""
 
     type: str
     sequence_number: int
