@@ -59,7 +59,7 @@ NO_TOOL_CALLED = "The model called no tool, so your documents were searched for 
 
 
 class Dependencies(Struct, frozen=True):
-    """What an answer needs of the other rooms; ``stateless`` is the writer of those of which nothing is stored."""
+    """What answering needs of other packages; ``stateless`` is the writer for answers that are not stored."""
 
     conversations: ConversationManager
     turns: TurnStore
@@ -82,7 +82,7 @@ def answer(
     quotes: bool = False,
     search_result: SearchResult | None = None,
 ) -> Turn:
-    """Answer a turn in its conversation, as that was when the turn was accepted, and return it as it was kept.
+    """Answer a turn in its conversation, as it was when the turn was accepted, and return the stored turn.
 
     ``quotes``: with quotes, whatever model is connected. ``found``: the documents were searched for it already.
     """
@@ -133,7 +133,7 @@ def _answer(
 def _exchange(
     live: LiveTurn, draft: Draft, deps: Dependencies, settings: Settings, sent: list[dict[str, Any]], quotes: bool
 ) -> None:
-    """Send requests, and run the tools that are called, until there is an answer or a person is asked."""
+    """Send requests and run tool calls until there is an answer or a person has to decide."""
     refused: ContextTooLong | None = None
     rounds = 0
     while True:
@@ -184,7 +184,7 @@ def _exchange(
 
 
 def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependencies) -> SearchResult:
-    """Refuse a question that would leave out turns which nobody has agreed to leave out; else return what was found.
+    """Refuse a question that would leave out turns without anyone's consent; else return what was found.
 
     Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
     """
@@ -207,7 +207,7 @@ def prepare(
     *,
     is_trial: bool = False,
 ) -> Draft:
-    """Return what the first request of an answer is made of. For a trial no model is asked and none is needed."""
+    """Return the draft of an answer's first request. A trial asks no model and needs none."""
     if deps.models.connected and not quotes:
         live.tell("preparing", "Waiting for the model.")
     endpoint = QUOTES_ENDPOINT if quotes else _endpoint(live, deps, is_trial)
@@ -234,7 +234,7 @@ def profile_of(
     *,
     uses_tools: bool = True,
 ) -> ModelProfile:
-    """Return how requests of a turn of a conversation are put to an endpoint."""
+    """Return the model profile for the requests of a turn."""
     endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
     ratio, tools = deps.models.calibration.ratio(endpoint), deps.tools.schemas
     return profile_for(endpoint, settings, ratio, tools, live.turn.options, conversation.project)
@@ -258,7 +258,7 @@ def search_documents(
     *,
     may_rewrite: bool = True,
 ) -> Draft:
-    """Return the draft with what the documents have about its question."""
+    """Return the draft with the passages found for its question."""
     search_result = search_for(draft, live, deps, settings, search_result, may_rewrite=may_rewrite)
     draft = replace(draft, found=search_result)
     live.turn = shown_with(live.turn, draft)
@@ -266,7 +266,7 @@ def search_documents(
 
 
 def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft | None:
-    """Return the draft with passages in the place of tools, for a model that may not look them up by itself.
+    """Return the draft with passages instead of tools, for a model that must not search by itself.
 
     ``None`` for one that has called a tool before, and where the documents have nothing.
     """
@@ -284,7 +284,7 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
 
 @step("fit")
 def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> BuiltRequest:
-    """Return the request of a draft, with what of earlier turns comes back for the question."""
+    """Return the request of a draft, with what is recalled from earlier turns."""
     # How the model counts may have been learnt from the request before.
     ratio = deps.models.calibration.ratio(draft.profile.endpoint)
     draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
@@ -297,7 +297,7 @@ def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) 
 def shortened(
     draft: Draft, request: ModelRequest, error: ContextTooLong, live: LiveTurn, deps: Dependencies, settings: Settings
 ) -> Draft:
-    """Learn what the endpoint takes, and return the draft so that its request is fitted into less."""
+    """Learn the endpoint's limit, and return the draft to be fitted into it."""
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
     deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
     endpoint = deps.models.endpoint(live.call)
@@ -334,7 +334,7 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: 
 
 
 def reply_to_confirmation(live: LiveTurn, deps: Dependencies) -> str:
-    """Do, or leave, what an earlier turn asked a person about, and say so; no model is needed for that."""
+    """Carry out, or drop, what an earlier turn asked a person to confirm, and say so, without a model."""
     live.call.refuse_stopped()
     asking = deps.turns.get(live.turn.confirms_turn or 0)
     if asking.waiting is None:

@@ -1,4 +1,4 @@
-"""Questions, from the first check to the last event: refuse, accept, answer in a thread of its own, let people follow.
+"""The life of a question: refuse or accept it, answer it in its own thread, and let people follow.
 
 A turn is a row, not a connection: ``ask`` returns when the question is committed, the answer is written by a thread of
 its own, and ``follow`` shows what is committed to whoever wants to see it.
@@ -50,7 +50,7 @@ CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 class Assistant:
-    """Answers questions. Everything that a caller can be refused is refused by ``ask``, before anything is stored.
+    """Answers questions. ``ask`` refuses whatever can be refused, before anything is stored.
 
     With the ``limits`` of a person, only that person's turns are there, also of the ``live`` ones, which all share.
     """
@@ -179,24 +179,24 @@ class Assistant:
                 self.stop_here(turn_id)
 
     def recover(self) -> None:
-        """Take over what processes left when they died: their turns, and what else they did with conversations."""
+        """Take over the turns and other work of processes that died."""
         self._deps.conversations.clear_operations()
         self.take_over()
 
     def take_over(self) -> None:
-        """End the turns whose process has died, with what was committed of them."""
+        """End the turns of dead processes with what was committed of them."""
         for turn in self._turns.interrupt_unfinished(mark_cited):
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )
 
     def give_up_running(self) -> None:
-        """Interrupt every running answer: this process was taken for dead, and others end its turns."""
+        """Interrupt every running answer: this process was presumed dead, and others end its turns."""
         for live in self._live.all():
             live.call.interrupt()
 
     def close(self) -> None:
-        """Interrupt every running answer, and wait a little until what is written is kept."""
+        """Interrupt every running answer, and wait a moment until its text is stored."""
         running = self._live.all()
         self.give_up_running()
         end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
@@ -262,7 +262,7 @@ class Assistant:
 
     @property
     def running(self) -> tuple[int, int]:
-        """How many answers are being written here, and how many may be."""
+        """How many answers this process is writing, and the limit."""
         return len(self._live.all()), self._live.limit
 
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
@@ -282,7 +282,7 @@ class Assistant:
         *,
         quotes: bool = False,
     ) -> Turn:
-        """Accept a turn, and begin to answer it in its conversation. A ``question`` may be refused before.
+        """Accept a turn and begin to answer it. A ``question`` may be refused first.
 
         ``accept`` gives no conversation with a turn that was accepted before.
         """
@@ -334,7 +334,7 @@ class Assistant:
             raise overloaded from error
 
     def _run(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
-        """Answer a turn, keep how it ended, whatever happens, and tell all who follow."""
+        """Answer a turn, store its end whatever happens, and tell its followers."""
         stored, turn_id = True, live.turn.id
         try:
             try:
@@ -354,7 +354,7 @@ class Assistant:
 
 @contextmanager
 def observed(observer: Observer, live: LiveTurn) -> Iterator[Step]:
-    """Measure how a turn is answered; what raises is counted as an interrupted turn."""
+    """Measure an answer; an exception counts as an interrupted turn."""
     turn = live.turn
     current_turn_id.set(turn.id)
     watching.set(observer.watching)
@@ -367,7 +367,7 @@ def observed(observer: Observer, live: LiveTurn) -> Iterator[Step]:
 
 
 def note_ending(metrics: Metrics, whole: Step, turn: Turn, live: LiveTurn) -> None:
-    """Take note of how a turn ended, and what it took."""
+    """Record how a turn ended, and its cost."""
     usage, history = turn.usage or {}, turn.history or {}
     whole.facts |= {
         "ending": turn.status,

@@ -1,4 +1,4 @@
-"""A turn that is being answered in this process: what is committed of it, who waits for more, and how to stop it.
+"""A turn being answered in this process: its committed text, its followers, and how to stop it.
 
 And turns as the events of their streams.
 """
@@ -109,7 +109,7 @@ class LiveTurn:
             self.turn = replace(self.turn, notes=(*self.turn.notes, sentence))
 
     def tell(self, what: str, sentence: str) -> None:
-        """Show what is awaited before the answer begins."""
+        """Show what the answer is waiting for."""
         state = Event("state", {"state": what, "message": sentence} | _ids(self.turn))
         with self._changed:
             self._state = state
@@ -176,7 +176,7 @@ class LiveTurn:
         self._changed.notify_all()
 
     def _so_far(self) -> list[Event]:
-        """Return what has been shown, as somebody who comes now needs it."""
+        """Return what has been shown, for a new follower."""
         token = Event("token", {"text": self.text()}, self.length)
         so_far = [self._state, self._start, *self._steps, token]
         last = [event for event in self._log[-1:] if event.name in LAST_EVENTS]

@@ -1,4 +1,4 @@
-"""What happens when a request would leave turns out: ask a person first, or carry out what was decided."""
+"""Overflow, when a request would leave turns out: ask a person first, or carry out the decision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MANY_TOKENS = 10_000
 
 
 def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> None:
-    """Refuse a request that would leave out turns which nobody has agreed to leave out.
+    """Refuse a request that would leave out turns without anyone's consent.
 
     Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
     """
@@ -56,7 +56,7 @@ def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, 
 
 
 def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
-    """Return the draft after the decision for its overflow was executed, with a note about it beside the turn.
+    """Return the draft after carrying out the overflow decision, and note it beside the turn.
 
     Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
     made, its rules say ``trim``: that is what is done, and nobody decided it.
@@ -91,7 +91,7 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
 
 
 def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> dict[str, str]:
-    """Return what each choice would do, as the code that carries it out would do it."""
+    """Return what each choice would do, by the code that carries it out."""
     kept_turns, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
     outcomes = {
         "trim": f"The model sees {numbers_in_words(kept_turns)}. "

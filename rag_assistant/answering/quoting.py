@@ -106,7 +106,7 @@ def asks_for_conversation(question: str) -> bool:
 
 
 def instead_of_quotes(draft: Draft) -> str | None:
-    """Return what is answered where nothing is quoted, and ``None`` where there may be something to quote."""
+    """Return the answer for when nothing is quoted, ``None`` if there may be something to quote."""
     if asks_for_conversation(draft.question):
         record = extract(draft.window.turns, MAX_CONVERSATION_TOKENS) if draft.window.turns else ""
         return f"{SAID_SO_FAR}\n{_listed(record.splitlines())}" if record else NOTHING_SAID
@@ -174,7 +174,7 @@ def quoted_answer(
 
 
 def note_of_failure(error: Exception) -> str:
-    """Return the sentence that stands beside quotes which took the place of a model that failed."""
+    """Return the note beside quotes that replace the answer of a failed model."""
     return f"{cause_alone(str(error))} Your documents are quoted instead."
 
 

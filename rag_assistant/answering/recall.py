@@ -1,4 +1,4 @@
-"""What of earlier turns comes back beside a question: turns that are left out although it seems to be about them,
+"""What is recalled beside a question: left-out turns that it seems to be about,
 passages that answers cited, and turns of other conversations. They take the room that is left; what is not sent of the
 first is told.
 """
@@ -43,7 +43,7 @@ MIN_LEANING = 0.3
 
 
 def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
-    """Return the request of a turn with what comes back. Related turns that are not sent are its ``missing``."""
+    """Return the request of a turn with what is recalled. Related turns that are not sent are its ``missing``."""
     limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes are of documents alone.
     related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
@@ -57,7 +57,7 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
 
 
 def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[RelatedTurn, ...]:
-    """Return the turns before this one that its request leaves out and its question seems to be about."""
+    """Return the left-out turns that the question seems to be about."""
     draft, receipt, conversation = built.draft, built.fitted.receipt, built.draft.window.conversation
     quotes = draft.profile.endpoint.quotes
     # Of the conversation quotes have nothing before them, whatever the window keeps.
@@ -78,7 +78,7 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[R
 def _cited(
     built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: ViewedHistory
 ) -> dict[int, tuple[Source, ...]]:
-    """Return what was cited in the turns that a question leans on, the newest first, and in those that come back."""
+    """Return what was cited in the turns that a question leans on, newest first, and in the recalled ones."""
     draft = built.draft
     if draft.profile.tools or not draft.found.sources:
         return {}
@@ -90,7 +90,7 @@ def _cited(
 
 
 def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
-    """Return the notes that a question is about, the pinned ones first, as far as their budget has room."""
+    """Return the notes that a question is about, pinned ones first, within their budget."""
     conversation = draft.window.conversation
     if not (conversation.has_notes and draft.window.rules.notes) or draft.profile.endpoint.quotes:
         return ()
@@ -106,7 +106,7 @@ def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
 def _past(
     built: BuiltRequest, evidence: Sequence[Source], history: ViewedHistory, budget_tokens: int | None
 ) -> tuple[Source, ...]:
-    """Return what other conversations say about the question, as sources numbered behind all others.
+    """Return what other conversations say about the question, as sources numbered after all others.
 
     What a model answered is weaker evidence than a document: it comes last, as far as the budget has room.
     """

@@ -1,4 +1,4 @@
-"""The receipt of a request: exactly what is sent, every turn that is left out with its reason, and what it cost."""
+"""The receipt of a request: exactly what is sent, each left-out turn with its reason, and the cost."""
 
 import logging
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
 
 
 def usage_of(replies: Sequence[ModelReply]) -> dict[str, Any] | None:
-    """Return what providers report in the closing replies of an answer, added up; ``None`` for nothing."""
+    """Return the usage that a provider reports in an answer's replies, added up; ``None`` if it reports none."""
     usage: dict[str, Any] = {}
     for reply in replies:
         if reply.finish_reason is not None:
@@ -63,7 +63,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:
-    """Write the figures of a request from which something was left out into the log."""
+    """Log the figures of a trimmed request."""
     receipt = built.fitted.receipt
     if built.fitted.history_trimmed:
         log.info(

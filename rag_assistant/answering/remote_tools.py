@@ -1,4 +1,4 @@
-"""Tools of other programs, beside our own: under their server's name, and with a person's word for what may change
+"""Tools of other programs, named after their server; a person confirms what may change
 something.
 """
 
@@ -54,7 +54,7 @@ class RemoteTools:
             server.close()
 
     def without_confirmations(self) -> RemoteTools:
-        """Return the tools without those that need a person's word."""
+        """Return the tools without those that need confirmation."""
         fewer = copy(self)
         fewer._may_ask = False
         return fewer
@@ -84,7 +84,7 @@ class RemoteTools:
         return ToolResult(f"Nothing is done yet. The user is asked: {asks}", asks=asks, arguments=arguments)
 
     def execute_pending(self, pending: dict[str, Any]) -> str:
-        """Call what a person has confirmed, and return what came of it."""
+        """Call what a person has confirmed, and return the result."""
         called = quoted_name(pending["tool"])
         try:
             return f"{called} was called and returned:\n\n{self._called(pending['tool'], pending['arguments'])}"

@@ -1,4 +1,4 @@
-"""One request of an answer: exactly what the model sees, fitted into what it takes. Pure: same draft, same bytes."""
+"""One request of an answer: exactly what the model sees, fitted into its limit. Pure: same draft, same bytes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def stream(
     is_held: bool,
     may_shorten: bool,
 ) -> tuple[str, str, ModelReply]:
-    """Send a request and show its text as it comes. Return what was shown, what was held back, and how it ended.
+    """Send a request and show its text as it arrives. Return what was shown, what was held back, and how it ended.
 
     Text is held back where ``is_held``, or as long as it may become a call. Raises ContextTooLong where the endpoint
     cut the request, nothing of the answer was shown, and the request ``may_shorten``.
@@ -105,7 +105,7 @@ def stream(
 
 
 def note_reading(live: LiveTurn, reading: Reading) -> None:
-    """Put beside an answer how much of its request the endpoint read; where that cut it, in words, too."""
+    """Record how much of a request the endpoint read; where it cut the request, add a note."""
     history = live.turn.history or {}
     cut = history.get("endpoint")
     if reading.limit is not None:

@@ -1,4 +1,4 @@
-"""What the model may call when it searches by itself: search, read, list and delete documents.
+"""The tools for a model that searches by itself: search, read, list and delete documents.
 
 What a tool cannot do goes to the model as its result. A tool that destroys something does nothing by itself: it says
 what it would do, and a person answers.
@@ -67,7 +67,7 @@ ToolCalls = tuple[dict[str, Any], ...]
 
 
 class ToolResult(Struct, frozen=True):
-    """What a tool gave: text for the model, passages to be numbered as sources behind it, or a question to a person."""
+    """A tool's result: text for the model, passages to number as sources, or a question to a person."""
 
     text: str
     passages: tuple[Passage, ...] = ()

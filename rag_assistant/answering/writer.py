@@ -1,4 +1,4 @@
-"""Keep what is answered: each piece of text before it is shown, and how a turn ended, whatever keeps us from it."""
+"""Store answers: each piece of text before it is shown, and how a turn ended, despite any trouble."""
 
 import logging
 import threading
@@ -117,7 +117,7 @@ class AnswerWriter:
             return
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
-        """Keep what is about to be sent to the model, before it is sent; see ``receipt_of``."""
+        """Store the receipt of a request before it is sent; see ``receipt_of``."""
         self._turns.keep_receipt(turn, receipt_of(built, sent))
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
@@ -212,7 +212,7 @@ class StatelessWriter(AnswerWriter):
 
 
 def with_citation_checks(turn: Turn, text: str) -> Turn:
-    """Return a turn with what its answer cites, and what of that does not seem to be carried by the passages."""
+    """Return a turn with its citations, and doubts where the passages do not seem to support them."""
     return replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
 
 

@@ -1,4 +1,4 @@
-"""What a person can do with what the model sees: look at it, try another window, compact it, edit the summary.
+"""What people can do with the model's view: look at it, try another window, compact it, edit the summary.
 
 Nothing here shortens or loses a turn; each change can be undone. Plainer changes are made by the HistoryStore.
 """
@@ -31,7 +31,7 @@ PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history
 
 
 class HistoryView(Struct, frozen=True):
-    """What the model would see of a conversation if a question came now.
+    """What the model would see of a conversation if you asked now.
 
     ``horizon`` is the number of the first turn of the newest part that is seen whole, ``None`` if none is.
     ``can_undo`` names the last change. Tokens are estimates.
@@ -100,7 +100,7 @@ class HistoryView(Struct, frozen=True):
 
 
 class HistoryActions(Struct, frozen=True):
-    """Carries out what a person decides about the model's view of a conversation."""
+    """Carries out people's decisions about the model's view of a conversation."""
 
     conversations: ConversationManager
     history: HistoryStore

@@ -1,4 +1,4 @@
-"""The bill of a summary: what it may lose of the turns in whose place it stands, and what is kept word for word. Pure.
+"""The bill of a summary: what it may lose of the turns it replaces, and what stays word for word. Pure.
 
 What is kept stands at the end of the summary, and stays as it is when that is extended or shortened.
 """
@@ -26,7 +26,7 @@ RANKS: tuple[Keep, ...] = ("always", "ticked", "offered")
 
 
 class BillItem(Struct, frozen=True):
-    """A sentence that a summary may lose, with what it holds that cannot be told in other words.
+    """A sentence that a summary may lose, with the facts in it that cannot be paraphrased.
 
     ``keep``: what a person forbids or asks for (``is_instruction``) is kept ``always``, as far as there is room; other
     sentences if they are ``ticked``.
@@ -47,7 +47,7 @@ class BillItem(Struct, frozen=True):
 
 
 class Wishes(Struct, frozen=True):
-    """What a person says about a summary: the ids of what to keep, ``None`` for what is ticked; what matters most."""
+    """A person's wishes for a summary: the ids to keep, ``None`` for those ticked by default; the focus."""
 
     keep: Sequence[str] | None = None
     hint: str = ""

@@ -1,4 +1,4 @@
-"""Summarise the older turns of a conversation, so that the summary goes in their place: by the model, or by extract.
+"""Replace the older turns of a conversation by a summary, written by the model or extracted.
 
 The turns stay where they are; undoing a compaction brings the model's view of them back.
 """
@@ -59,7 +59,7 @@ class Compaction(Struct, frozen=True):
         running: int | None = None,
         wishes: Wishes = AS_TICKED,
     ) -> tuple[Conversation, str]:
-        """Put a summary in the place of all turns before number ``keep_from``.
+        """Replace all turns before number ``keep_from`` by a summary.
 
         Return the conversation, and a sentence about its summary. Without a model, or where it fails, the summary is an
         extract: whole sentences of the turns. What is to be kept word for word stands behind either.
@@ -93,7 +93,7 @@ class Compaction(Struct, frozen=True):
         return self.history.keep_summary(conversation, summary, bill.turns, written_by, running), note
 
     def turns_to_summarise(self, conversation: Conversation, keep_from: int) -> list[PastTurn]:
-        """Return the turns that a compaction would put a summary in the place of."""
+        """Return the turns that a compaction would replace."""
         turns = self.history.between(conversation, conversation.view_start, keep_from - 1)
         return [turn for turn in turns if not (turn.pinned or turn.waiting_call)]
 
@@ -155,7 +155,7 @@ class Compaction(Struct, frozen=True):
 
 
 class _Work(Struct, frozen=True):
-    """What a summary is made of: the text so far, the turns that join it, and the lines that stand behind both."""
+    """The parts of a summary: the text so far, the turns to add, and the lines kept after both."""
 
     conversation: Conversation
     turns: Sequence[PastTurn]

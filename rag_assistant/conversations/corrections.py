@@ -1,4 +1,4 @@
-"""What was changed since an answer that rested on it: turns, summaries, and passages of documents."""
+"""Changes since an answer to what it rests on: turns, summaries, and passages of documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -18,7 +18,7 @@ Place = tuple[int, int, str]
 
 
 class Corrections(Struct, frozen=True):
-    """Tells which answers, and which lines of a summary, rest on what is not as it was."""
+    """Tells which answers and which lines of a summary rest on something that has changed."""
 
     changed: CorrectionStore
     history: HistoryStore

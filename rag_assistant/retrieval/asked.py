@@ -1,4 +1,4 @@
-"""What kind of thing a question asks for, and whether a text has one: a date, a figure, a person. Pure.
+"""The kind of thing that a question asks for, such as a date, a figure or a person, and whether a text has one. Pure.
 
 A value that the question itself has is no answer to it. English, German, and what is written in digits anywhere.
 """
@@ -44,11 +44,11 @@ KINDS = ((WHEN, DATE), (HOW_MUCH, FIGURE), (WHO, NAME), (WHETHER, ALLOWED))
 
 
 def asked_kind(question: str) -> re.Pattern[str] | None:
-    """Return what finds the kind of thing that a question asks for, ``None`` where that cannot be told."""
+    """Return the pattern for the kind of thing that a question asks for, ``None`` if it has none."""
     return next((value for asks, value in KINDS if asks.match(question)), None)
 
 
 def has_value(kind: re.Pattern[str], text: str, question: str) -> bool:
-    """Tell whether a text has something of a kind that is not in the question."""
+    """Tell whether a text has something of a kind that the question does not mention."""
     words = set(search_words(question))
     return any(not words.issuperset(search_words(match[0])) for match in kind.finditer(text))

@@ -1,4 +1,4 @@
-"""Compare what an answer says with the passages that it cites for it: numbers, names, negations, words. Pure.
+"""Compare an answer with the passages it cites: numbers, names, negations, words. Pure.
 
 No model decides: a sentence is doubted where something in it that can be looked up is not in the passage. What the
 question says may be repeated. Measured in bench/retrieval/README.md, and the constants were chosen there.
@@ -55,7 +55,7 @@ GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf
 
 
 class Doubt(Struct, frozen=True):
-    """What a sentence says that the passage which it cites does not have.
+    """What a sentence says that is missing from the passage it cites.
 
     ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the numbers or names that are
     not there. ``carried_by`` is the number of another passage that has it all.
@@ -75,7 +75,7 @@ class Checked(Struct, frozen=True):
 
 
 def unknown_citations(answer: str, numbers: Collection[int]) -> list[int]:
-    """Return the numbers that an answer cites and that no passage has; links and code cite nothing."""
+    """Return the cited numbers that no passage has; links and code cite nothing."""
     text = CODE.sub("", answer)
     groups = [set(cited_numbers(match)) for match in CITATION.finditer(text) if _is_citation(text, match)]
     # [0, 100] may be anything; [1, 9] cites two if there is a first passage.
@@ -83,7 +83,7 @@ def unknown_citations(answer: str, numbers: Collection[int]) -> list[int]:
 
 
 def cited_numbers(match: re.Match[str]) -> list[int]:
-    """Return the numbers that a citation names; of a range all, unless it is too wide to be meant."""
+    """Return the numbers in a citation, with all of a range unless it is too wide to be one."""
 
     def spelt_out(ends: re.Match[str]) -> str:
         first, last = int(ends[1]), int(ends[2])
@@ -129,7 +129,7 @@ def sentences_citing(answer: str, n: int) -> list[str]:
 
 
 def repeated_range(answer: str, passage: str) -> tuple[int, int] | None:
-    """Return from where to where the first sentences of a passage go that an answer repeats word for word."""
+    """Return the start and end of a passage's first sentences that an answer repeats word for word."""
     letters = _letters(answer)
     sentences = sentences_of(passage)
     repeated = [len(text := _letters(one.text)) >= MIN_REPEATED_CHARS and text in letters for one in sentences]
@@ -145,7 +145,7 @@ def _letters(text: str) -> str:
 
 
 def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: float) -> int | None:
-    """Return the passage that carries a sentence with the most of its words, at least such a share."""
+    """Return the passage that shares the most words with a sentence, if it shares enough."""
     words = content_stems(sentence)
     if len(words) < MIN_WORDS:
         return None
@@ -155,7 +155,7 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: 
 
 
 class _Sentence:
-    """A sentence of a passage as it is compared: its content words, numbers, and what it denies."""
+    """A sentence of a passage, prepared for comparison: its content words, its numbers, and what it denies."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -168,7 +168,7 @@ class _Sentence:
 
 
 class _Text:
-    """A text as it is compared. It is taken apart as far as it is asked for: most passages no sentence cites."""
+    """A text, prepared for comparison. It is analysed on demand: most passages are never cited."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -197,7 +197,7 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple[Problem, tuple[str, ...]] | None:
-    """Return what of a sentence is in none of the passages, the plainest first; ``None`` if they carry it."""
+    """Return what a sentence says that no passage has, the plainest first; ``None`` if they support it."""
     stems = frozenset[str]().union(*(passage.stems for passage in passages))
     words = content_stems(sentence)
     strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, question]))

@@ -24,7 +24,7 @@ WHICH = re.compile(r"\W*(?:which|who|what (?:are|were)|welche\w*|wer|was (?:sind
 
 
 def needs_everything(question: str, texts: Sequence[str]) -> bool:
-    """Tell whether a question is answered by all of something; of a table or a list, where ``texts`` have one."""
+    """Tell whether a question needs all of something, such as of a table or list in ``texts``."""
     if EVERYTHING.search(question):
         return True
     return (is_computed(question) or WHICH.match(question) is not None) and any(

@@ -1,4 +1,4 @@
-"""Questions that a document answers, made from its headings and sentences without a model. Pure.
+"""Example questions that a document answers, made from its headings and sentences without a model. Pure.
 
 A question that reads wrong is worse than none: what may not fit a pattern is left out. The patterns are for English; in
 other languages headings that are questions are taken, and in German what has a value.

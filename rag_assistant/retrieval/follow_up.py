@@ -1,4 +1,4 @@
-"""Tell whether a question leans on what was said before it, and on what: pure, without a model and in any language.
+"""Tell whether a question leans on the conversation before it, and on what. Pure, without a model, in any language.
 
 How much the context counts beside the question is learnt (leaning.py). Words that neither the library nor the
 conversation has tell that a question leans on nothing: what was said before has no answer to them.
@@ -78,7 +78,7 @@ def search_query(
     exchanges: Sequence[Exchange],
     similarity: Similarity | None = None,
 ) -> SearchQuery:
-    """Return what to search with after some exchanges (question and answer each, the oldest first).
+    """Return the search query of a question after some exchanges (question and answer each, oldest first).
 
     Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
     """
@@ -93,7 +93,7 @@ def search_query(
 
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:
-    """Return how much the context counts beside a question, by what vectors and words say."""
+    """Return how much the context counts beside a question, by vectors and words."""
     tells = not TELLING_NOTHING.issuperset(content_words(question))
     return max(leaning(question, context, similarity), 0.0 if tells else SHARE_WITHOUT_WORDS)
 
@@ -125,12 +125,12 @@ def parts_of(query: SearchQuery) -> list[SearchQuery]:
 
 
 def last_question(exchanges: Sequence[Exchange]) -> str:
-    """Return what was asked last, or, where nothing was asked, what was said."""
+    """Return the last question, or else the context."""
     return exchanges[-1][0].strip() or context_of(exchanges)
 
 
 def context_of(exchanges: Sequence[Exchange]) -> str:
-    """Return what a question can lean on, as one text; empty at the beginning of a conversation.
+    """Return the context that a question can lean on, as one text; empty at the beginning of a conversation.
 
     Of what is long, such as a file that was pasted into a question, the end counts.
     """

@@ -1,4 +1,4 @@
-"""Where the sections of a Markdown text begin, and what they are called, with the headings above them."""
+"""Where the sections of a Markdown text begin, with their headings and the headings above."""
 
 import re
 from functools import cache
@@ -16,7 +16,7 @@ LINE_BREAK = re.compile(r"\r\n?|\n")
 
 
 def section_starts(text: str) -> tuple[list[int], list[str]]:
-    """Return where each heading stands, in characters and rising, and the path of headings that holds from there on.
+    """Return the offset of each heading, ascending, and the path of headings that applies from there.
 
     A path is like ``Prices > Europe``; of one that is too long the beginning is left out. What looks like a heading
     inside of code is none.

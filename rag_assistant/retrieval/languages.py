@@ -1,4 +1,4 @@
-"""In which language words are written, by its commonest words, which stand in nearly every sentence. Pure."""
+"""The language of words, recognised by its most common words, which occur in nearly every sentence. Pure."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -95,7 +95,7 @@ for _languages in COMMON_WORDS.values():
 def language_of(
     words: Iterable[str], among: Collection[str] = SCRIPT_OF_LANGUAGE, min_common: int = MIN_COMMON_WORDS
 ) -> str:
-    """Return in which of some languages words in lower case are written, ``""`` where that cannot be told.
+    """Return the language of lower-case words, among some languages, ``""`` if it cannot be told.
 
     A word counts less the more of the languages have it, and once, however often it stands there.
     """

@@ -1,4 +1,4 @@
-"""What goes in front of a chunk that begins in the middle of a table, a list or code, so that it says something alone.
+"""What is put before a chunk that begins inside a table, a list or code, so that it makes sense alone.
 
 A row gets the caption and the head of its table, an item the line that begins its list and the items that it is part
 of, a line of code the line above the code and the fence. Pure.
@@ -27,7 +27,7 @@ class Leads:
         self._code = _code_of(text)
 
     def at(self, position: int, max_chars: int) -> str:
-        """Return what goes in front of a chunk from ``position`` on; an empty text if there is nothing, or too much."""
+        """Return what is put before a chunk that begins at ``position``; empty if there is nothing, or too much."""
         line = self._text.rfind("\n", 0, position) + 1
         if self._text[line:position].strip():
             return ""

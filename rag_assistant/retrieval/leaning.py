@@ -1,4 +1,4 @@
-"""How surely a question leans on the conversation before it: a dozen figures, weighed by a small table. Pure.
+"""How surely a question leans on the conversation: a dozen features, weighed by a small table. Pure.
 
 bench/retrieval/leaning.py made the tables, and measures them on conversations that had no part in it.
 """

@@ -1,4 +1,4 @@
-"""What of the found passages is worth sending: each text once, neighbours as one, within a budget. Pure."""
+"""Which passages are sent: each text once, neighbours joined, within a budget. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -21,7 +21,7 @@ TOKENS_BETWEEN = 4
 
 
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
-    """Yield the passages without those that repeat a better one: in one document once, in all of them twice.
+    """Yield the passages without repetitions of a better one: each text once in a document, twice in the library.
 
     The best come first. Paragraphs that several documents share come from two of them, for which one is meant is not
     known: with one copy only, doc2dial loses 0.05 of the right documents.
@@ -41,7 +41,7 @@ def in_turn(rankings: Iterable[Iterable[Item]]) -> Iterator[Item]:
 
 
 def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[Sized]:
-    """Return the passages that fit together into a budget, the first one always; one that does not fit is skipped."""
+    """Return the passages that fit into a budget together, always with the first; one that does not fit is skipped."""
     if budget_tokens is None:
         return list(passages)
     fitting: list[Sized] = []
@@ -55,7 +55,7 @@ def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[
 
 
 def joined(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages with those that touch in one document and page made one, in the place of the better one."""
+    """Return the passages, joining those that touch on one page of a document at the place of the better one."""
     best_first = {passage.chunk_id: rank for rank, passage in enumerate(passages)}
     result: list[Passage] = []
     for passage in sorted(passages, key=lambda one: (one.document_id, one.start)):

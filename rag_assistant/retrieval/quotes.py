@@ -1,4 +1,4 @@
-"""Choose what of some passages answers a question, to be quoted: up to three sentences, or what is whole around them.
+"""Choose what to quote from passages in answer to a question: up to three sentences, or a whole unit around them.
 
 A sentence's score adds up, without weights, three figures between 0 and 1: its cosine with the question, the share of
 the question's words that stand in it (rare ones count more), and its passage's score against that of the best passage.
@@ -54,7 +54,7 @@ Compare = Callable[[SearchQuery, Sequence[str]], Sequence[float]]
 
 
 class Quote(Struct, frozen=True):
-    """Sentences that stand side by side in a source, in their order; ``n`` is the source's number.
+    """Adjacent sentences of a source, in order; ``n`` is the source's number.
 
     ``note`` says how much of a table they are, where that is not all. ``computed`` is how many rows or items the answer
     was computed from, 0 where it was not.
@@ -67,7 +67,7 @@ class Quote(Struct, frozen=True):
 
 
 class _Candidate(Struct, frozen=True, eq=False):
-    """What is quoted as one: a sentence, or all of a small unit, with where it begins among those of its source."""
+    """What is quoted as one: a sentence or a small unit, with its position among the sentences of its source."""
 
     place: _Place
     sentences: tuple[Sentence, ...]
@@ -136,7 +136,7 @@ def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, st
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:
-    """Return from where to where in a source's text the sentence goes that is nearest to a question.
+    """Return the start and end, in a source's text, of the sentence nearest to a question.
 
     ``None`` if none is nearer than the others.
     """
@@ -163,7 +163,7 @@ def _scores(
 
 
 def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> float:
-    """Return what a sentence gains by having what is asked for, or loses by being of a kind that answers nothing."""
+    """Return the bonus of a sentence that has what is asked for, or the penalty of a kind that answers nothing."""
     if all(each.kind in ("title", "note") or each.text.endswith("?") for each in one.sentences):
         return -TITLE_PENALTY
     has_one = kind is not None and any(has_value(kind, each.text, question) for each in one.sentences)
@@ -188,7 +188,7 @@ def _candidates(sources: Sequence[Source], texts: Mapping[int, str], by_sentence
 
 
 def _whole(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
-    """Yield sentences with all that they are one with, or alone where that is too much."""
+    """Yield sentences with the rest of their unit, or alone where that is too long."""
     for unit, group in groupby(sentences, key=lambda one: one.unit):
         whole = tuple(group)
         is_small = len(whole) <= MAX_ROWS and sum(len(one.text) for one in whole) <= MAX_UNIT_CHARS
@@ -196,7 +196,7 @@ def _whole(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
 
 
 def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
-    """Return the sentences of a source, with those around it that are one with one of them."""
+    """Return the sentences of a source with the neighbours that form a unit with any of them."""
     text = texts.get(source.document_id, "")
     own = source.text.removeprefix(lead_of(source.text, source.start, source.end))
     if text[source.start : source.end] != own:

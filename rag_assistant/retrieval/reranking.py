@@ -1,4 +1,4 @@
-"""Put the best candidates of a search in the order of a reranking model, if there is one and it works."""
+"""Order the best candidates of a search by a reranking model, if one is set and works."""
 
 import logging
 import time

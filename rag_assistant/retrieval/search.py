@@ -100,7 +100,7 @@ class Retriever:
         scope: Scope = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> tuple[list[Passage], Support]:
-        """Return up to ``limit`` passages of the scope, the best first, and what they are to the question.
+        """Return up to ``limit`` passages of the scope, the best first, and how far they support an answer.
 
         Chunks that touch come as one passage. Together the passages have at most ``budget_tokens``, but for the best
         one, which always comes. What has nothing to do with the library finds nothing. While the embedding model is
@@ -127,14 +127,14 @@ class Retriever:
         return ([], support) if support == "nothing_found" else (passages, support)
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
-        """Return those of some sources that stand in the scope as they stood when they were found."""
+        """Return the sources whose text is still in the scope unchanged."""
         texts = self._chunks.texts_at({(one.document_id, one.start) for one in sources}, scope)
         return [
             one for one in sources if (text := texts.get((one.document_id, one.start))) and one.text.startswith(text)
         ]
 
     def similarities(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how near some short texts are to a question; 0 while the embedding model does not work."""
+        """Return the similarity of short texts to a question; 0 while the embedding model does not work."""
         vectors = self._vectors.now() if texts else None
         if vectors is None:
             return [0.0] * len(texts)
@@ -198,7 +198,7 @@ class Retriever:
         return "" if language in self._keywords.state().languages or _knows(self._vectors.now(), question) else language
 
     def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
-        """Return what to search with after some exchanges (question and answer each, the oldest first).
+        """Return the search query of a question after some exchanges (question and answer each, oldest first).
 
         Costs at most one embedding more than the question's own, of 30 to 50 words.
         """
@@ -224,7 +224,7 @@ class Retriever:
     def similarity(
         self, question: str, exchanges: Sequence[Exchange], scope: Scope, min_share: float = 0.0
     ) -> Similarity | None:
-        """Return how near a question is to the conversation and to the library; ``None`` if the model cannot tell.
+        """Return the similarity of a question to the conversation and the library; ``None`` if the model cannot tell.
 
         Where by the questions of the context alone it would count less than ``min_share``, they stand for all of it:
         their vectors are there from when they were asked.
@@ -256,7 +256,7 @@ class Retriever:
         return Similarity(of_last, vectors.similarity(own, around), library, of_context)
 
     def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
-        """Return what of some sources answers a question."""
+        """Return the quotes from sources that answer a question."""
         if parts := parts_of(query):
             quotes = (quote for part in parts for quote in self.quotes(part, sources)[:QUOTES_OF_PART])
             return list(dict.fromkeys(quotes))
@@ -264,7 +264,7 @@ class Retriever:
         return _with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
 
     def computed(self, question: str, sources: Sequence[Source]) -> Quote | None:
-        """Return what a table or a list in some sources says to a question, computed from all of it."""
+        """Return the answer computed from all of a table or list in the sources."""
         return from_tables(question, sources, self._texts(sources))
 
     def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
@@ -284,7 +284,7 @@ class Retriever:
         return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
-        """Return from where to where in a source's text the sentence goes that is nearest to a question.
+        """Return the start and end, in a source's text, of the sentence nearest to a question.
 
         ``None`` if none is nearer than the others.
         """
