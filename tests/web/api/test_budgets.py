@@ -116,3 +116,25 @@ def test_an_erasure_asks_little(client: FlaskClient, spent: Counter[str]) -> Non
     spent.clear()
     client.delete(f"/api/turns/{erased[2]}?permanently=1")
     assert spent["statements of a page"] <= 60
+
+
+def test_projects_and_notes_cost_nothing_for_a_question_without_any(client: FlaskClient, spent: Counter[str]) -> None:
+    upload(client, "The keeper of the lighthouse feeds seventeen geese at nine.")
+
+    def cost(**fields: Any) -> tuple[int, int]:
+        costs = []
+        for _ in range(3):  # Of the first ones, some read the vectors.
+            spent.clear()
+            assert ask(client, QUESTION, **fields)["sources"]
+            costs.append((spent["statements"], spent["embedded"]))
+        return min(costs)
+
+    alone, forced = cost(), spent["forced commits"]
+    rules = {"name": "Geese", "instructions": "Be brief.", "retention_days": 9, "search_conversations": "mine"}
+    project = client.post("/api/projects", json=rules).json["project_id"]
+    in_one = cost(project_id=project)
+    assert alone[0] < in_one[0] <= alone[0] + 13, "the project is read, and other conversations are searched"
+    assert (cost(), spent["forced commits"]) == (alone, forced)
+    client.post("/api/notes", json={"text": "The keeper feeds the geese at nine."})
+    assert alone[0] < cost()[0] <= alone[0] + 5, "the notes are read and compared"
+    assert cost(notes=False) == alone
