@@ -9,6 +9,9 @@ import random
 import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +20,9 @@ from msgspec import Struct
 
 from bench.recall import holds
 from bench.retrieval.cache import CachedMiniLM
-from bench.retrieval.sets import DATA, doc2dial, lines, xquad
-from bench.stage import open_database
+from bench.retrieval.measures import ndcg_at_10
+from bench.retrieval.sets import DATA, Collection, canard, doc2dial, judged, lines, pool, xquad
+from bench.stage import application, open_database, wait_until_ready
 from rag_assistant.answering.recall import MAX_SENT, MIN_ABOUT, MIN_PAST
 from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.records import Question
@@ -27,11 +31,14 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
+from tests.testkit.stub_model import StubModel
 
 FACTS = Path(__file__).with_name("memory_facts.json")
 FILLER = 600  # Turns about something else, between those that are asked for.
 TURNS_OF_CONVERSATION = 8
 OTHERS = 300
+QUESTIONS = 120  # Of doc2dial, so that its long documents are taken in within minutes.
+LEVELS = ("off", "mine")
 
 
 class Asked(Struct):
@@ -64,9 +71,44 @@ def main() -> None:
     for memories in (bfcl(), facts(), *map(paragraphs, ("en", "de", "zh"))):
         other = strangers["doc2dial" if memories.name.startswith("xquad") else "xquad en"]
         print(row(memories, other), flush=True)
+    print(f"\n| documents | questions | nDCG@10 with {LEVELS[0]} | {LEVELS[1]} | turns sent | tokens |\n|" + "---|" * 6)
+    dialogues = doc2dial()
+    some = replace(dialogues, questions=random.Random(8).sample(dialogues.questions, QUESTIONS))
+    for collection in (judged("cranfield"), pool(some, 0)):
+        print(harm(collection), flush=True)
     print("\n| question | notes right | other notes sent |\n|---|---|---|")
     for line in notes(random.Random(6).sample(strangers["xquad en"], OTHERS)):
         print(line, flush=True)
+
+
+def harm(collection: Collection) -> str:
+    """Return what searching other conversations does to questions about documents, asked of the whole product.
+
+    Beside the documents are the conversations of bfcl_memory and canard; what counts is in the requests themselves.
+    """
+    stub = StubModel()
+    with tempfile.TemporaryDirectory() as folder, application(Path(folder), stub) as (app, services):
+        said = [[one.text for one in some] for _, some in groupby(canard().questions, lambda one: one.conversation)]
+        told = [tell(services.database, some) for some in (bfcl().conversations, said)]
+        names = dict(enumerate(collection.documents))
+        for number, (title, text) in enumerate(collection.documents.values()):
+            services.library.accept(BytesIO(f"{title}\n\n{text}".encode()), f"{number}.txt")
+        wait_until_ready(services)
+        client, figures = app.test_client(), dict[str, list[tuple[float, int, int]]]()
+        for level in LEVELS:
+            for asked in collection.questions:
+                body = {"question": asked.text, "search_conversations": level}
+                answer: Any = client.post("/api/query", json=body).json
+                own = [int(one["document"].removesuffix(".txt")) for one in answer["sources"] if one["turn"] is None]
+                gain = ndcg_at_10([names[one] for one in dict.fromkeys(own)], asked.relevant)
+                past = len(answer["sources"]) - len(own)
+                figures.setdefault(level, []).append((gain, past, answer["history"]["tokens"]["total"]))
+                services.eraser.erase_conversation(answer["conversation_id"])
+    stub.close()
+    off, mine = ([statistics.fmean(some) for some in zip(*figures[level], strict=True)] for level in LEVELS)
+    beside = f"{collection.name}, {len(collection.documents)}, beside {sum(told):,} turns"
+    gains = f"{off[0]:.4f} | {mine[0]:.4f}"
+    return f"| {beside} | {len(collection.questions)} | {gains} | {mine[1]:.2f} | {off[2]:.0f} to {mine[2]:.0f} |"
 
 
 def bfcl() -> Memories:
