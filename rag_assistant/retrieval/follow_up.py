@@ -49,8 +49,8 @@ TWO_QUESTIONS = re.compile(
     r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
     re.IGNORECASE | re.DOTALL,
 )
-# Each is searched by itself, up to so many.
-QUESTION = re.compile(r".+?(?:\?+(?=\s|$)|[\uff1f\u061f]+)", re.DOTALL)
+# Where a question ends. Each is searched by itself, up to so many.
+QUESTION_END = re.compile(r"\?(?=\s|$)|[\uff1f\u061f](?![\uff1f\u061f])")
 MAX_PARTS = 3
 
 
@@ -114,7 +114,8 @@ def parts_of(query: SearchQuery) -> list[SearchQuery]:
     """Return several questions in one as each of them, leaning on the one before where it points back; else none."""
     text = query.text.strip()
     match = TWO_QUESTIONS.fullmatch(text)
-    texts = list(match.groups()) if match else [one.strip() for one in QUESTION.findall(text)]
+    ends = [0, *(end.end() for end in QUESTION_END.finditer(text))]
+    texts = list(match.groups()) if match else [text[one:other].strip() for one, other in pairwise(ends)]
     if query.is_follow_up or not 1 < len(texts) <= MAX_PARTS or not all(map(content_words, texts)):
         return []
     points_back = (not PRONOUNS.isdisjoint(search_words(one)) for one in texts[1:])

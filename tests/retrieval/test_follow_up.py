@@ -1,5 +1,7 @@
 """Whether a question leans on the conversation before it, and on what."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,6 +173,17 @@ def test_the_question_itself_is_never_changed(
 )  # fmt: skip
 def test_several_questions_in_one_are_several(question: str, parts: list[str]) -> None:
     assert parts_of(SearchQuery(question)) == [SearchQuery(part) for part in parts]
+
+
+@pytest.mark.parametrize("text", ["geese ", "?", "\uff1f", "? "])
+def test_a_long_text_is_looked_through_once(text: str) -> None:
+    def cost(length: int) -> float:
+        began = time.process_time()
+        assert parts_of(SearchQuery("The keeper feeds " + text * length)) == []
+        return time.process_time() - began
+
+    cost(1000)
+    assert cost(64_000) < 64 * max(cost(4_000), 0.001)  # Four times as much as 16 times the text takes.
 
 
 def test_a_part_leans_on_the_one_before_where_it_points_back() -> None:
