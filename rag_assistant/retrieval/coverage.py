@@ -20,7 +20,11 @@ EVERYTHING = re.compile(
     re.IGNORECASE,
 )
 # What asks for those rows of a table that are so.
-WHICH = re.compile(r"\W*(?:which|who|what (?:are|were)|welche\w*|wer|was (?:sind|waren))\b", re.IGNORECASE)
+WHICH = re.compile(
+    r"\W*(?:(?:for|in|of|on|to|with) )?(?:which|who|name|what (?:\w+ ){0,3}(?:are|were|have)|welche\w*|wer|nenne|"
+    r"was (?:sind|waren))\b",
+    re.IGNORECASE,
+)
 
 
 def needs_everything(question: str, texts: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ A word of the question is a column's name, a value in its cells, or what is to b
 table does not explain, nothing is computed.
 """
 
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -78,6 +79,15 @@ MEANT = (
         re.compile(r"length|duration|hours|days|minutes|länge|dauer|stunden|tage|minuten", re.IGNORECASE),
     ),
 )
+# "Over 500 euros"; what is named with "at" includes the figure.
+COMPARED = re.compile(
+    r"\b(?:(?P<least>at least|no less than|mindestens)|(?P<most>at most|no more than|up to|höchstens)|"
+    r"(?P<more>more than|over|above|exceed(?:s|ing)?|mehr als|über)|"
+    r"(?P<less>less than|fewer than|under|below|weniger als|unter))"
+    r" (?P<figure>[€$£]?\d[\d.,']*)(?<![.,])(?: (?P<unit>[^\W\d]+|%))?",
+    re.IGNORECASE,
+)
+COMPARE = {"least": operator.ge, "most": operator.le, "more": operator.gt, "less": operator.lt}
 # What names the document.
 DOCUMENT = re.compile(
     r"(?<=\bthe )(?P<name>(?:[\w-]+ ){0,3})"
@@ -91,7 +101,15 @@ UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 # How units are written in the names of columns.
-UNITS = {"km": "kilometres", "kg": "kilograms", "eur": "euros", "usd": "dollars", "gbp": "pounds", "min": "minutes"}
+UNITS = {
+    "km": "kilometres",
+    "kg": "kilograms",
+    "eur": "euros",
+    "usd": "dollars",
+    "gbp": "pounds",
+    "chf": "francs",
+    "min": "minutes",
+}
 MIN_OF_KIND = 0.8
 # So many values are written out as a sum.
 MAX_SUMMANDS = 12
@@ -156,11 +174,15 @@ def is_computed(question: str) -> bool:
 def _answer(
     question: str, head: Sequence[str], rows: Sequence[Sequence[str]], about: set[str], is_list: bool
 ) -> TableAnswer | None:
+    compared = [] if is_list else _comparisons(question, head, rows)
+    if compared is None:
+        return None
+    question = COMPARED.sub(r"\g<unit>", question)
     content, rest = _without_cells(DOCUMENT.sub(r"\g<name>", question), rows)
     words = [_form(word) for word in content]
     named = {word for word in words if any(word in _forms(name) for name in head)}
     usable = frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
-    conditions = _conditions(question, head, rows, [word for word in words if word not in named])
+    conditions = compared + _conditions(question, head, rows, [word for word in words if word not in named])
     superlatives = [match[0] for kind in (LARGEST, SMALLEST) for match in kind.finditer(rest)]
     explained = named | about | {word for one in conditions for word in one.words} | _forms(" ".join(superlatives))
     # Whoever says all of a heading asks for what stands below it.
@@ -219,6 +241,21 @@ def _conditions(
             conditions.append(_Condition(column, frozenset(own), some, sentence))
     if LISTS.match(question):
         conditions += _yes_or_no(question, head, rows)
+    return conditions
+
+
+def _comparisons(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Condition] | None:
+    """Return what a question demands of figures, ``None`` where no column is known to have them."""
+    conditions: list[_Condition] = []
+    for match in COMPARED.finditer(question):
+        column, limit = _column(question, head, rows, NUMBER), _figure(match["figure"])
+        if column is None or limit is None:
+            return None
+        name = next(name for name in COMPARE if match[name])
+        figures = {n: figure for n, row in enumerate(rows) if (figure := _figure(row[column])) is not None}
+        some = frozenset(n for n, figure in figures.items() if COMPARE[name](figure, limit))
+        words = frozenset(_forms(match["unit"] or ""))
+        conditions.append(_Condition(column, words, some, f"{head[column]} is {match[name].lower()} {match['figure']}"))
     return conditions
 
 

@@ -96,6 +96,13 @@ SHIPMENTS = """| Shipment | Weight (kg) | Hours | Severity | Carrier |
         ("Which shipment is the heaviest?", (1,), "Largest Weight (kg): 900. 3 rows."),
         ("Which shipment took the longest?", (2,), "Largest Hours: 9. 3 rows."),
         ("List all shipments", (0, 1, 2), "3 rows."),
+        ("Which shipments weigh over 50 kg?", (1, 2), "2 of 3 rows, where Weight (kg) is over 50."),
+        ("Which shipments have a weight of at most 70?", (0, 2), "2 of 3 rows, where Weight (kg) is at most 70."),
+        (
+            "How many Falk shipments took less than 5 hours?",
+            (1,),
+            "1 of 3 rows, where Hours is less than 5 and Carrier is Falk.",
+        ),
     ],
 )
 def test_rows_are_told_by_values_units_and_plain_verbs(question: str, rows: tuple[int, ...], note: str) -> None:
