@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import cache, lru_cache
@@ -357,14 +357,10 @@ class Services:
 
         Raises NoEndpoint where there is nothing to ask.
         """
-
-        def embed(text: str) -> Sized:
-            vector: Sized = self.embedders.configured().embed([text])[0]
-            return vector
-
         builtin = self.settings.current.embedder.startswith("builtin")
+        embed = None if builtin else lambda text: self.embedders.configured().embed([text])[0]
         models = self.models.trying(tried) if tried is not None else self.models
-        return check_connection(models, None if builtin else embed, self.reranking.model)
+        return check_connection(models, embed, self.reranking.model)
 
     def close(self) -> None:
         """Stop everything that was started."""

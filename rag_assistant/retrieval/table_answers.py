@@ -254,8 +254,9 @@ def _comparisons(question: str, head: Sequence[str], rows: Sequence[Sequence[str
         name = next(name for name in COMPARE if match[name])
         figures = {n: figure for n, row in enumerate(rows) if (figure := _figure(row[column])) is not None}
         some = frozenset(n for n, figure in figures.items() if COMPARE[name](figure, limit))
-        words = frozenset(_forms(match["unit"] or ""))
-        conditions.append(_Condition(column, words, some, f"{head[column]} is {match[name].lower()} {match['figure']}"))
+        # The unit is left for the table to explain: "over 5 years" says nothing of a price.
+        sentence = f"{head[column]} is {match[name].lower()} {match['figure']}"
+        conditions.append(_Condition(column, frozenset(), some, sentence))
     return conditions
 
 

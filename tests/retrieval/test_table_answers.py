@@ -52,6 +52,7 @@ def test_rows_are_filtered_counted_added_and_compared(question: str, rows: tuple
         "What is the salary of Nora Feld?",
         "How many suppliers do we have?",
         "What are the expenses?",
+        "Which expenses are over 5 years?",
         "Is it so?",
         "List all that is to be dated on the first day",
     ],
