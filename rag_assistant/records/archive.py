@@ -87,6 +87,7 @@ class WholeConversation(Struct, frozen=True):
     # The id of the conversation from which it branched off, and the number of the turn before which it did.
     branched_from: tuple[int, Number] | None = None
     pinned: bool = False
+    archived: bool = False
     overrides: Overrides = field(default_factory=lambda: Overrides())
     scope: Scope = EVERYTHING
     context_start: Number = 1

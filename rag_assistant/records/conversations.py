@@ -110,6 +110,8 @@ class Conversation(Struct, frozen=True):
     project: Project | None = None
     # An answer ended while nobody looked.
     unread: bool = False
+    # Not in the lists until somebody asks in it again.
+    archived: bool = False
 
     @property
     def project_id(self) -> int | None:

@@ -190,6 +190,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     own_window: int | UnsetType | None = field(default=UNSET, name="max_history_turns")
     project_id: int | None = None
     deleted_at: datetime | None = None
+    archived: bool = False
     history_strategy: Strategy | None = None
     on_overflow: Overflow | None = None
     search_conversations: ConversationSearch | None = None

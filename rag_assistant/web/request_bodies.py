@@ -204,6 +204,7 @@ class ChangeConversationBody(RulesBody):
 
     title: Title | None = field(None, TITLE)
     pinned: bool | None = field(None, "true or false")
+    archived: bool | None = field(None, "true or false")
     project_id: Id | None = field(None, f"{ID}: the project that it moves to, or null for none")
 
     @property

@@ -32,6 +32,7 @@ def read_chatgpt(one: dict[str, Any]) -> MessageTree:
         created_at=moment(one.get("create_time")),
         updated_at=moment(one.get("update_time")),
         pinned=one.get("is_starred") is True,
+        archived=one.get("is_archived") is True,
     )
 
 

@@ -31,6 +31,7 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
         created_at=moment(one.get("created_at")) or moment(inner.get("timestamp")),
         updated_at=moment(one.get("updated_at")),
         pinned=one.get("pinned") is True,
+        archived=one.get("archived") is True,
     )
 
 

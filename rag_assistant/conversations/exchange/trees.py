@@ -42,6 +42,7 @@ class MessageTree(Struct, frozen=True):
     created_at: datetime | None
     updated_at: datetime | None
     pinned: bool = False
+    archived: bool = False
 
 
 def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation]:
@@ -170,6 +171,7 @@ def _conversation(
         key=_key(tree, end),
         branched_from=(origin.id, shared + 1) if origin else None,
         pinned=tree.pinned and origin is None,
+        archived=tree.archived,
     )
 
 

@@ -101,16 +101,17 @@ class ConversationManager(Store):
         *,
         pinned: bool | None = None,
         deleted: bool = False,
+        archived: bool = False,
         project_id: int | None = None,
     ) -> list[Conversation]:
         """Return up to ``limit`` conversations, the latest used first, behind ``before``; or the last ``deleted``.
 
-        With ``pinned`` only those that are pinned, or only those that are not; with ``project_id`` those of a project
-        that may be used. A cursor is a moment with an id, so that
+        Those that are ``archived`` are a list of their own. With ``pinned`` only those that are pinned, or only those
+        that are not; with ``project_id`` those of a project that may be used. A cursor is a moment with an id, so that
         a list goes on where it was also when the conversation that stood there is used again.
         """
         with self._database.read() as connection:
-            query = _list_of(connection, select(conversations), before, pinned, deleted=deleted)
+            query = _list_of(connection, select(conversations), before, pinned, deleted=deleted, archived=archived)
             if project_id is not None:
                 in_it = conversations.c.project_id == project_id
                 query = query.where(in_it, readable_project(connection, conversations.c.project_id))
@@ -158,10 +159,11 @@ class ConversationManager(Store):
         title: str | None = None,
         own: Mapping[str, Any] | None = None,
         pinned: bool | None = None,
+        archived: bool | None = None,
         scope: Scope | None = None,
         project_id: int | Unset | None = UNSET,
     ) -> Conversation:
-        """Rename a conversation, pin it, set what it decides for itself (``own``) and what it is about, and return it.
+        """Rename, pin or archive a conversation, set its own rules (``own``) and what it is about, and return it.
 
         In ``own``, a name with ``UNSET`` is forgotten, so that its project or the settings decide again. With a
         ``project_id`` it is moved there, with ``None`` out of any. Raises ConversationNotFound, TooManyPinned,
@@ -173,7 +175,9 @@ class ConversationManager(Store):
             if pinned is not None:
                 if pinned and not row["pinned"] and count_pinned(connection) >= MAX_PINNED:
                     raise TooManyPinned(MAX_PINNED)
-                values["pinned"] = pinned
+                values |= {"pinned": pinned} | ({"archived": False} if pinned else {})
+            if archived is not None:
+                values |= {"archived": archived} | ({"pinned": False} if archived else {})
             if scope is not None:
                 values["scope"] = scope.as_dict()
             if own:
@@ -240,12 +244,19 @@ class ConversationManager(Store):
 
 
 def _list_of(
-    connection: Connection, query: Select[Any], before: Cursor | None, pinned: bool | None, *, deleted: bool = False
+    connection: Connection,
+    query: Select[Any],
+    before: Cursor | None,
+    pinned: bool | None,
+    *,
+    deleted: bool = False,
+    archived: bool = False,
 ) -> Select[Any]:
     """Return the query for a list, the latest used or the last deleted first, behind ``before``."""
     deleted_at = conversations.c.deleted_at
     moment = deleted_at if deleted else conversations.c.updated_at
-    in_list = deleted_at.is_not(None) & IS_WHOLE if deleted else deleted_at.is_(None)
+    own = conversations.c.archived if archived else ~conversations.c.archived
+    in_list = deleted_at.is_not(None) & IS_WHOLE if deleted else deleted_at.is_(None) & own
     query = query.where(in_list, own_conversations(connection, of_few=bool(pinned)))
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)

@@ -39,7 +39,7 @@ PAUSE = 2
 # What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
-COPIED = ("created_at", "updated_at", "overrides", "context_start", "view_start", "decided_until")
+COPIED = ("created_at", "updated_at", "archived", "overrides", "context_start", "view_start", "decided_until")
 COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "erased_at", "version")
 
 

@@ -54,7 +54,8 @@ class ProjectStore(SharedStore[Project]):
         latest = conversations.c.updated_at.desc(), conversations.c.id.desc()
         rank = func.row_number().over(partition_by=conversations.c.project_id, order_by=latest).label("rank")
         with self._database.read() as connection:
-            shown = conversations.c.deleted_at.is_(None), conversations.c.listed, ~conversations.c.pinned
+            marked = conversations.c.pinned | conversations.c.archived
+            shown = conversations.c.deleted_at.is_(None), conversations.c.listed, ~marked
             in_one = conversations.c.project_id.is_not(None), own_conversations(connection, of_few=True)
             listed = select(*ENTRY, conversations.c.project_id, rank).where(*in_one, *shown).subquery()
             is_in = (listed.c.project_id == projects.c.id) & (listed.c.rank <= limit)

@@ -136,6 +136,7 @@ class TurnStore(Store):
                 title=case((first & (conversations.c.title == UNTITLED), title), else_=conversations.c.title),
                 updated_at=moment,
                 listed=conversations.c.listed | question.interactive,
+                archived=False,
             )
         )
         row = connection.execute(numbered.returning(conversations, HAS_NOTES)).mappings().first()

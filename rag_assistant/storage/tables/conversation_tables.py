@@ -62,6 +62,8 @@ conversations = table_of_ids(
     Column("listed", Boolean, nullable=False, server_default=true()),
     # By the id in projects, which is never given twice. One that its owner may not read is none.
     Column("project_id", Integer),
+    # Not in the lists until somebody asks in it again.
+    Column("archived", Boolean, nullable=False, server_default=false()),
     # An answer ended while nobody looked.
     Column("unread", Boolean, nullable=False, server_default=false()),
     # With the title, so that a word in titles is looked for in the index alone.

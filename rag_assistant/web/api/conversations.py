@@ -57,15 +57,15 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
 @blueprint.get(
     "",
     policy=READ,
-    params=(*PAGE_PARAMS, "q", "pinned", "deleted", "project_id"),
+    params=(*PAGE_PARAMS, "q", "pinned", "archived", "deleted", "project_id"),
     answer=ConversationsAnswer,
     query="limit=2",
 )
 def conversations() -> Response:
     """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
 
-    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``deleted=1`` those in the trash,
-    ``project_id`` those of a project.
+    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``archived=1`` those that are
+    archived, which are in no other list, ``deleted=1`` those in the trash, ``project_id`` those of a project.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
     manager = services().conversations
@@ -75,7 +75,10 @@ def conversations() -> Response:
         return page_response("conversations", listed, None)
     before = parse_cursor("cursor", request.args.get("cursor"))
     pinned, project_id = None if deleted else pinned, whole_number("project_id", None, 1, MAX_INT32)
-    page = manager.page(limit + 1, before, pinned=pinned, deleted=bool(deleted), project_id=project_id)
+    archived = bool(flag_asked("archived"))
+    page = manager.page(
+        limit + 1, before, pinned=pinned, deleted=bool(deleted), archived=archived, project_id=project_id
+    )
     last = page[limit - 1] if len(page) > limit else None
     following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
     return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)
@@ -114,7 +117,7 @@ def conversation(conversation_id: int) -> Response:
     example={"title": "Keepers", "pinned": True},
 )
 def change_conversation(conversation_id: int) -> Response:
-    """Rename, pin or move a conversation, or set what it decides for itself and which documents it is about."""
+    """Rename, pin, archive or move a conversation, or set its own rules and which documents it is about."""
     body = read_body(ChangeConversationBody)
     scope = body.scope(services().conversations.get(conversation_id).scope)
     services().documents.check_scope(scope or EVERYTHING)
@@ -123,6 +126,7 @@ def change_conversation(conversation_id: int) -> Response:
         title=body.title,
         own=body.own(),
         pinned=body.pinned,
+        archived=body.archived,
         scope=scope,
         project_id=body.moved_to,
     )

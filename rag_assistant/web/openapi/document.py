@@ -56,6 +56,7 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "cursor": (TEXT, "Where the page begins: next_cursor of the page before."),
     "q": (TEXT, "Words to look for."),
     "pinned": (FLAG, "1: those that are pinned alone; 0: the others."),
+    "archived": (FLAG, "1: those that are archived."),
     "deleted": (FLAG, "1: those in the trash."),
     "permanently": (FLAG, "1: yes, erase it. There is no way back."),
     "html": (FLAG, "1: tokens carry HTML, as the page draws them."),

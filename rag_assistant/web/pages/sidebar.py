@@ -24,6 +24,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("sidebar", __name__)
 
 DELETED_SHOWN = 50
+ARCHIVED_SHOWN = 50
 MAX_SELECTED = 200
 # So long before, it is told that a conversation moves to the trash.
 TOLD_BEFORE = timedelta(days=7)
@@ -39,7 +40,16 @@ def conversations() -> str:
     """Show a part of the list of conversations; with ``part`` alone, for the script that puts it in its place."""
     if request.args.get("part") == "1":
         return render_template("_conversations.html", **listed(_open()))
-    return render_template("conversations.html", **frame(None))
+    archived = _archived() if request.args.get("archived") == "1" else {}
+    return render_template("conversations.html", **frame(None) | archived)
+
+
+def _archived() -> dict[str, Any]:
+    before = parse_cursor("from", request.args.get("from"))
+    page = services().conversations.page(ARCHIVED_SHOWN + 1, before, archived=True)
+    shown = page[:ARCHIVED_SHOWN]
+    older = cursor_of(shown[-1].updated_at, shown[-1].id) if len(page) > ARCHIVED_SHOWN else None
+    return {"archived": shown, "older_archived": older}
 
 
 def _open() -> Conversation | None:
@@ -53,9 +63,9 @@ def _open() -> Conversation | None:
 
 @blueprint.post("/conversations/selected", policy=ASK)
 def act_on_selected() -> Response:
-    """Move or delete the selected conversations, or undo that, and show the list again."""
+    """Move, archive or delete the selected conversations, or undo that, and show the list again."""
     manager = services().conversations
-    do = one_of("do", request.form.get("do", "")[:50], ("move", "delete", "restore"))
+    do = one_of("do", request.form.get("do", "")[:50], ("move", "archive", "unarchive", "delete", "restore"))
     ids = ids_of("conversation_ids", request.form.getlist("conversation_ids")[:MAX_SELECTED])
     # First whether all are there.
     was_in = [manager.get(one).project_id or "" for one in ids] if do != "restore" else []
@@ -67,6 +77,9 @@ def act_on_selected() -> Response:
         elif do == "delete":
             manager.delete(one)
             undo = {"deleted": ids}
+        elif do in ("archive", "unarchive"):
+            manager.change(one, archived=do == "archive")
+            undo = {"put_away": ids} if do == "archive" else {}
         else:
             manager.change(one, project_id=_project_of(project))
             undo = {"moved": ids, "was_in": was_in}

@@ -67,7 +67,7 @@ function close() {
 function choose(item) {
   const chosen = row;
   close();
-  const actions = { rename, pin, delete: remove };
+  const actions = { rename, pin, archive, delete: remove };
   // Exports are links and need no script.
   actions[item.dataset.action]?.(chosen)?.catch(showError);
 }
@@ -113,21 +113,32 @@ async function pin(chosen) {
   await refreshConversations();
 }
 
+async function archive(chosen) {
+  const { url } = resourceOf(chosen);
+  await send("PATCH", url, { archived: true });
+  takeAway(chosen, (title) => t("“{title}” archived.", { title }), () => send("PATCH", url, { archived: false }));
+  await refreshPage();
+}
+
 /** Delete at once, with Undo. */
 async function remove(chosen) {
   const { id, url } = resourceOf(chosen);
-  const title = chosen.querySelector(".title").textContent;
   await send("DELETE", url);
   if (location.pathname === address(`/conversations/${id}`)) {
     // The start page offers Undo.
     location.assign(address(`/?deleted=${id}`));
     return;
   }
+  takeAway(chosen, (title) => t("“{title}” deleted.", { title }), () => send("POST", `${url}/restore`));
+}
+
+/** Take a row out of the list, and offer to undo what was done. */
+function takeAway(chosen, sentence, undo) {
   const neighbour = chosen.nextElementSibling ?? chosen.previousElementSibling;
   chosen.remove();
   neighbour?.querySelector("a")?.focus();
-  undoable(t("“{title}” deleted.", { title }), async () => {
-    await send("POST", `${url}/restore`);
+  undoable(sentence(chosen.querySelector(".title").textContent), async () => {
+    await undo();
     await refreshConversations();
   });
 }

@@ -83,7 +83,7 @@ def open_webui() -> list[Any]:
             "created_at": 1_716_000_000,
             "updated_at": 1_716_000_010,
             "pinned": False,
-            "archived": False,
+            "archived": True,
             "meta": {},
         }
     ]

@@ -115,6 +115,7 @@ def libraries(draw: Any) -> list[WholeConversation]:
                 key=draw(st.sampled_from((None, f"import:{number}"))),
                 branched_from=(draw(st.integers(1, number - 1)), draw(NUMBERS)) if draw(NUMBERS) > 5 < number else None,
                 pinned=draw(st.booleans()),
+                archived=draw(st.booleans()),
                 overrides=draw(st.sampled_from(({}, {"max_history_turns": 3, "on_overflow": "ask"}))),
                 scope=Scope((), tuple(draw(st.lists(SAID, max_size=1)))),
                 context_start=context_start,

@@ -83,6 +83,7 @@ def test_an_open_webui_chat_is_read_without_its_folded_thoughts() -> None:
     shown, other = read(samples.open_webui())
     assert (said(shown), shown.turns[0].answer.model) == ([("What do geese do?", "They honk.")], "qwen3")
     assert (said(other), other.branched_from) == ([("What do geese do?", "They hiss.")], (shown.id, 1))
+    assert (shown.archived, other.archived) == (True, True)
 
 
 @pytest.mark.parametrize("recursive", [False, True])

@@ -119,6 +119,32 @@ def test_selected_conversations_are_moved_and_deleted_and_that_is_undone(client:
     assert projects() == [project, None, None], "nothing is deleted where one is missing"
 
 
+def test_archived_conversations_are_in_a_list_of_their_own_until_somebody_asks_in_them(client: FlaskClient) -> None:
+    project = make(client)["project_id"]
+    inside, one, other = new(client, "In", project_id=project), new(client, "One"), new(client, "Other")
+    client.patch(f"/api/conversations/{one}", json={"pinned": True})
+
+    def in_list(query: str = "") -> set[int]:
+        return {one["conversation_id"] for one in client.get(f"/api/conversations{query}").json["conversations"]}
+
+    chosen = {"conversation_ids": [str(inside), str(one)]}
+    archived = client.post("/conversations/selected", data=chosen | {"do": "archive"})
+    page = client.get(archived.headers["Location"]).text
+    assert "2 conversations archived." in page
+    assert re.findall(r'data-conversation="(\d+)"', page.partition("<main")[0]) == [str(other)]
+    assert (in_list(), in_list("?archived=1"), in_list(f"?project_id={project}")) == ({other}, {inside, one}, set())
+    page = client.get("/conversations?archived=1").text
+    for number in (inside, one):
+        assert f'<input type="checkbox" name="conversation_ids" value="{number}">' in page
+    assert client.get(f"/api/conversations/{one}").json["pinned"] is False
+    assert "In" in [hit["title"] for hit in client.get("/api/conversations?q=in").json["conversations"]]
+    assert client.post("/conversations/selected", data={"conversation_ids": [str(one)], "do": "unarchive"})
+    assert in_list() == {other, one}
+    client.post("/api/query", json={"question": "How many keepers?", "conversation_id": inside})
+    assert (in_list(), in_list("?archived=1")) == ({inside, one, other}, set())
+    assert "archived" not in client.get(f"/api/conversations/{inside}").json
+
+
 def test_an_answer_that_ended_while_nobody_looked_is_marked_until_somebody_does(
     client: FlaskClient, services: Services
 ) -> None:
