@@ -1,1 +1,1 @@
-"""Everything that is kept, in SQL. SQLAlchemy lives here and nowhere else; callers get records, never rows."""
+"""The SQL storage. SQLAlchemy is used nowhere else; callers get records, never rows."""

@@ -1,7 +1,7 @@
-"""A backup in one file: a zip archive with the database, the uploaded files and the settings, without keys.
+"""A backup in one file: a zip archive with the database, the uploaded files and the settings, without secrets.
 
-Everything else in the data folder is made again from these. The database in it is SQLite's, whichever it came from, so
-that a backup can be restored into either, and files come from any store and go into any.
+Everything else in the data folder can be rebuilt from these. The database in it is always SQLite, so that a backup can
+be restored to SQLite or PostgreSQL, and files come from and go to any store.
 """
 
 import json
@@ -36,21 +36,21 @@ from rag_assistant.storage.tables import deleted_files, documents
 DATABASE, UPLOADS, SETTINGS, MANIFEST = "assistant.db", "uploads", "settings.json", "backup.json"
 MAX_MANIFEST_BYTES = 10_000
 REVISION = re.compile(r"\d{4}")
-# What a database that is none of ours raises, and a manifest.
+# What a foreign database and a foreign manifest raise.
 FOREIGN = (DatabaseError, StorageDamaged, msgspec.MsgspecError)
 RESTORED_SETTINGS = "settings.restored.json"
 NAMES = re.compile(rf"{DATABASE}|{INSTALLATION_FILE}|{SETTINGS}|{UPLOADS}/{FILE_NAME.pattern}")
-# Where things lie is told to each installation, not restored.
+# Locations belong to an installation and aren't restored.
 LEFT_OUT = SECRET | {"files_url", "s3", "s3_endpoint_url", "s3_region", "s3_path_style"}
 
-# Told after each file: how many bytes were written, and of how many.
+# Called after each file with the bytes written and the total.
 Progress = Callable[[int, int], None]
-# Makes of a text what keyword search gets.
+# Turns a text into the words that keyword search indexes.
 WordsOf = Callable[[str], str]
 
 
 class Kept(Struct, frozen=True):
-    """Everything of an installation that is backed up, and where it is restored to."""
+    """What is backed up of an installation, and where it is restored to."""
 
     database: Database
     files: FileStore
@@ -60,7 +60,7 @@ class Kept(Struct, frozen=True):
 
 
 class _Manifest(Struct, frozen=True):
-    """What a backup says of itself."""
+    """The backup's description of itself."""
 
     version: str
     schema: str
@@ -68,7 +68,7 @@ class _Manifest(Struct, frozen=True):
 
 
 class Backup(Struct, frozen=True):
-    """What is in a backup; ``missing`` counts documents whose file was deleted while it was made."""
+    """What a backup contains; ``missing`` counts documents whose file was deleted while it was made."""
 
     documents: int
     missing: int
@@ -76,7 +76,7 @@ class Backup(Struct, frozen=True):
 
 
 def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
-    """Write a backup of the present state, whoever works with it meanwhile. Raises BackupFailed; then none is left."""
+    """Write a backup of the current state, also while the server runs. Raises BackupFailed and then leaves no file."""
     if target.exists():
         raise BackupFailed(f"{target} exists already. Name a file that does not.")
     part = target.with_name(f"{target.name}.part")
@@ -96,7 +96,7 @@ def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
 
 
 def _copy_of(data: Kept, folder: Path) -> None:
-    """Put a copy of the database as it is now into a folder, as SQLite's."""
+    """Copy the database as it is now into a folder, as SQLite."""
     if data.database.is_sqlite:
         data.database.copy_to(folder / DATABASE)
         return
@@ -109,7 +109,7 @@ def _copy_of(data: Kept, folder: Path) -> None:
 
 @contextmanager
 def _private(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that nobody else may read, and have it on the disk at the end."""
+    """Open a file that only its owner may read, and flush it to disk at the end."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         yield file
         file.flush()
@@ -117,7 +117,7 @@ def _private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _fill(archive: zipfile.ZipFile, copied: Path, data: Kept, progress: Progress) -> list[bool]:
-    """Write every part into the archive; tell for each document whether its file was still there."""
+    """Write every part into the archive; return for each document whether its file still existed."""
     with closing(Database(sqlite_url(copied))) as database:
         revision = current_revision(database)
         with database.read() as connection:
@@ -140,7 +140,7 @@ def _fill(archive: zipfile.ZipFile, copied: Path, data: Kept, progress: Progress
 
 
 def _add_file(archive: zipfile.ZipFile, files: FileStore, name: str) -> bool:
-    """Write an uploaded file into the archive; return whether it was still there."""
+    """Write an uploaded file into the archive; return whether it still existed."""
     try:
         stored = files.open(name)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def _add_file(archive: zipfile.ZipFile, files: FileStore, name: str) -> bool:
 
 
 def _without_keys(settings: Path) -> str | None:
-    """Return the settings without secrets; ``None`` if there is no file, or one that cannot be read."""
+    """Return the settings without secrets; ``None`` if there is no readable file."""
     try:
         values = json.loads(settings.read_text("utf-8-sig"))
     except (OSError, ValueError):
@@ -160,10 +160,10 @@ def _without_keys(settings: Path) -> str | None:
 
 
 def restore_backup(source: Path, data: Kept, progress: Progress) -> tuple[str, Path]:
-    """Put a backup where nothing is yet; return from when it is, and where its settings are.
+    """Restore a backup into an empty installation; return its date and where its settings are.
 
-    Nothing is in place before all of it is whole, and files before the database that names them: where that breaks off,
-    it can be done again. Raises BackupFailed.
+    Nothing is moved into place until everything is unpacked, and files before the database that names them: a restore
+    that is interrupted there can be repeated. Raises BackupFailed.
     """
     _refuse_to_write_over(data)
     try:
@@ -198,7 +198,7 @@ def _refuse_to_write_over(data: Kept) -> None:
 
 
 def _unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
-    """Write every file of an archive; its end is where a wrong checksum shows."""
+    """Unpack all files of an archive; a wrong checksum shows at the end of each."""
     (folder / UPLOADS).mkdir()
     members = [one for one in archive.infolist() if one.filename != MANIFEST]
     done = 0
@@ -213,7 +213,7 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, progress: Progress) -> None:
 
 
 def _refuse_foreign(folder: Path, schema: str) -> None:
-    """Raise ValueError or one of FOREIGN for a database that is not one of ours, or does something by itself."""
+    """Raise ValueError or one of FOREIGN for a database that isn't ours, or that has triggers or views."""
     with closing(Database(sqlite_url(folder))) as copy:
         with copy.engine.connect() as connection:
             acting = text("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')")
@@ -226,9 +226,9 @@ def _refuse_foreign(folder: Path, schema: str) -> None:
 
 
 def _put_in_place(folder: Path, data: Kept) -> Path:
-    """Move what was unpacked to where it belongs, the database last; return where its settings are.
+    """Move the unpacked files into place, the database last; return where the settings are.
 
-    Settings that a person has changed stay: then those of the backup lie beside them, unless they are the same.
+    Existing settings stay: then those of the backup are written beside them, unless they are the same.
     """
     settings, target = data.settings, data.settings
     if (folder / SETTINGS).exists():

@@ -1,6 +1,6 @@
-"""Copy everything from one database to another, of the same schema, whichever engine each of them is.
+"""Copy a database to another one with the same schema, on either engine.
 
-Rows come in small batches, so that memory does not depend on how many there are.
+Rows are copied in small batches, so that memory use doesn't depend on their number.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,16 +33,16 @@ TEXTS_AT_ONCE = {"document_texts": 2, "answer_versions": 20, "receipts": 20}
 
 
 def is_empty(connection: Connection) -> bool:
-    """Tell whether nobody has put anything into a database yet."""
+    """Return whether a database holds no data yet."""
     return all(
         connection.execute(select(table).limit(1)).first() is None for table in (conversations, documents, people)
     )
 
 
 def copy_database(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
-    """Make one database hold what another one holds. ``words_of`` makes of a text what keyword search gets.
+    """Replace the contents of one database with those of another.
 
-    Processes are left out: none of those that live over there works here.
+    ``words_of`` turns a text into the words that keyword search indexes. Processes aren't copied.
     """
     for table in reversed(metadata.sorted_tables):
         target.execute(delete(table))
@@ -75,7 +75,7 @@ def _batches(connection: Connection, query: Any, rows_at_once: int) -> Iterator[
 
 
 def _as_stored(column: ColumnElement[Any], source: Connection) -> ColumnElement[Any]:
-    """Return a column's value as it is kept: JSON as text, in which a null is told from nothing at all."""
+    """Return a column's value as stored: JSON as text, in which null differs from a missing value."""
     if not isinstance(column.type, JSON):
         return column
     return type_coerce(column, Text) if source.dialect.name == "sqlite" else cast(column, Text)
@@ -97,7 +97,7 @@ def _copy_words(index: WordIndex, table: Table, source: Connection, target: Conn
 
 
 def _index_turns(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
-    """Index what was said anew: PostgreSQL keeps stems of it, which no other index could be made of."""
+    """Index the turns again: PostgreSQL stores stems, from which no other index can be made."""
     words, key = TURN_WORDS.columns(source)
     first_question = func.min(messages.c.position).filter(messages.c.role == "user")
     answered = func.max(messages.c.position).filter(messages.c.role == "assistant")
@@ -119,7 +119,7 @@ def _index_turns(source: Connection, target: Connection, words_of: Callable[[str
 
 
 def _copy_last_id(table: Table, source: Connection, target: Connection) -> None:
-    """Let the next row have an id that none had before, not even one that was deleted."""
+    """Make sure that no id is reused, not even that of a deleted row."""
     sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
     if source.dialect.name == "sqlite":
         query = text("SELECT seq FROM sqlite_sequence WHERE name = :name").bindparams(name=table.name)

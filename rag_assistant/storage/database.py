@@ -43,26 +43,26 @@ Record = TypeVar("Record", bound=Struct)
 BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 CHECKPOINT_ATTEMPTS = 5
-# For PostgreSQL, what synchronous=NORMAL is for SQLite.
+# What synchronous=NORMAL is for SQLite.
 UNFORCED = text("SET LOCAL synchronous_commit = off")
-# Under these names a connection knows for whom it works, and whether they may change documents.
+# Execution options: the person a connection works for, and whether it may change documents.
 PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 
 
 class Database:
-    """Gives short transactions: ``read`` and ``write``, which is durable, or ``forced=False`` for text that streams.
+    """Gives short transactions: ``read`` and the durable ``write``, or ``forced=False`` for streamed text.
 
-    SQLite runs in WAL mode. A write begins with BEGIN IMMEDIATE behind a lock of this process, so that nobody waits
-    for a lock inside a transaction. ``write`` reaches the disk before it returns; what is not ``forced`` survives the
-    end of this process at once, and a power cut with the next forced one. To PostgreSQL there are ``max_connections``
-    at most; who finds none free waits.
+    SQLite runs in WAL mode. A write starts with BEGIN IMMEDIATE under a lock of this process, so that nothing waits for
+    a lock inside a transaction. ``write`` flushes to disk before it returns; without ``forced`` a change survives the
+    end of this process at once, and a power cut only after the next forced write. On PostgreSQL at most
+    ``max_connections`` are open; callers wait for a free one.
     """
 
     def __init__(self, url: str, max_connections: int = 3 * READ_CONNECTIONS) -> None:
         self.url = _checked_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._write_lock = threading.Lock()
-        self._opened: tuple[int, int] | None = None  # Which file of SQLite was opened first.
+        self._opened: tuple[int, int] | None = None  # The file that SQLite opened first.
         self._person: int | None = None
         self._changes_documents = True
         if self.is_sqlite:
@@ -82,9 +82,9 @@ class Database:
         self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
-        """Return the same database for the stores of one person, for whom other people's rows are not there.
+        """Return the same database restricted to the rows of one person.
 
-        Without ``changes_documents`` no document can be changed, whoever it belongs to.
+        Without ``changes_documents`` no document can be changed, whoever owns it.
         """
         own = shallow_copy(self)
         own._person, own._changes_documents = person_id, changes_documents
@@ -96,13 +96,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database."""
+        """Give a connection with a consistent view of the database."""
         with self._failures_named, self._reader.begin() as connection:
             yield self._works_for(connection)
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Give a connection that sees one state of the database for as long as it takes; rows come as they are read."""
+        """Give a connection with a consistent view for long reads; rows are streamed."""
         if self.is_sqlite:
             with self.read() as connection:
                 yield connection
@@ -113,9 +113,9 @@ class Database:
 
     @contextmanager
     def write(self, *, forced: bool = True) -> Iterator[Connection]:
-        """Give a connection whose changes are committed to the disk at the end, or undone at an exception.
+        """Give a connection whose changes are committed to disk at the end, or rolled back on an exception.
 
-        What is not ``forced`` to the disk is as safe as text that streams.
+        Without ``forced`` they are as safe as streamed text.
         """
         engine = self._writer if forced else self._text_writer
         alone = self._write_lock if self.is_sqlite else nullcontext()
@@ -126,7 +126,7 @@ class Database:
 
     @contextmanager
     def one_at_a_time(self, operation: str) -> Iterator[None]:
-        """Let no other process on the same PostgreSQL database do the same; on SQLite, locks of files see to that."""
+        """Keep other processes on the same PostgreSQL database from doing the same; on SQLite, file locks do that."""
         if self.is_sqlite:
             yield
             return
@@ -136,7 +136,7 @@ class Database:
 
     @contextmanager
     def outside_transactions(self) -> Iterator[Connection]:
-        """Give a connection to PostgreSQL on which a statement is committed by itself, as the build of an index is."""
+        """Give a PostgreSQL connection in autocommit mode, as building an index requires."""
         with self._failures_named, self._writer.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
@@ -146,7 +146,7 @@ class Database:
         return Path(self.url.database or "")
 
     def file_is_ours(self) -> bool:
-        """Tell whether SQLite's file is there, and the one that was opened first."""
+        """Return whether SQLite's file exists and is the one that was opened first."""
         try:
             status = self.file.stat()
         except FileNotFoundError:
@@ -155,16 +155,16 @@ class Database:
 
     @property
     def copies(self) -> list[Path]:
-        """The copies from before an upgrade of the schema, oldest first; see migrate.py."""
+        """The copies made before schema upgrades, oldest first; see migrate.py."""
         return sorted(self.file.parent.glob("assistant-schema-*.db")) if self.is_sqlite else []
 
     def copy_to(self, path: Path) -> None:
-        """Write SQLite's database as it is now to a file of its own, whoever works with it. Raises StorageFailed."""
+        """Copy SQLite's database as it is now to a file, also while it is in use. Raises StorageFailed."""
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with self._failures_named, closing(self._reader.raw_connection()) as connection:
                 with closing(sqlite_module().connect(str(part))) as target:
-                    # All pages at once: in steps, it would begin anew whenever another process writes.
+                    # All pages at once: in steps, it would start over whenever another process writes.
                     driver: Any = connection.driver_connection
                     driver.backup(target)
                 part.replace(path)
@@ -172,9 +172,9 @@ class Database:
             part.unlink(missing_ok=True)
 
     def forget_deleted(self) -> None:
-        """Take what was deleted out of SQLite's log and copies, too, so that nothing of it is left in a file of ours.
+        """Remove deleted data from SQLite's log and copies too, so that no file contains it.
 
-        While somebody reads the old state that has to wait: then the log says so, and the end of the server does it.
+        While somebody reads the old state this has to wait: then it is logged, and done when the server stops.
         """
         for copy in self.copies:
             copy.unlink(missing_ok=True)
@@ -182,7 +182,7 @@ class Database:
             log.warning("What was erased stays in the database's log until nobody reads it any more.")
 
     def checkpoint(self) -> bool:
-        """Fold SQLite's log into the database's file; ``False`` if somebody reads an older state all the while."""
+        """Write SQLite's log into the database file; ``False`` if somebody is still reading an older state."""
         if not self.is_sqlite:
             return True
         with self._failures_named, closing(self._reader.raw_connection()) as connection:
@@ -197,7 +197,7 @@ class Database:
 
     @property
     def connection_string(self) -> str:
-        """The database's address with its password, as PostgreSQL's own tools take it."""
+        """The database URL with its password, as PostgreSQL's own tools take it."""
         return self.url.set(drivername=self.url.get_backend_name()).render_as_string(hide_password=False)
 
     @property
@@ -206,7 +206,7 @@ class Database:
         return self._writer
 
     def close(self) -> None:
-        """Close every connection; the last one to leave folds SQLite's log into the database."""
+        """Close every connection; the last one to close writes SQLite's log into the database file."""
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
@@ -223,7 +223,7 @@ class Database:
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, _record: object) -> None:
-            connection.isolation_level = None  # The driver begins nothing by itself; the event below does.
+            connection.isolation_level = None  # The driver starts no transaction by itself; the event below does.
             status = self.file.stat()
             self._opened = self._opened or (status.st_dev, status.st_ino)
             for pragma in (
@@ -244,7 +244,7 @@ class Database:
 
 
 class Store:
-    """What keeps something in a database. Each method is one short transaction."""
+    """Base of everything stored in a database. Each method is one short transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -262,25 +262,25 @@ class Store:
             return list(connection.execute(query, params).scalars())
 
     def _commit(self, statement: UpdateBase, *, forced: bool = True) -> int:
-        """Run one statement by itself, and return how many rows it changed."""
+        """Run one statement in its own transaction, and return the number of changed rows."""
         with self._database.write(forced=forced) as connection:
             return connection.execute(statement).rowcount
 
 
 def record_of(row: RowMapping | Mapping[str, Any], kind: type[Record]) -> Record:
-    """Return a row as a record, which has fields with the names of columns."""
-    return convert({str(name): value for name, value in row.items()}, kind)  # Names of columns may be quoted ones.
+    """Return a row as a record, whose fields are named like its columns."""
+    return convert({str(name): value for name, value in row.items()}, kind)  # Column names may be quoted.
 
 
 def lock(connection: Connection, operation: str) -> None:
-    """Let nobody else do the same until the end of the transaction; SQLite has one writer anyway."""
+    """Keep others from doing the same until the end of the transaction; SQLite has one writer anyway."""
     if connection.dialect.name != "sqlite":
-        # Of the transaction and not of the connection, so that a pooler in transaction mode keeps it, too.
+        # A lock of the transaction, so that it also works through a pooler in transaction mode.
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
 
 
 def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Insert a row into a table and return the id that it got."""
+    """Insert a row and return its id."""
     return int(connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
 
 
@@ -291,15 +291,15 @@ def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str
 
 
 def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:
-    """Give columns of the row of a table that has some id other values."""
+    """Update columns of the row with this id."""
     connection.execute(update(table).where(table.c.id == row_id).values(values))
 
 
 def as_json(value: Any) -> str:
-    """Return a value for a JSON column: without blanks, and text as it is, where that can be."""
+    """Return a value for a JSON column: without blanks, and not escaped where possible."""
     try:
         return msgspec.json.encode(value).decode()
-    except (UnicodeEncodeError, OverflowError):  # Half a character, such as a cut emoji, or a number past 64 bits.
+    except (UnicodeEncodeError, OverflowError):  # Half a character, such as a cut emoji, or a number beyond 64 bits.
         return json.dumps(value, separators=(",", ":"), default=to_builtins)
 
 
@@ -312,18 +312,18 @@ def from_json(stored: str | bytes) -> Any:
 
 
 def person_of(connection: Connection) -> int | None:
-    """Return for whom a connection works, ``None`` for nobody in particular: then every row is there."""
+    """Return the person a connection works for; with ``None`` it sees every row."""
     person: int | None = connection.info.get(PERSON)
     return person
 
 
 def changes_documents(connection: Connection) -> bool:
-    """Tell whether whoever a connection works for may change documents at all."""
+    """Return whether a connection may change documents at all."""
     return bool(connection.info.get(CHANGES_DOCUMENTS, True))
 
 
 def _checked_url(url: str) -> URL:
-    """Return a database URL. Raises SettingsError, without the URL: it may hold a password."""
+    """Return a database URL. Raises SettingsError, whose message leaves out the URL, which may hold a password."""
     try:
         checked = make_url(url)
         checked.get_dialect().import_dbapi()
@@ -336,7 +336,7 @@ def _checked_url(url: str) -> URL:
 
 
 def sqlite_url(data_dir: Path) -> str:
-    """Return the URL of the database that is used where none is named."""
+    """Return the URL of the default database."""
     return f"sqlite+pysqlite:///{(data_dir / 'assistant.db').resolve()}"
 
 

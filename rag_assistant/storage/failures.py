@@ -1,4 +1,4 @@
-"""What a database refuses, as an error of ours: one sentence that says what to do."""
+"""Database errors as StorageFailed: one sentence that says what to do."""
 
 import logging
 from typing import Any
@@ -10,14 +10,14 @@ from rag_assistant.records.errors import StorageDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 
-# SQLITE_CORRUPT and SQLITE_NOTADB in words.
+# The texts of SQLITE_CORRUPT and SQLITE_NOTADB.
 DAMAGED = ("malformed", "not a database")
 
 
 class FailuresNamed(Struct, frozen=True):
-    """Turns what the database refuses into StorageFailed; broken rules of a table stay what they are.
+    """Turns database errors into StorageFailed, except constraint violations.
 
-    The driver's own exceptions come from what SQLite alone has, such as a copy of a database.
+    The driver's own exceptions come from SQLite-only functions, such as copying a database.
     """
 
     driver: Any
@@ -34,14 +34,14 @@ class FailuresNamed(Struct, frozen=True):
 
 
 def unreachable(error: DBAPIError) -> StorageFailed:
-    """Return what to say where PostgreSQL takes no connection."""
+    """Return the error for a PostgreSQL that accepts no connection."""
     reason = str(error.orig).partition("\n")[0].removesuffix(".")
     return StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.")
 
 
 def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
     log.error("The database failed: %s", error)
-    # Without a statement, there was no connection on which to say one.
+    # Without a statement, there was no connection.
     if not is_sqlite and isinstance(error, OperationalError) and error.statement is None:
         return unreachable(error)
     if any(sign in str(error) for sign in DAMAGED):

@@ -1,7 +1,7 @@
-"""Keyword search in SQL: FTS5 on SQLite, full text on PostgreSQL. The words come in ready-made, one blank apart.
+"""Keyword search in SQL: FTS5 on SQLite, full text on PostgreSQL. Words come prepared, separated by blanks.
 
-Two things are found by their words: chunks of documents, and turns of conversations. Those of chunks are only kept on
-SQLite, in a plain table; an index in memory finds them.
+Chunks of documents and turns of conversations are searchable. On SQLite, those of chunks are only stored, in a plain
+table; an in-memory index searches them.
 """
 
 import json
@@ -31,23 +31,23 @@ from sqlalchemy import (
 
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
 
-# Words are counted in so many rows.
+# Words are counted in at most this many rows.
 MAX_COUNTED = 10_000
-# Somebody waits for each letter.
+# Somebody is waiting while typing.
 MAX_RANKED_WHILE_TYPING = 2_000
-# What a row must be surely about, it holds the rarest words of.
+# Rows that certainly match contain the rarest words.
 MAX_SCORED_FOR_SUREST = 2_000
 
-# How fast certainty grows with the weight of the words that are held, in log(rows): one rare word alone is no
-# certainty, and the more rows there are, the more of them hold it by chance (bench/history.md).
+# How fast certainty grows with the weight of the matching words, in log(rows): one rare word alone is no certainty, and
+# the more rows there are, the more of them contain it by chance (bench/history.md).
 CERTAINTY_SCALE = 1.3
 
 
 class WordIndex:
-    """The words of the rows of a table. ``name`` is the index's table, ``key`` its column for the row's id.
+    """The words of the rows of a table.
 
-    ``configuration`` is what PostgreSQL does to words: ``english`` takes their endings off, as FTS5's tokenizer of the
-    same table does; ``simple`` leaves them as they come.
+    ``name`` is the index's table, ``key`` its column for the row's id. ``configuration`` is PostgreSQL's: ``english``
+    stems words, as FTS5's tokenizer of the same table does; ``simple`` leaves them unchanged.
     """
 
     def __init__(self, name: str, key: str, configuration: str) -> None:
@@ -56,7 +56,7 @@ class WordIndex:
         self._configuration = configuration
         self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
         self._fts = table(name, column("rowid"), column("words"))
-        # FTS5's is BM25 with its sign turned. Ordered by its own rank, it would score all, whatever else must hold.
+        # FTS5's score is BM25, negated. Ordering by its own rank would score all rows, whatever the other conditions.
         score = (-func.bm25(literal_column(name))).label("score")
         ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
         self.ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
@@ -76,13 +76,13 @@ class WordIndex:
         connection.execute(text(statement), [{"id": row_id, "words": words} for row_id, words in rows])
 
     def copy(self, connection: Connection, pairs: Subquery) -> None:
-        """Index rows by the words of others: ``pairs`` has an ``old_id`` for each ``new_id``."""
+        """Copy the words of rows: ``pairs`` has an ``old_id`` for each ``new_id``."""
         words, key = self.columns(connection)
         rows = select(pairs.c.new_id, words.c.words).join(words, key == pairs.c.old_id)
         connection.execute(words.insert().from_select([key.name, "words"], rows))
 
     def text(self, connection: Connection) -> ColumnElement[Any]:
-        """Return the words of a row as a text; in PostgreSQL, where only their stems are kept, of these."""
+        """Return the words of a row as text; in PostgreSQL, their stems."""
         words, _ = self.columns(connection)
         if connection.dialect.name == "sqlite":
             return words.c.words
@@ -93,12 +93,11 @@ class WordIndex:
         )
 
     def drop(self, connection: Connection, ids: Select[Any] | Sequence[int]) -> None:
-        """Forget the words of some rows."""
+        """Delete the words of some rows."""
         words, key = self.columns(connection)
         connection.execute(words.delete().where(key.in_(ids)))
 
     def columns(self, connection: Connection) -> tuple[TableClause, ColumnElement[Any]]:
-        """Return the index's table and the column that holds the rows' ids."""
         if connection.dialect.name == "sqlite":
             return self._fts, self._fts.c.rowid
         return self._full_text, self.key
@@ -106,10 +105,10 @@ class WordIndex:
     def best(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
     ) -> list[Hit]:
-        """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first, by BM25.
+        """Return up to ``limit`` (id, score) of the rows that contain any of ``words``, best first, by BM25.
 
-        With ``only`` those for whose ``row_id`` that holds. ``words`` must not be empty. A score is higher for a better
-        hit, and comparable within one search only.
+        ``only`` is a condition on ``row_id``. ``words`` must not be empty. Higher scores are better; they are
+        comparable within one search only.
         """
         if connection.dialect.name == "sqlite":
             ranked = self.ranked if only is None else self.ranked.where(only)
@@ -120,10 +119,10 @@ class WordIndex:
     def best_or_newest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
     ) -> list[int]:
-        """Return up to ``limit`` ids of rows that hold any of ``words``, the best first.
+        """Return up to ``limit`` ids of rows that contain any of ``words``, best first.
 
-        Where too many rows hold them, the rarest words alone choose and rank; if none is rare, the newest rows come.
-        With ``only`` those for which that holds.
+        Where too many rows match, only the rarest words select and rank; if none is rare, the newest rows are returned.
+        ``only`` is a further condition.
         """
         newest = self._newest(connection, words, max(limit, MAX_RANKED_WHILE_TYPING + 1), only)
         ranked = list(words)
@@ -134,17 +133,17 @@ class WordIndex:
         return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
 
     def row_id(self, connection: Connection) -> ColumnElement[Any]:
-        """Return the id of a row, for a condition on it."""
-        # With the plus, SQLite looks at the words first, whatever its statistics say; else for each row anew.
+        """Return a row's id, for conditions."""
+        # With the plus, SQLite evaluates the words first, whatever its statistics say; otherwise once per row.
         return literal_column(f"+{self.name}.rowid") if connection.dialect.name == "sqlite" else self.key
 
     def surest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of the rows for whose ``row_id`` something holds, by the best BM25.
+        """Return up to ``limit`` (id, certainty) of the rows that meet a condition on ``row_id``, by BM25.
 
-        The certainty, from 0 to 1, can be compared between searches: it is the share of the words that the row holds,
-        weighed by how rare they are, less where these are few or common.
+        The certainty, from 0 to 1, is comparable between searches: the share of the words that the row contains,
+        weighted by rarity, and lower if these are few or common.
         """
         counted = self.counted(connection, words, MAX_COUNTED)
         ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
@@ -153,9 +152,10 @@ class WordIndex:
     def surest_among(
         self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of a few rows, the surest. No words are counted where none is held.
+        """Return up to ``limit`` (id, certainty) of a few rows, most certain first. Words are counted only if one
+        matches.
 
-        Their ids should lie close together: words are looked for from the first to the last of them.
+        The ids should be close together: all rows from the first to the last are searched.
         """
         held = [one for one in self._held_between(connection, words, min(ids), max(ids)) if one[1] in ids]
         if not held:
@@ -166,7 +166,7 @@ class WordIndex:
     def _certainties(
         self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
     ) -> list[tuple[int, float]]:
-        """Return the certainty of each row; ``held`` are the words that are in it."""
+        """Return the certainty of each row from the words ``held`` in it."""
         rows = self._rows_at_most(connection)
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
         total, scale = sum(weights.values()), CERTAINTY_SCALE * log(1 + rows)
@@ -176,7 +176,7 @@ class WordIndex:
         return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in weight_of.items()]
 
     def counted(self, connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
-        """Return how many rows hold each word, counted up to one more than ``most``."""
+        """Return how many rows contain each word, counting to at most ``most`` + 1."""
         if connection.dialect.name == "sqlite":
             query = (
                 f"SELECT (SELECT count(*) FROM (SELECT 1 FROM {self.name} WHERE {self.name} MATCH word.value "
@@ -192,7 +192,7 @@ class WordIndex:
         return {word: rows for word, (rows,) in zip(words, connection.execute(text(query), given), strict=True)}
 
     def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
-        """Yield (word, id) for each of the words that each of the rows holds."""
+        """Yield (word, id) for each word in each of the rows."""
         if connection.dialect.name == "sqlite":
             those = f"{self.name}.rowid IN (SELECT value FROM json_each(:ids))"
         else:
@@ -202,7 +202,7 @@ class WordIndex:
     def _held_between(
         self, connection: Connection, words: Sequence[str], first: int, last: int
     ) -> Iterator[tuple[str, int]]:
-        """Yield (word, id) for each of the words that each of the rows from ``first`` to ``last`` holds."""
+        """Yield (word, id) for each word in each row from ``first`` to ``last``."""
         key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
         return self._held_by(connection, words, f"{key} BETWEEN :first AND :last", {"first": first, "last": last})
 
@@ -226,7 +226,7 @@ class WordIndex:
     def _newest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[int]:
-        """Return up to ``limit`` ids of rows that hold any of ``words``, the newest first."""
+        """Return up to ``limit`` ids of rows that contain any of ``words``, newest first."""
         table, key = self.columns(connection)
         if connection.dialect.name == "sqlite":
             holds = _match(self.name, _any_of(words))
@@ -234,7 +234,7 @@ class WordIndex:
             held = table.c.words.op("@@", is_comparison=True)
             holds = or_(*(held(func.plainto_tsquery(self._config, word)) for word in words))
         query = select(key).where(holds) if only is None else select(key).where(holds, only)
-        # All at once, which takes half as long as one after the other.
+        # All at once takes half as long as one after the other.
         return list(connection.execute(query.order_by(key.desc()).limit(limit)).scalars().all())
 
     def _rows_at_most(self, connection: Connection) -> int:
@@ -243,14 +243,14 @@ class WordIndex:
 
 
 def holds(connection: Connection, column: ColumnElement[str], word: str) -> ColumnElement[bool]:
-    """Return the condition that a text has a word somewhere, in capitals or not."""
-    # SQLite's LIKE takes A for a, and lower() would take as long again.
+    """Return the condition that a text contains a word, ignoring case."""
+    # SQLite's LIKE ignores ASCII case, and lower() would double the time.
     in_capitals_or_not = column.contains if connection.dialect.name == "sqlite" else column.icontains
     return in_capitals_or_not(word, autoescape=True)
 
 
 def beginning(word: str) -> str:
-    """Return a word that is not typed to its end. FTS5 then finds what begins so; PostgreSQL the whole word only."""
+    """Return an incomplete word as a prefix query for FTS5; PostgreSQL finds whole words only."""
     return f"{word}*"
 
 
@@ -264,7 +264,7 @@ def _match(name: str, any_word: str | BindParameter[Any]) -> ColumnElement[bool]
 
 
 def _any_of(words: Sequence[str]) -> str:
-    """Return what FTS5 is asked for rows that hold any of some words."""
+    """Return the FTS5 query for rows that contain any of some words."""
     return " OR ".join(map(_quoted, words))
 
 
@@ -273,10 +273,10 @@ def _as_json(connection: Connection, words: Sequence[str]) -> str:
 
 
 def _weight(rows: int, total: int) -> float:
-    """Return how much a word counts that so many of all rows hold: Lucene's idf, which is never negative."""
+    """Return the weight of a word found in this many rows: Lucene's idf, which is never negative."""
     return log(1 + (total - rows + 0.5) / (rows + 0.5))
 
 
-# Chunks come as stems of their own language, turns as they were said.
+# Chunks come stemmed in their own language, turns as they were written.
 CHUNK_WORDS = WordIndex("chunk_words", "chunk_id", "simple")
 TURN_WORDS = WordIndex("turn_words", "turn_id", "english")

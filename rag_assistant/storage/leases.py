@@ -1,8 +1,7 @@
-"""Which processes live: what one of them works on is its own for as long as it is known here, and nobody's afterwards.
+"""Which processes are alive: what one of them works on is claimed for as long as it is registered here.
 
-On PostgreSQL each process counts its beats in a row, and the others look whether the count moves. Only that is
-compared, never two clocks. On SQLite nobody counts: all processes are on this machine, and the locks of the data
-folder tell who lives.
+On PostgreSQL each process increments a counter in its row, and the others check whether it moves; clocks are never
+compared. On SQLite all processes are on this machine, and the locks of the data folder tell which are alive.
 """
 
 import logging
@@ -22,27 +21,27 @@ log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 15.0
 BEAT_INTERVAL_SECONDS = 2.0
-# Who has not looked for so long, because the database was away, has not heard the others either.
+# A process that couldn't reach the database for so long hasn't seen the others' counters either.
 MAX_PAUSE_SECONDS = 6.0
 
-# A server does everything; a web has no work on documents, and a worker nothing else.
+# A server does everything; a web process doesn't process documents, and a worker does only that.
 ProcessKind = Literal["server", "web", "worker", "command"]
 WORKING: tuple[ProcessKind, ...] = ("server", "worker")
 is_working = processes.c.kind.in_(WORKING)
 
 
 def since_boot() -> float:
-    """Return a time in seconds that goes on while the machine sleeps."""
+    """Return a time in seconds that keeps running while the machine sleeps."""
     return clock_gettime(CLOCK_BOOTTIME)
 
 
 def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
-    """Return the condition that the process in a column is not known any more; a column without one is nobody's."""
+    """Return the condition that the process in a column is no longer registered, or that there is none."""
     return owner.is_(None) | owner.not_in(select(processes.c.id))
 
 
 class Leases(Store):
-    """Enters this process among those that live, and takes off those that died.
+    """Registers this process, and removes those that died.
 
     ``settings`` are compared with those of other servers; see settings/agreement.py.
     """
@@ -53,7 +52,7 @@ class Leases(Store):
         self._settings = dict(settings)
         self._kind: ProcessKind = "server"
         self._id: str | None = None
-        # For each other process its beats, and when they were first seen to be so many.
+        # For each other process its counter, and when this value was first seen.
         self._seen: dict[str, tuple[int, float]] = {}
         self._kinds: set[str] = set()
         self._looked = 0.0
@@ -61,24 +60,24 @@ class Leases(Store):
 
     @property
     def has_others(self) -> bool:
-        """Whether other processes lived when this one last looked."""
+        """Whether other processes were alive at the last check."""
         return bool(self._seen)
 
     @property
     def has_worker(self) -> bool:
-        """Whether somebody worked on documents when this process last looked."""
+        """Whether a process that works on documents was alive at the last check."""
         return self._kind in WORKING or not self._kinds.isdisjoint(WORKING)
 
     @property
     def is_held(self) -> bool:
-        """Whether this process was heard of so lately that nobody has taken it for dead; it may have hung."""
+        """Whether this process has renewed its lease in time, so that nobody has declared it dead; it may have hung."""
         return self._database.is_sqlite or since_boot() - self._heard < LEASE_SECONDS
 
     def enter(self, kind: ProcessKind) -> str:
-        """Enter this process under a name that nobody had before, and return it.
+        """Register this process under a new name and return it.
 
-        Raises SettingsError if it is a server and does not go with the others. One of them that died meanwhile is told
-        by its silence, so that takes the time of a lease.
+        Raises SettingsError if it is a server whose settings don't agree with the others'. A dead one among them is
+        recognised by its silence, which takes the time of a lease.
         """
         self._kind = kind
         end = monotonic() + LEASE_SECONDS + 2 * BEAT_INTERVAL_SECONDS
@@ -95,7 +94,7 @@ class Leases(Store):
             self.bury()
         for sentence in differences(self._settings, others) if kind != "command" else ():
             log.warning("Servers on one database should have the same settings: %s", sentence)
-        self.bury()  # To see who is there.
+        self.bury()  # To see who is alive.
         return self._id
 
     def _insert(self, kind: ProcessKind) -> str:
@@ -113,22 +112,22 @@ class Leases(Store):
         return self._values(select(processes.c.settings).where(*others))
 
     def leave(self) -> None:
-        """Give up everything that is still ours, so that nobody waits for it."""
+        """Unregister this process, so that nobody waits for it."""
         if self._id is not None:
             self._commit(delete(processes).where(processes.c.id == self._id))
             self._id = None
 
     def forget(self, *, commands: bool) -> None:
-        """Take off the commands, or the servers, of this installation, of which a lock says that none lives.
+        """Remove this installation's commands, or servers, which a lock shows to be dead.
 
-        SQLite's file may have come from another one, by a backup.
+        SQLite's file may have come from another installation, by a backup.
         """
         ours = true() if self._database.is_sqlite else processes.c.installation == self._installation
         dead = processes.c.kind == "command" if commands else processes.c.kind != "command"
         self._commit(delete(processes).where(ours, dead))
 
     def beat(self) -> str | None:
-        """Say that this process lives. If the others have taken it for dead, enter it anew and return its new name."""
+        """Renew the lease. If the others have declared this process dead, register it again and return its new name."""
         began = since_boot()
         if self._commit(update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)):
             self._heard = began
@@ -137,7 +136,7 @@ class Leases(Store):
         return self.enter(self._kind)
 
     def bury(self) -> int:
-        """Take off the other processes whose beats have not moved for the time of a lease, and return how many."""
+        """Remove other processes whose counter hasn't moved for the time of a lease, and return their number."""
         others = self._rows(select(processes).where(processes.c.id != self._id))
         self._kinds = {other["kind"] for other in others}
         now = monotonic()

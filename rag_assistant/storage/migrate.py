@@ -1,4 +1,4 @@
-"""Prepare a database: refuse what loses statements on the way to it, and bring it to the present schema.
+"""Prepare a database: refuse unsuitable poolers, and upgrade the schema.
 
 Alembic is loaded only when there is something to do.
 """
@@ -17,16 +17,16 @@ from rag_assistant.storage.failures import unreachable
 log = logging.getLogger(__name__)
 
 MAX_COPIES = 2
-SCHEMA_REVISION = "0038"  # The newest file below migrations/versions, as a test checks.
+SCHEMA_REVISION = "0038"  # The newest file in migrations/versions, as a test checks.
 FIRST_REVISION = "0037"
-UPGRADED_BY = "53deefaf9f34"  # The last commit that upgraded what is older than the first revision.
+UPGRADED_BY = "53deefaf9f34"  # The last commit that can upgrade databases older than the first revision.
 
 
 def migrate(database: Database) -> bool:
     """Upgrade the schema if it is older, and return True if the database was empty before.
 
-    Of processes that start together on PostgreSQL one does it, and the others wait. Raises StorageFailed if the
-    database was written by a newer version than this one, or before version 1.0.
+    Of several processes that start on PostgreSQL one upgrades, and the others wait. Raises StorageFailed if the
+    database was written by a newer version, or before version 1.0.
     """
     if current_revision(database) == SCHEMA_REVISION:
         return False
@@ -54,7 +54,7 @@ def _migrate(database: Database) -> bool:
 
 
 def why_refused(revision: str | None) -> str | None:
-    """Return in sentences why a database of a revision cannot be upgraded, ``None`` if it can."""
+    """Return why a database of a revision can't be upgraded, in sentences, or ``None``."""
     if revision is not None and revision < FIRST_REVISION:
         return (
             f"The database has the schema {revision}, from before version 1.0, which starts at {FIRST_REVISION}. Start "
@@ -104,9 +104,9 @@ FORGETFUL = (
 
 
 def refuse_forgetful_pooler(database: Database) -> None:
-    """Raise SettingsError if a statement that was prepared in one transaction is another or none in the next one.
+    """Raise SettingsError if a prepared statement is lost or replaced between transactions.
 
-    A database that cannot be reached at all is left to whoever needs it.
+    An unreachable database is left to whoever needs it.
     """
     if database.is_sqlite:
         return
@@ -120,7 +120,7 @@ def refuse_forgetful_pooler(database: Database) -> None:
         with psycopg.connect(address) as one, psycopg.connect(address) as other:
             one.execute(statement, prepare=True)
             one.commit()
-            other.execute("SELECT 1")  # In transaction mode it has taken what the first one had.
+            other.execute("SELECT 1")  # In transaction mode it has been given the first one's connection.
             if one.execute(statement, prepare=True).fetchone() != (token,):
                 raise SettingsError(FORGETFUL)
     except (DuplicatePreparedStatement, InvalidSqlStatementName) as error:

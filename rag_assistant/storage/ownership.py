@@ -1,6 +1,6 @@
-"""Whose a row is, as a condition in SQL: one person's, where the connection works for one, or anybody's.
+"""Row ownership as SQL conditions: the rows of the connection's person, or all if there is none.
 
-A store over ``Database.for_person`` sees what that person may see, and nothing else is there for it.
+A store over ``Database.for_person`` sees what that person may see, and nothing else.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from rag_assistant.storage.tables import (
     projects,
 )
 
-# Of so many chunks in the trash, a search finds that many more and passes over them; more of them it leaves out.
+# With up to this many chunks in the trash, a search fetches that many more hits and skips them; else it excludes them.
 MAX_CHUNKS_PASSED_OVER = 500
 TRASHED_CHUNKS = (
     select(func.coalesce(func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None)).scalar_subquery()
@@ -28,7 +28,7 @@ TRASHED_CHUNKS = (
 def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
     """Return the condition that a conversation belongs to the person of a connection.
 
-    ``of_few``: the other conditions leave fewer than the person has, so that SQLite is to begin with those.
+    ``of_few``: the other conditions match fewer rows than the person has, so SQLite should evaluate those first.
     """
     person = person_of(connection)
     return (
@@ -37,19 +37,21 @@ def own_conversations(connection: Connection, *, of_few: bool = False) -> Column
 
 
 def owner_of_new(connection: Connection) -> int | ScalarSelect[int]:
-    """Return whose a new row is: what nobody in particular makes, such as a command, is the first administrator's."""
+    """Return the owner of a new row; rows created without a person, such as by a command, go to the first
+    administrator.
+    """
     first_admin = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
     return first_admin if (person := person_of(connection)) is None else person
 
 
 def key_of(connection: Connection, key: str) -> str:
-    """Return an Idempotency-Key as it is kept: the same key of two people is two keys."""
+    """Return an Idempotency-Key as stored: the same key of two people is two keys."""
     person = person_of(connection)
     return key if person is None else f"{person} {key}"
 
 
 def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return the condition that the person of a connection may read a document, which is not in the trash."""
+    """Return the condition that a document is readable by the person of a connection and not in the trash."""
     person = person_of(connection)
     if person is None:
         return document_id.not_in(select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
@@ -57,7 +59,7 @@ def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnE
 
 
 def in_readable_library(connection: Connection, *, in_trash: bool = False) -> ColumnElement[bool]:
-    """Return the same condition where the rows of documents themselves are read; ``in_trash``: of those that are."""
+    """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
     person = person_of(connection)
     deleted_at = documents.c.deleted_at
     where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
@@ -73,7 +75,7 @@ def writable(connection: Connection) -> ColumnElement[bool]:
 
 
 def reads_everything(connection: Connection) -> bool:
-    """Tell whether there is no document that the person of a connection may not read; a small trash does not count."""
+    """Return whether the person of a connection may read every document; a small trash doesn't count."""
     if connection.execute(select(TRASHED_CHUNKS)).scalar_one() > MAX_CHUNKS_PASSED_OVER:
         return False
     person = person_of(connection)
@@ -84,9 +86,9 @@ def reads_everything(connection: Connection) -> bool:
 
 
 def library_for_new(connection: Connection, requested: int | None) -> int | None:
-    """Return the library into which a new document goes: the one asked for, else the person's first.
+    """Return the library for a new document: the requested one, or else the person's first.
 
-    ``None`` if the person may not write there, or it is not there.
+    ``None`` if it doesn't exist or the person may not write to it.
     """
     person = person_of(connection)
     chosen = select(libraries.c.id).order_by(libraries.c.id).limit(1)
@@ -102,17 +104,17 @@ def library_for_new(connection: Connection, requested: int | None) -> int | None
 
 
 def libraries_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
-    """Return the query for the libraries that a person may read, or with ``access`` may write."""
+    """Return the query for the libraries that a person may read, or with ``access`` write."""
     return _shared_with(libraries, library_shares, library_shares.c.library_id, person, access)
 
 
 def projects_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
-    """Return the query for the projects that a person may use, or with ``access`` may write."""
+    """Return the query for the projects that a person may use, or with ``access`` write."""
     return _shared_with(projects, project_shares, project_shares.c.project_id, person, access)
 
 
 def readable_project(connection: Connection, project_id: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return the condition that the person of a connection may use a project, and that it is there."""
+    """Return the condition that a project exists and the person of a connection may use it."""
     person = person_of(connection)
     return project_id.in_(select(projects.c.id) if person is None else projects_of(person))
 

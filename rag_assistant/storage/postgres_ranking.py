@@ -1,7 +1,7 @@
-"""BM25 on PostgreSQL: its full text finds rows, and we rank them; its own ranks know nothing of how rare a word is.
+"""BM25 on PostgreSQL: its full text finds rows, and we rank them, since its own ranks ignore how rare a word is.
 
-The formula and its constants are those of FTS5, and words in memory are weighed alike, so that SQLite and PostgreSQL
-put the same rows first (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+Formula and constants are those of FTS5 and of the in-memory index, so that SQLite and PostgreSQL rank alike (Robertson
+and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,17 +25,16 @@ from sqlalchemy import (
 
 Hit = tuple[int, float]
 
-# Ranking reads each candidate's words. Beyond so many, the rarest words alone choose the candidates.
+# Ranking reads each candidate's words. Beyond this many, only the rarest words select candidates.
 MAX_CANDIDATES = 3_000
-# Of a larger table, PostgreSQL's statistics tell the number of rows and how many of them hold a common word: to count
-# them takes longer than all the rest.
+# For a larger table, the row counts come from PostgreSQL's statistics: counting would take longer than all the rest.
 MAX_COUNTED_ROWS = 2_000
 ROWS_FOR_USUAL_LENGTH = 1_000
 MAX_COUNTED = 10_000
 K1, B = 1.2, 0.75
 MIN_WEIGHT = 1e-6
-# How often a row holds a word is in no function of PostgreSQL; but of one word with all weights 1, ts_rank gives the
-# sum of 1 / n ** 2 up to that number, divided by what it is for ever. These are the borders between the numbers.
+# No function of PostgreSQL returns term frequency; but for one word with all weights 1, ts_rank gives the sum of 1 / n
+# ** 2 up to that number, divided by its limit. These are the borders between the numbers.
 MAX_OFTEN = 50
 _BORDERS = [(sum(n**-2 for n in range(1, often + 1)) - often**-2 / 2) / 1.64493406685 for often in range(1, MAX_OFTEN)]
 BORDERS: ColumnElement[list[float]] = literal_column(f"'{{{','.join(f'{one:.6f}' for one in _BORDERS)}}}'::float8[]")
@@ -51,7 +50,7 @@ COMMON = text(
 
 
 class RankedWords(Struct, frozen=True):
-    """A table of PostgreSQL's full text: ``key`` is its column for the row's id, ``held`` that of the words."""
+    """A table with PostgreSQL's full text: ``key`` is its column for the row's id, ``held`` that of the words."""
 
     table: TableClause
     key: ColumnElement[int]
@@ -61,9 +60,9 @@ class RankedWords(Struct, frozen=True):
     def best(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
     ) -> list[Hit]:
-        """Return up to ``limit`` (id, score) of the rows that hold any of ``words``, the best first.
+        """Return up to ``limit`` (id, score) of the rows that contain any of ``words``, best first.
 
-        With ``only`` those for which that holds.
+        ``only`` is a further condition.
         """
         stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self.config, " ".join(words))))
         total = self._rows(connection)
@@ -95,7 +94,7 @@ class RankedWords(Struct, frozen=True):
         return connection.execute(select(func.count()).select_from(self.table)).scalar_one()
 
     def _rows_with(self, connection: Connection, stems: Sequence[str], total: int) -> dict[str, int]:
-        """Return how many rows hold each stem: in a large table, of the common ones about how many."""
+        """Return how many rows contain each stem; in a large table, estimated for common ones."""
         common: dict[str, int] = {}
         if total > MAX_COUNTED_ROWS:
             shares = connection.execute(COMMON, {"name": self.table.name, "stems": list(stems)})
@@ -112,14 +111,14 @@ class RankedWords(Struct, frozen=True):
         return common | dict(zip(rest, connection.execute(select(*counts)).one(), strict=True))
 
     def _usual_length(self, connection: Connection, total: int) -> float:
-        """Return how many words a row has on average, by some of the rows, always the same."""
+        """Return the average number of words per row, from a fixed sample of rows."""
         share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
         some = tablesample(self.table, func.system(share), seed=literal(1), name="some")
         return float(connection.execute(select(func.avg(some.c.length))).scalar() or 1.0)
 
 
 def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
-    """Return the rarest words, at least one, as many as stand in ``max_rows`` rows together."""
+    """Return the rarest words, at least one, that together occur in up to ``max_rows`` rows."""
     chosen: list[str] = []
     left = max_rows
     for word, rows in sorted(rows_with.items(), key=lambda one: one[1]):
@@ -131,16 +130,16 @@ def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
 
 
 def _weight(rows: int, total: int) -> float:
-    """Return how much a word counts that so many of all rows hold."""
+    """Return the weight of a word found in this many rows."""
     return max(log((max(0, total - rows) + 0.5) / (rows + 0.5)), MIN_WEIGHT)
 
 
 def query_of(stems: Sequence[str]) -> ColumnElement[str]:
-    """Return PostgreSQL's query for any of some stems: nothing more is done to them."""
+    """Return PostgreSQL's query for any of some stems, without stemming them again."""
     any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
     return func.to_tsquery(AS_IT_IS, any_stem)
 
 
 def holds_any(held: ColumnElement[str], stems: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that PostgreSQL's full text holds any of some stems."""
+    """Return the condition that a full text contains any of some stems."""
     return held.op("@@", is_comparison=True)(query_of(stems))

@@ -1,8 +1,7 @@
-"""Wake other processes on the same database: there is more of an answer, it has ended, it is to be stopped.
+"""Wake other processes on the same database when an answer has new text, ends, or is to be stopped.
 
-The rows are the truth and a signal only says that it is worth looking, so one that is lost costs a moment. On
-PostgreSQL they go by LISTEN and NOTIFY. Where nothing is heard that way, on SQLite and behind a pooler that hands
-connections from one to another, everybody looks every half second.
+The rows are the truth and a signal only says that it is worth looking, so a lost one costs a moment. PostgreSQL uses
+LISTEN and NOTIFY. On SQLite, and behind a pooler in transaction mode, everybody polls every half second.
 """
 
 import logging
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "rag_assistant"
 LOOK_INTERVAL_SECONDS = 0.5
-# Text is told of together, so that a burst of it costs others one look.
+# Text is announced in batches, so that a burst wakes others once.
 TEXT_INTERVAL_SECONDS = 0.05
 ECHO_TIMEOUT_SECONDS = 5.0
 RETRY_INTERVAL_SECONDS = 60.0
@@ -33,7 +32,7 @@ UNHEARD = (
 
 
 class Signals:
-    """Tells others of turns, and hears of them. ``has_others`` says whether there is anybody to tell."""
+    """Sends signals about turns and receives them. ``has_others`` returns whether there is anybody to signal."""
 
     def __init__(self, database: Database, has_others: Callable[[], bool]) -> None:
         self._database = database
@@ -52,9 +51,9 @@ class Signals:
         self._work: Callable[[], None] = lambda: None
 
     def start(self, stop: Callable[[int], None], look: Callable[[], None], work: Callable[[], None]) -> None:
-        """Begin to hear: ``stop`` ends a turn that is answered here, ``look`` looks for all that are to end.
+        """Start listening: ``stop`` ends a turn answered here, ``look`` checks for turns to stop.
 
-        ``work`` looks for documents that wait.
+        ``work`` checks for waiting documents.
         """
         self._stop, self._look, self._work = stop, look, work
         jobs = [self._poll_on] if self._database.is_sqlite else [self._listen_on, self._tell_on]
@@ -63,30 +62,30 @@ class Signals:
             thread.start()
 
     def close(self) -> None:
-        """Hear nothing more."""
+        """Stop listening."""
         self._closing.set()
         self._to_tell.set()
         for thread in self._threads:
             thread.join(LOOK_INTERVAL_SECONDS * 2)
 
     def tell_text(self, turn_ids: set[int]) -> None:
-        """Tell others soon that there is more of some answers."""
+        """Signal soon that some answers have new text."""
         if not self._database.is_sqlite and self._has_others():
             with self._lock:
                 self._untold |= turn_ids
             self._to_tell.set()
 
     def tell_stop(self, turn_id: int) -> None:
-        """Tell others at once that an answer is to be stopped."""
+        """Signal at once that an answer is to be stopped."""
         self._tell(f"stop {turn_id}")
 
     def tell_work(self) -> None:
-        """Tell others at once that a document waits."""
+        """Signal at once that a document is waiting."""
         self._tell("work")
 
     @contextmanager
     def awaiting(self, turn_id: int) -> Iterator[Callable[[], None]]:
-        """Give a function that waits for news of a turn, and returns without any after a while."""
+        """Give a function that waits for a signal about a turn, up to a timeout."""
         news = threading.Event()
         with self._lock:
             self._waiting.setdefault(turn_id, []).append(news)
@@ -103,7 +102,7 @@ class Signals:
                 if not self._waiting[turn_id]:
                     del self._waiting[turn_id]
 
-    # --- tell
+    # --- sending
 
     def _tell_on(self) -> None:
         while self._to_tell.wait() and not self._closing.is_set():
@@ -123,7 +122,7 @@ class Signals:
         except StorageFailed as error:
             log.debug("Others were not told (%s); they look by themselves: %s", payload, error)
 
-    # --- hear
+    # --- receiving
 
     def _poll_on(self) -> None:
         while not self._closing.wait(LOOK_INTERVAL_SECONDS):
@@ -141,12 +140,12 @@ class Signals:
                 self._look_around()
 
     def _listen(self) -> None:
-        """Hear until the connection breaks, or until it is plain that nothing comes through it."""
+        """Listen until the connection breaks, or until it is clear that no signals get through."""
         import psycopg
 
         with psycopg.connect(self._database.connection_string, autocommit=True) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
-            self._tell(self._echo)  # Over another connection: what one tells itself would be heard behind any pooler.
+            self._tell(self._echo)  # Over another connection: signals to oneself arrive behind any pooler.
             too_late = monotonic() + ECHO_TIMEOUT_SECONDS
             while not self._closing.is_set():
                 for heard in connection.notifies(timeout=LOOK_INTERVAL_SECONDS, stop_after=1):

@@ -1,4 +1,4 @@
-"""Whether the database answers, and how much it holds, for people who look after it."""
+"""Whether the database responds, and how much it holds, for administrators."""
 
 from contextlib import closing
 
@@ -10,7 +10,7 @@ from rag_assistant.storage.database import Database, sqlite_module
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
 from rag_assistant.storage.tables import conversations, documents, embedders, turns
 
-BYTES_PER_NUMBER = 4  # A vector's numbers are float32.
+BYTES_PER_NUMBER = 4  # Vectors are float32.
 
 
 class Usage(Struct, frozen=True):
@@ -26,7 +26,7 @@ class Usage(Struct, frozen=True):
 
 
 def usage_of(database: Database) -> Usage:
-    """Return the usage of a database that has the present schema."""
+    """Return the usage of a database with the current schema."""
     stored = (embedders.c.additions - embedders.c.deletions) * embedders.c.dimension * BYTES_PER_NUMBER
     if database.is_sqlite:
         whole = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
@@ -63,16 +63,16 @@ QUESTION = "SELECT id FROM turns LIMIT 1"
 
 
 def database_probe(database: Database) -> Probe:
-    """Return what asks the database each time: it is ``ready``, ``missing`` or ``failed``.
+    """Return a probe of the database: it is ``ready``, ``missing`` or ``failed``.
 
-    SQLite's file is ``missing`` if it went, or if another one has taken its place.
+    SQLite's file is ``missing`` if it is gone or has been replaced by another one.
     """
 
     def ask() -> str:
         if database.is_sqlite and not database.file_is_ours():
             return "missing"
         if database.is_sqlite:
-            # A connection of its own reads the file, and not what another one remembers of it.
+            # A new connection reads the file, not what another one has cached.
             address = f"{database.file.resolve().as_uri()}?mode=ro"
             with closing(sqlite_module().connect(address, uri=True, timeout=MAX_SECONDS)) as connection:
                 connection.execute(QUESTION).fetchall()

@@ -1,1 +1,1 @@
-"""People, what they are known by, and what was done to accounts, in SQL."""
+"""Accounts, credentials and the audit log, in SQL."""

@@ -1,4 +1,4 @@
-"""What people show to be known again: sessions, API tokens and one-time links. Only hashes of them are kept."""
+"""Sessions, API tokens and one-time links. Only their hashes are stored."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ from rag_assistant.storage.accounts.people import person_of_row
 from rag_assistant.storage.database import Store, lock, record_of
 from rag_assistant.storage.tables import api_tokens, now, password_links, people, sessions
 
-# A write for each request would cost more than the request.
+# Writing on every request would cost more than the request itself.
 USED_AT_STEP = timedelta(minutes=1)
 MAX_BROWSER_CHARS = 200
-# Of one person: more browsers than anybody signs in with.
+# Per person: more browsers than anybody uses.
 MAX_SESSIONS = 50
 
 
 def hash_of(secret: str) -> str:
-    """Return the hash of a secret of ours. They are random and long, so a quick hash is enough."""
+    """Return the hash of a secret. Secrets are long and random, so a fast hash is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class CredentialStore(Store):
-    """Keeps what people are known by."""
+    """Stores credentials."""
 
     # --- sessions
 
@@ -50,7 +50,7 @@ class CredentialStore(Store):
         browser: str,
         identity_id: int | None = None,
     ) -> Session:
-        """Keep a new session, and forget those that are over or, beyond ``MAX_SESSIONS``, the oldest."""
+        """Store a new session; delete expired ones and, beyond ``MAX_SESSIONS``, the oldest."""
         moment = now()
         with self._database.write() as connection:
             lock(connection, f"sessions of {person_id}")
@@ -72,17 +72,17 @@ class CredentialStore(Store):
             return record_of(row, Session)
 
     def session(self, secret: str) -> tuple[Person, Session] | None:
-        """Return whose session this is, ``None`` if it is over or its person may not come in."""
+        """Return the person and session of a secret, ``None`` if it has expired or the person may not sign in."""
         used = self._used(sessions, secret)
         return None if used is None else (used[0], record_of(used[1], Session))
 
     def sessions_of(self, person_id: int) -> list[Session]:
-        """Return where a person is signed in, the last used first."""
+        """Return a person's sessions, most recently used first."""
         own = sessions.c.person_id == person_id, sessions.c.expires_at > now()
         return self._records(select(sessions).where(*own).order_by(sessions.c.used_at.desc()), Session)
 
     def is_open(self, session_id: int | None, token_id: int | None) -> bool:
-        """Tell whether a session or a token still lets its person in."""
+        """Return whether a session or token is still valid."""
         table, number = (sessions, session_id) if session_id is not None else (api_tokens, token_id)
         return bool(self._rows(_valid(table).where(table.c.id == number), {"moment": now()}))
 
@@ -92,11 +92,11 @@ class CredentialStore(Store):
             raise CredentialNotFound("session", session_id)
 
     def end_sessions(self, person_id: int, but: int | None = None) -> None:
-        """End every session of a person, but for one."""
+        """End all sessions of a person except one."""
         self._commit(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
 
     def knows_address(self, person_id: int, address: str) -> bool:
-        """Tell whether a person is signed in from an address."""
+        """Return whether a person is signed in from an address."""
         own = sessions.c.person_id == person_id, sessions.c.address == address
         return bool(self._values(select(sessions.c.id).where(*own).limit(1)))
 
@@ -111,7 +111,6 @@ class CredentialStore(Store):
         scopes: Sequence[Ability],
         expires_at: datetime | None,
     ) -> ApiToken:
-        """Keep a new token."""
         inserted = insert(api_tokens).values(
             person_id=person_id,
             secret_hash=hash_of(secret),
@@ -125,17 +124,17 @@ class CredentialStore(Store):
             return record_of(connection.execute(inserted.returning(*api_tokens.c)).mappings().one(), ApiToken)
 
     def token(self, secret: str) -> tuple[Person, ApiToken] | None:
-        """Return whose token this is, ``None`` if it is over or its person may not come in."""
+        """Return the person and token of a secret, ``None`` if it has expired or the person may not sign in."""
         used = self._used(api_tokens, secret)
         return None if used is None else (used[0], record_of(used[1], ApiToken))
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
-        """Return the tokens of a person, the newest first; also those that are over."""
+        """Return a person's tokens, including expired ones, newest first."""
         own = select(api_tokens).where(api_tokens.c.person_id == person_id)
         return self._records(own.order_by(api_tokens.c.id.desc()), ApiToken)
 
     def revoke_token(self, person_id: int, token_id: int) -> ApiToken:
-        """Take a token back, and return what it was. Raises CredentialNotFound."""
+        """Revoke a token and return it. Raises CredentialNotFound."""
         with self._database.write() as connection:
             own = api_tokens.c.person_id == person_id, api_tokens.c.id == token_id
             gone = connection.execute(delete(api_tokens).where(*own).returning(*api_tokens.c)).mappings().first()
@@ -146,7 +145,7 @@ class CredentialStore(Store):
     # --- one-time links
 
     def make_link(self, person_id: int, secret: str, lifetime: timedelta) -> None:
-        """Keep a link with which a person chooses a password; an earlier one is good for nothing any more."""
+        """Store a link for choosing a password; it replaces an earlier one."""
         moment = now()
         with self._database.write() as connection:
             connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
@@ -156,13 +155,13 @@ class CredentialStore(Store):
             connection.execute(insert(password_links).values(values))
 
     def link(self, secret: str) -> Person | None:
-        """Return whose link this is, ``None`` if it was used or is over."""
+        """Return the person a link is for, ``None`` if it was used or has expired."""
         of_link = select(password_links.c.person_id).where(*_is_good(secret))
         rows = self._rows(select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None)))
         return person_of_row(rows[0]) if rows else None
 
     def use_link(self, secret: str, password_hash: str) -> Person | None:
-        """Keep the password that was chosen with a link, end every session and the link; ``None`` if it is over."""
+        """Set the password chosen through a link; end all sessions and the link. ``None`` if the link has expired."""
         with self._database.write() as connection:
             person_id = spend_link(connection, secret)
             if person_id is None:
@@ -172,12 +171,12 @@ class CredentialStore(Store):
             return person_of_row(connection.execute(changed.returning(*people.c)).mappings().one())
 
     def spend_link(self, secret: str) -> bool:
-        """Let a link be good for nothing any more; return False if it was so already."""
+        """Invalidate a link; return False if it already was."""
         with self._database.write() as connection:
             return spend_link(connection, secret) is not None
 
     def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
-        """Return a person and the row by which they are known; that it was used is kept, by the minute."""
+        """Return a credential's person and row, and record its use, to the minute."""
         moment = now()
         with self._database.read() as connection:
             shown = {"secret": hash_of(secret), "moment": moment}
@@ -192,13 +191,13 @@ class CredentialStore(Store):
 
 
 def _valid(table: Table) -> Select[tuple[object]]:
-    """Return the query for what is not over at a ``moment``, of people who may come in."""
+    """Return the query for credentials that are valid at a ``moment``, of people who may sign in."""
     welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
     in_time = or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("moment"))
     return select(table).where(in_time, table.c.person_id.in_(welcome))
 
 
-# Every request asks these: they are built once.
+# Every request runs these, so they are built once.
 _SHOWN = {table: _valid(table).where(table.c.secret_hash == bindparam("secret")) for table in (sessions, api_tokens)}
 _PERSON = select(people).where(people.c.id == bindparam("person"))
 
@@ -208,7 +207,7 @@ def _is_good(secret: str) -> tuple[ColumnElement[bool], ...]:
 
 
 def spend_link(connection: Connection, secret: str) -> int | None:
-    """Delete a one-time link and return whose it was; ``None`` if it was used, is over, or they may not come in."""
+    """Delete a one-time link and return whose it was; ``None`` if it is used or expired, or they may not sign in."""
     welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
     spent = delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
     person_id: int | None = connection.execute(spent.returning(password_links.c.person_id)).scalar()

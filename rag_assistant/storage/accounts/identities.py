@@ -1,4 +1,4 @@
-"""By which accounts elsewhere people are known: always by issuer and subject, never by a name or an e-mail address."""
+"""Linked accounts of identity providers, identified by issuer and subject, never by name or e-mail address."""
 
 from sqlalchemy import delete, select, union, update
 from sqlalchemy.exc import IntegrityError
@@ -12,10 +12,10 @@ from rag_assistant.storage.tables import linked_identities, now, people, session
 
 
 class LinkedIdentityStore(Store):
-    """Keeps which account elsewhere is whose."""
+    """Stores linked identities."""
 
     def find(self, external: ExternalIdentity) -> tuple[Person, LinkedIdentity] | None:
-        """Return who is known by this, also if disabled, and keep that it was used; ``None`` if nobody is."""
+        """Return whose identity this is, even if disabled, and record its use; ``None`` if it isn't linked."""
         same = linked_identities.c.issuer == external.issuer, linked_identities.c.subject == external.subject
         used = update(linked_identities).where(*same).values(label=external.label, used_at=now())
         with self._database.write() as connection:
@@ -26,16 +26,16 @@ class LinkedIdentityStore(Store):
             return person_of_row(person), record_of(row, LinkedIdentity)
 
     def of_person(self, person_id: int) -> list[LinkedIdentity]:
-        """Return by what a person is known, the oldest first."""
+        """Return a person's linked identities, oldest first."""
         own = select(linked_identities).where(linked_identities.c.person_id == person_id)
         return self._records(own.order_by(linked_identities.c.id), LinkedIdentity)
 
     def people(self) -> frozenset[int]:
-        """Return the ids of all who are known by something."""
+        """Return the ids of everybody with a linked identity."""
         return frozenset(self._values(select(linked_identities.c.person_id)))
 
     def add(self, person_id: int, external: ExternalIdentity, invitation: str | None = None) -> LinkedIdentity:
-        """Let a person be known by this, too, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
+        """Link an identity to a person, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
         try:
             with self._database.write() as connection:
                 if invitation is not None and spend_link(connection, invitation) is None:
@@ -45,13 +45,13 @@ class LinkedIdentityStore(Store):
             raise IdentityTaken from None
 
     def remove(self, person_id: int, identity_id: int, keep_session: int | None) -> LinkedIdentity:
-        """Let a person be known by this no more, and end the sessions that began with it but for one.
+        """Unlink an identity and end the sessions that began with it, except one.
 
-        Raises CredentialNotFound, and LastWayIn if nothing else would let them in.
+        Raises CredentialNotFound, and LastWayIn if the person couldn't sign in any other way.
         """
         own = linked_identities.c.person_id == person_id, linked_identities.c.id == identity_id
         with self._database.write() as connection:
-            # Nobody else takes another one from them meanwhile.
+            # So that nobody unlinks another one at the same time.
             connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
             gone = connection.execute(delete(linked_identities).where(*own).returning(*linked_identities.c))
             row = gone.mappings().first()

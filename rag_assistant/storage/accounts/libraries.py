@@ -1,4 +1,4 @@
-"""Libraries: sets of documents that belong to somebody, and are shared with some people or with everybody."""
+"""Libraries: sets of documents with an owner, shared with some people or with everybody."""
 
 from typing import Any
 
@@ -13,19 +13,18 @@ from rag_assistant.storage.tables import documents, libraries, library_shares
 
 
 class LibraryStore(SharedStore[LibraryRecord]):
-    """Keeps libraries. A person sees those that they may read, and changes their own."""
+    """Stores libraries. People see those they may read and change their own."""
 
     table, item_id, of = libraries, library_shares.c.library_id, staticmethod(libraries_of)
     kind, not_found, not_owner, counted = LibraryRecord, LibraryNotFound, NotLibraryOwner, "documents"
 
     def add(self, name: str) -> LibraryRecord:
-        """Make a library of one's own."""
+        """Create a library owned by the person."""
         return self._add({"name": name})
 
     def change(self, library_id: int, values: dict[str, Any]) -> LibraryRecord:
-        """Give a library of one's own another ``name``, or say what ``everyone`` may do: nothing, read or write.
-
-        Raises LibraryNotFound, NotLibraryOwner.
+        """Rename a library, or set what ``everyone`` may do: nothing, read or write. Raises LibraryNotFound,
+        NotLibraryOwner.
         """
         with self._database.write() as connection:
             self._own(connection, library_id)
@@ -34,7 +33,7 @@ class LibraryStore(SharedStore[LibraryRecord]):
         return self.get(library_id)
 
     def delete(self, library_id: int) -> None:
-        """Delete an empty library of one's own that is not the last. Raises as ``change`` does, and LibraryInUse."""
+        """Delete an empty library, unless it is the person's last. Raises as ``change`` does, and LibraryInUse."""
         with self._database.write() as connection:
             lock(connection, f"libraries of {person_of(connection)}")
             row = self._own(connection, library_id)

@@ -1,7 +1,4 @@
-"""Accounts: made, disabled and deleted, and what was done to them.
-
-There is always an administrator, and the first one gets what is there.
-"""
+"""Accounts and the audit log. There is always an administrator; the first one gets all existing data."""
 
 import unicodedata
 from typing import Any
@@ -25,24 +22,24 @@ from rag_assistant.storage.tables import (
     sessions,
 )
 
-# Who makes the first administrator, or takes one away, does so alone.
+# Creating the first administrator and removing one are serialized.
 LAST_ADMIN = "last administrator"
 _ANY = select(people.c.id).limit(1)
 
 
 def name_key(name: str) -> str:
-    """Return what tells one name from another: upper and lower case are the same."""
+    """Return the key by which names are compared: case is ignored."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 class PeopleStore(Store):
-    """Keeps accounts."""
+    """Stores accounts."""
 
     def any(self) -> bool:
         return bool(self._values(_ANY))
 
     def all(self) -> list[Person]:
-        """Return every account, by name."""
+        """Return all accounts, sorted by name."""
         return [person_of_row(row) for row in self._rows(select(people).order_by("name_key"))]
 
     def named(self, name: str) -> Person:
@@ -56,11 +53,11 @@ class PeopleStore(Store):
             return person_of_row(_row(connection, person_id))
 
     def is_welcome(self, person_id: int) -> bool:
-        """Tell whether there is this account, and it is not disabled."""
+        """Return whether the account exists and isn't disabled."""
         return bool(self._values(select(people.c.id).where(people.c.id == person_id, people.c.disabled_at.is_(None))))
 
     def password_of(self, name: str) -> tuple[Person, str | None] | None:
-        """Return an account that is not disabled, with the hash of its password; ``None`` if there is none."""
+        """Return an enabled account with its password hash; ``None`` if there is none."""
         query = select(people).where(people.c.name_key == name_key(name), people.c.disabled_at.is_(None))
         return next(((person_of_row(row), row["password_hash"]) for row in self._rows(query)), None)
 
@@ -73,10 +70,9 @@ class PeopleStore(Store):
         only_first: bool = False,
         known_by: ExternalIdentity | None = None,
     ) -> Person:
-        """Make an account with a library of its own; the first one gets all that was there before it.
+        """Create an account with its own library; the first one gets all existing data.
 
-        Raises NameTaken, also if somebody is ``known_by`` the same already, and AccountsExist if it was to be the
-        ``only_first``.
+        Raises NameTaken, also if ``known_by`` is already linked, and AccountsExist if it was to be the ``only_first``.
         """
         try:
             with self._database.write() as connection:
@@ -89,7 +85,7 @@ class PeopleStore(Store):
                 person_id = connection.execute(inserted.returning(people.c.id)).scalar_one()
                 if known_by is not None:
                     link_identity(connection, person_id, known_by)
-                if first:  # What belongs to nobody is theirs.
+                if first:  # Unowned data becomes theirs.
                     for table in (conversations, libraries, projects, notes):
                         unowned = update(table).where(table.c.person_id.is_(None))
                         connection.execute(unowned.values(person_id=person_id))
@@ -100,7 +96,7 @@ class PeopleStore(Store):
             raise NameTaken(name) from None
 
     def set_password(self, person_id: int, password_hash: str, keep_session: int | None = None) -> None:
-        """Keep another password, and end every session but one. Raises AccountNotFound."""
+        """Set the password hash and end all sessions except one. Raises AccountNotFound."""
         with self._database.write() as connection:
             _row(connection, person_id)
             connection.execute(update(people).where(people.c.id == person_id).values(password_hash=password_hash))
@@ -108,11 +104,11 @@ class PeopleStore(Store):
             connection.execute(delete(sessions).where(*others))
 
     def set_role(self, person_id: int, role: Role) -> Person:
-        """Give a person another role. Raises AccountNotFound, LastAdmin."""
+        """Set a person's role. Raises AccountNotFound, LastAdmin."""
         return self._change(person_id, {"role": role})
 
     def set_disabled(self, person_id: int, disabled: bool) -> Person:
-        """Let a person in no more, or again; what is theirs stays. Raises AccountNotFound, LastAdmin."""
+        """Disable or enable an account; its data stays. Raises AccountNotFound, LastAdmin."""
         return self._change(person_id, {"disabled_at": now() if disabled else None})
 
     def _change(self, person_id: int, values: dict[str, Any]) -> Person:
@@ -126,19 +122,19 @@ class PeopleStore(Store):
             return person_of_row(_row(connection, person_id))
 
     def owned(self, person_id: int) -> tuple[list[int], list[int]]:
-        """Return the ids of the conversations of a person, deleted ones included, and of the documents they own."""
+        """Return the ids of a person's conversations, including deleted ones, and documents."""
         chats, own_documents = _owned(person_id)
         return self._values(chats), self._values(own_documents)
 
     def hand_over(self, person_id: int, to: int) -> None:
-        """Let everything of one person be another's. Raises AccountNotFound."""
+        """Transfer everything a person owns to another. Raises AccountNotFound."""
         with self._database.write() as connection:
             _row(connection, to)
             for table in (conversations, libraries, projects, notes):
                 connection.execute(update(table).where(table.c.person_id == person_id).values(person_id=to))
 
     def delete(self, person_id: int) -> None:
-        """Delete the account of somebody who has nothing left. Raises AccountNotFound, LastAdmin, StillOwns."""
+        """Delete an account that owns nothing. Raises AccountNotFound, LastAdmin, StillOwns."""
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
             row = _row(connection, person_id)
@@ -155,7 +151,7 @@ def person_of_row(row: RowMapping) -> Person:
 
 
 def link_identity(connection: Connection, person_id: int, external: ExternalIdentity) -> RowMapping:
-    """Let a person be known by an account elsewhere. Raises IntegrityError if somebody is."""
+    """Link an identity to a person. Raises IntegrityError if it is already linked."""
     values = {"issuer": external.issuer, "subject": external.subject, "label": external.label}
     moment = now()
     link = insert(linked_identities).values(values | {"person_id": person_id, "created_at": moment, "used_at": moment})
@@ -183,13 +179,12 @@ def _refuse_without_admin(connection: Connection) -> None:
 
 
 class AuditLog(Store):
-    """Notes what was done, for good."""
+    """Records what people did, permanently."""
 
     def note(self, actor: str, action: str, subject: str, address: str | None = None) -> None:
-        """Note that somebody did something to something."""
         values = {"at": now(), "actor": actor, "action": action, "subject": subject, "address": address}
         self._commit(insert(audit_log).values(values))
 
     def newest(self, limit: int) -> list[AuditEntry]:
-        """Return the last entries, the newest first."""
+        """Return the latest entries, newest first."""
         return self._records(select(audit_log).order_by(audit_log.c.id.desc()).limit(limit), AuditEntry)

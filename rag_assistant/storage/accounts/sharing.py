@@ -1,4 +1,4 @@
-"""What belongs to somebody and is shared with some people or with everybody, as libraries and projects are."""
+"""Sharing of what somebody owns, such as libraries and projects, with some people or with everybody."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
@@ -15,10 +15,10 @@ Kind = TypeVar("Kind", bound=Shared)
 
 
 class SharedStore(Store, Generic[Kind]):
-    """Keeps what is shared in ``table``. A person sees what they may read, and shares their own.
+    """Stores what is shared in ``table``. People see what they may read and share their own.
 
-    ``item_id`` is the column of the table of shares that names it, ``of`` gives the query for what a person may read
-    or write. What is in them is ``counted`` in the field of that name.
+    ``item_id`` is the column of the shares table that names it; ``of`` gives the query for what a person may read or
+    write. ``counted`` is the field that holds the number of its contents.
     """
 
     table: ClassVar[Table]
@@ -30,7 +30,7 @@ class SharedStore(Store, Generic[Kind]):
     counted: ClassVar[str]
 
     def all(self) -> list[Kind]:
-        """Return what may be read, the own ones first."""
+        """Return everything the person may read, their own first."""
         with self._database.read() as connection:
             person, table = person_of(connection), self.table
             query = select(table, people.c.name.label("owner")).outerjoin(people, people.c.id == table.c.person_id)
@@ -40,7 +40,7 @@ class SharedStore(Store, Generic[Kind]):
             return self._records_of(connection, rows)
 
     def get(self, item_id: int) -> Kind:
-        """Return one of them. Raises that it is not there."""
+        """Return one item. Raises its not-found error."""
         item = next((one for one in self.all() if one.id == item_id), None)
         if item is None:
             raise self.not_found(item_id)
@@ -54,12 +54,11 @@ class SharedStore(Store, Generic[Kind]):
         return self.get(item_id)
 
     def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        """Raise that what has some values cannot have its name; libraries may have any."""
+        """Raise if the name is taken; libraries may share a name."""
 
     def share(self, item_id: int, name: str, access: Access | None) -> Kind:
-        """Let somebody read or write one's own, or take that back.
-
-        Raises that it is not there or not one's own, and AccountNotFound.
+        """Give somebody access to an item, or revoke it. Raises its not-found and not-owner errors, and
+        AccountNotFound.
         """
         with self._database.write() as connection:
             self._own(connection, item_id)
@@ -74,10 +73,7 @@ class SharedStore(Store, Generic[Kind]):
         return self.get(item_id)
 
     def _own(self, connection: Connection, item_id: int, *, writers: bool = False) -> RowMapping:
-        """Return the row of what belongs to the person of a connection, or with ``writers`` of what they may write.
-
-        It is locked against other writers.
-        """
+        """Return the row of an item the person owns, or with ``writers`` may write, locked against other writers."""
         person, table = person_of(connection), self.table
         query = select(table).where(table.c.id == item_id)
         if person is not None:
@@ -92,7 +88,7 @@ class SharedStore(Store, Generic[Kind]):
         return row
 
     def _in_each(self, connection: Connection) -> Select[Any]:
-        """Return the query for the ids of what is counted, each with how much there is."""
+        """Return the query that counts the contents of each item."""
         raise NotImplementedError
 
     def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
@@ -110,7 +106,7 @@ class SharedStore(Store, Generic[Kind]):
             lets_write = any(one.person_id == person and one.access == "write" for one in own)
             more = {
                 self.counted: counts.get(row["id"], 0),
-                # With whom else it is shared is the owner's to know.
+                # Only the owner sees whom else it is shared with.
                 "shares": [Share(one.name, one.access) for one in own] if mine else [],
                 "mine": mine,
                 "writable": mine or lets_write or row["everyone"] == "write",

@@ -1,4 +1,4 @@
-"""What people take of the server at present."""
+"""What people currently use of the server."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -17,12 +17,12 @@ RETRY_RUNNING_SECONDS = 5.0
 
 
 class UsageStore(Store):
-    """Counts what belongs to a person, or with ``None`` to everybody."""
+    """Counts a person's usage, or with ``None`` everybody's."""
 
     def take_question(self, person_id: int, process: str, at_once: int | None, per_minute: int | None) -> int:
-        """Keep that a process answers a question, and return the number of that.
+        """Record that a process answers a question; return its number.
 
-        Raises LimitReached if the person has as many answers at once, or questions within a minute, as are allowed.
+        Raises LimitReached if the person has too many answers running, or asked too many questions within a minute.
         """
         moment = now()
         with self._database.write(forced=False) as connection:
@@ -39,27 +39,27 @@ class UsageStore(Store):
             return insert_row(connection, asked_questions, {"person_id": person_id, "at": moment, "owner": process})
 
     def release_questions(self, numbers: Collection[int]) -> None:
-        """Keep that questions are not being answered any more."""
+        """Mark questions as no longer being answered."""
         these = asked_questions.c.id.in_(numbers)
         self._commit(update(asked_questions).where(these).values(owner=None), forced=False)
 
     def running(self, person_id: int) -> int:
-        """Return how many answers are being written."""
+        """Return how many answers are being generated."""
         with self._database.read() as connection:
             return _running(connection, person_id)
 
     def recent_questions(self, person_id: int) -> int:
-        """Return how many questions were taken within a minute."""
+        """Return how many questions were asked within the last minute."""
         with self._database.read() as connection:
             return len(_asked(connection, person_id, now()))
 
     def stored_bytes(self, person_id: int) -> int:
-        """Return how many bytes the files in the person's own libraries have."""
+        """Return the total size in bytes of the files in the person's own libraries."""
         with self._database.read() as connection:
             return bytes_of(connection, person_id)
 
     def keep_tokens(self, tokens: int, person_id: int | None) -> None:
-        """Keep how many tokens a request to a model took, for a day."""
+        """Record the tokens of a model request, for a day."""
         moment = now()
         row = {"at": moment, "tokens": tokens, "person_id": person_id}
         with self._database.write(forced=False) as connection:
@@ -67,16 +67,16 @@ class UsageStore(Store):
             connection.execute(insert(model_tokens).values(row))
 
     def tokens(self, person_id: int | None) -> int:
-        """Return how many tokens models took within a day."""
+        """Return how many tokens were used within the last day."""
         query = select(func.coalesce(func.sum(model_tokens.c.tokens), 0)).where(*_of_a_day(person_id, now()))
         return int(self._values(query)[0])
 
     def seconds_until_below(self, limit: int, person_id: int | None) -> float:
-        """Return how long it takes until less than ``limit`` tokens were taken within a day; 0 if that is so."""
+        """Return how many seconds until usage within a day falls below ``limit``; 0 if it is below already."""
         moment = now()
         query = select(model_tokens.c.at, model_tokens.c.tokens).where(*_of_a_day(person_id, moment))
         with self._database.read() as connection:
-            # The newest first: as soon as they come to the limit, that one has to be a day old.
+            # Newest first: the entry that reaches the limit has to become a day old.
             for at, tokens in connection.execute(query.order_by(model_tokens.c.at.desc(), model_tokens.c.id.desc())):
                 limit -= tokens
                 if limit <= 0:
@@ -85,7 +85,7 @@ class UsageStore(Store):
 
 
 def bytes_of(connection: Connection, person_id: int | None) -> int:
-    """Return how many bytes the files in the libraries of a person have."""
+    """Return the total size in bytes of the files in a person's libraries."""
     own = select(libraries.c.id).where(libraries.c.person_id == person_id)
     query = select(func.coalesce(func.sum(documents.c.size_bytes), 0)).where(documents.c.library_id.in_(own))
     return int(connection.execute(query).scalar_one())
@@ -97,7 +97,7 @@ def _running(connection: Connection, person_id: int) -> int:
 
 
 def _asked(connection: Connection, person_id: int, moment: datetime) -> list[datetime]:
-    """Return when a person asked within a minute, the last time first."""
+    """Return when a person asked questions within the last minute, newest first."""
     at = asked_questions.c.at
     mine = asked_questions.c.person_id == person_id, _within(at, MINUTE, moment)
     return list(connection.execute(select(at).where(*mine).order_by(at.desc())).scalars())
@@ -109,21 +109,20 @@ def _of_a_day(person_id: int | None, moment: datetime) -> list[ColumnElement[boo
 
 
 def _within(at: ColumnElement[datetime], time: timedelta, moment: datetime) -> ColumnElement[bool]:
-    """Return the condition for what is not older, nor farther ahead: then the clock was wrong when it was kept."""
+    """Return the condition for entries within the period, not in the future (made while the clock was wrong)."""
     return at.between(moment - time, moment + time)
 
 
 class ModelCountsStore(Store):
-    """Keeps a row for each endpoint and model."""
+    """Stores token figures per endpoint and model."""
 
     def get(self, base_url: str, model: str) -> ModelCounts | None:
-        """Return what is known of a model, ``None`` if nothing is."""
+        """Return a model's figures, ``None`` if there are none."""
         with self._database.read() as connection:
             row = connection.execute(select(model_counts).where(*_of(base_url, model))).mappings().first()
         return None if row is None else record_of(row, ModelCounts)
 
     def keep(self, base_url: str, model: str, counts: ModelCounts) -> None:
-        """Keep what is known of a model."""
         with self._database.write(forced=False) as connection:
             connection.execute(delete(model_counts).where(*_of(base_url, model)))
             connection.execute(insert(model_counts).values(base_url=base_url, model=model, **asdict(counts)))

@@ -1,6 +1,6 @@
-"""Branches: a conversation that goes off another one before one of its turns, and is its own from there on.
+"""Branches: conversations that start from a turn of another one.
 
-What was said before that turn is copied: neither conversation can change what the other one's model sees.
+Earlier turns are copied: neither conversation can change what the model sees in the other.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from rag_assistant.storage.database import Store, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
 
-# What a copied turn does not take along: its places, its key, and a confirmation that waits, since one yes is enough.
+# What a copied turn doesn't keep: its ids, its key, and a pending confirmation, since one yes is enough.
 NOT_COPIED = ("id", "conversation_id", "origin_id", "idempotency_key", "request_hash", "waiting")
 
-# The branches of a conversation that were not deleted, the oldest first: id, title and where it goes off.
+# The branches of a conversation that aren't deleted, oldest first: id, title and where each starts.
 BRANCHES = (
     select(conversations.c.id, conversations.c.title, conversations.c.branched_from)
     .where(conversations.c.origin_id == bindparam("origin"), conversations.c.deleted_at.is_(None))
@@ -37,17 +37,14 @@ BRANCHES = (
 
 
 class BranchStore(Store):
-    """Knows which conversations go off which."""
+    """Knows the branches of conversations."""
 
     def turns_branched_at(self, conversation_id: int) -> set[int]:
-        """Return the numbers of the turns at which branches go off a conversation."""
+        """Return the numbers of the turns at which branches start."""
         return {one["branched_from"]["turn"] for one in self._rows(BRANCHES, {"origin": conversation_id})}
 
     def versions_of(self, conversation_id: int, turn: int) -> list[int]:
-        """Return the conversations that begin alike and have a version of a question each, the oldest first.
-
-        Raises ConversationNotFound.
-        """
+        """Return the conversations with versions of an edited question, oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             row: Row | None = load_conversation(connection, conversation_id)
             while row is not None:
@@ -63,22 +60,23 @@ class BranchStore(Store):
         return sorted(versions)
 
     def etag(self, conversation_id: int) -> str:
-        """Return a tag, as HTTP spells it, that is another one as soon as anything of a conversation is new.
+        """Return an HTTP entity tag that changes with anything in a conversation.
 
-        Its row says so: each question and each answer moves its counters or ``updated_at``, everything else
-        ``changes``. Raises ConversationNotFound.
+        Its row is enough: each question and answer moves its counters or ``updated_at``, everything else ``changes``.
+        Raises ConversationNotFound.
         """
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
             branches = list(map(tuple, connection.execute(BRANCHES, {"origin": conversation_id})))
-        # Who has seen its answers changes nothing of it.
+        # Whether its answers were seen changes nothing in it.
         state = repr((sorted(({**row} | {"unread": False}).items()), branches))
         return f'"{hashlib.sha256(state.encode()).hexdigest()[:20]}"'
 
     def origin_of(self, branched_from: dict[str, Any] | None) -> Branch | None:
-        """Return where a branch comes from; ``None`` if that was deleted, or if it comes from nowhere.
+        """Return a branch's origin; ``None`` if that was deleted, or there is none.
 
-        Nor where it stands for what it comes from: then that is an older version, which its question leads to.
+        Also ``None`` where the branch stands in the list for its origin: that is an older version, reached from its
+        question.
         """
         if branched_from is None:
             return None
@@ -90,7 +88,7 @@ class BranchStore(Store):
             return Branch(row["id"], row["title"], branched_from["turn"]) if row["listed"] else None
 
     def conversation_before(self, turn: Turn) -> Conversation:
-        """Return the conversation of a turn as a branch that goes off before it would stand; no branch is made.
+        """Return a turn's conversation as a branch before that turn would be; no branch is created.
 
         Raises ConversationNotFound.
         """
@@ -101,12 +99,12 @@ class BranchStore(Store):
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:
-    """Make the branch in which an edited question is asked, and return its id.
+    """Create the branch for an edited question and return its id.
 
     Raises TurnNotFound, ConversationNotFound, InvalidRequest.
     """
     turn = load_turn(connection, question.edits_turn or 0)
-    # Locked, so that no turn of it is erased while it is copied.
+    # Locked, so that no turn of it is erased during the copy.
     origin = load_conversation(connection, turn.conversation_id, lock=True)
     if question.conversation_id not in (None, turn.conversation_id):
         raise InvalidRequest(
@@ -114,7 +112,7 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
             f"{question.conversation_id}."
         )
     listed = question.interactive or (turn.number > 1 and origin["listed"])
-    if question.interactive:  # The newest version stands for all of them in the list.
+    if question.interactive:  # The newest version represents all of them in the list.
         set_values(connection, conversations, origin["id"], {"listed": False})
         title = origin["title"] if turn.number > 1 else title
     branch_id = insert_conversation(connection, title, listed=listed)
@@ -125,7 +123,7 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 
 
 def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
-    """Return what the branch has from its origin besides turns: a view that begins behind the turn is not its own."""
+    """Return what the branch inherits besides turns; not a context start behind the turn."""
     last = turn.number - 1
     view = _view_before(connection, dict(origin), turn.number)
     if view["summary_id"] is not None:
@@ -142,7 +140,7 @@ def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int
 
 
 def _view_before(connection: Connection, row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return where the view of a conversation began before one of its turns, as far as what it is now says so."""
+    """Return where the view began before a turn, as far as the current state tells."""
     start = row["context_start"] if row["context_start"] <= number else 1
     covered = covered_by(connection, row["summary_id"])
     if covered and covered[-1][1] < number:
@@ -180,7 +178,7 @@ def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:
-    """Copy the rows of turns: ``pairs`` says for each old turn which the new one is."""
+    """Copy the rows that belong to turns: ``pairs`` maps each old turn to its copy."""
     names = [column.name for column in table.columns if column.name != "turn_id"]
     rows = select(pairs.c.new_id, *(table.c[name] for name in names)).join(table, table.c.turn_id == pairs.c.old_id)
     connection.execute(insert(table).from_select(["turn_id", *names], rows))

@@ -1,4 +1,4 @@
-"""Conversations: made, listed, found, named, deleted, restored and erased."""
+"""Conversations: creating, listing, finding, renaming, deleting, restoring and erasing them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -46,48 +46,48 @@ from rag_assistant.storage.ownership import own_conversations, owner_of_new, pro
 from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
-# All of them are shown, above everything else.
+# All of them are shown, above the rest.
 MAX_PINNED = 100
 
-# Where a list goes on: the moment by which it is ordered, and the id among those of one moment.
+# Where a list continues: the time it is sorted by, then the id.
 Cursor = tuple[datetime, int]
-# As it is kept, or with other values.
+# A row as stored, or with other values.
 Row = RowMapping | Mapping[str, Any]
 
-# What an import does with a conversation, which is not there until that is over.
+# The operation of an import; the conversation is hidden until it ends.
 IMPORT = "import"
 IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
-# A version of an edited question is no branch in the list: it stands for what it comes from.
+# Versions of an edited question aren't listed as branches: one stands in the list for its origin.
 _ORIGINS = conversations.alias("origins")
 _IS_VERSION = exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
 _BRANCHED_FROM = case((_IS_VERSION, null()), else_=conversations.c.branched_from)
 _HEAD = tuple(conversations.c[name] for name in ("id", "title", "updated_at", "pinned"))
 ENTRY = (*_HEAD, _BRANCHED_FROM.label("branched_from"), conversations.c.unread)
-# Told with each conversation, so that a question without notes asks for none.
+# Comes with each conversation, so that no query is needed where there are no notes.
 _OWN_NOTES = notes.c.person_id.is_not_distinct_from(conversations.c.person_id), notes.c.active
 HAS_NOTES = exists().where(*_OWN_NOTES).label("has_notes")
 
 
 class ConversationManager(Store):
-    """Keeps the conversations themselves; their turns are kept by TurnStore. ``owner`` names this process."""
+    """Stores conversations; TurnStore stores their turns. ``owner`` names this process."""
 
     def __init__(self, database: Database, owner: str = "") -> None:
         super().__init__(database)
         self.owner = owner
 
     def create(self, title: str, project_id: int | None = None) -> Conversation:
-        """Return a new, empty conversation. Raises ProjectNotFound."""
+        """Create an empty conversation. Raises ProjectNotFound."""
         with self._database.write() as connection:
             new_id = insert_conversation(connection, title, project_id=project_id)
             return conversation_of(connection, load_conversation(connection, new_id))
 
     def get(self, conversation_id: int) -> Conversation:
-        """Return one conversation. Raises ConversationNotFound, also for one that was deleted."""
+        """Return one conversation. Raises ConversationNotFound, also if it was deleted."""
         with self._database.read() as connection:
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def open(self, conversation_id: int) -> Conversation:
-        """Return one conversation as ``get`` does, for somebody who looks at its answers."""
+        """Return one conversation as ``get`` does, and mark its answers as seen."""
         conversation = self.get(conversation_id)
         if conversation.unread:
             with self._database.write(forced=False) as connection:
@@ -104,11 +104,11 @@ class ConversationManager(Store):
         archived: bool = False,
         project_id: int | None = None,
     ) -> list[Conversation]:
-        """Return up to ``limit`` conversations, the latest used first, behind ``before``; or the last ``deleted``.
+        """Return up to ``limit`` conversations after ``before``, most recently used (or deleted) first.
 
-        Those that are ``archived`` are a list of their own. With ``pinned`` only those that are pinned, or only those
-        that are not; with ``project_id`` those of a project that may be used. A cursor is a moment with an id, so that
-        a list goes on where it was also when the conversation that stood there is used again.
+        With ``archived`` only archived ones, which are otherwise left out; with ``pinned`` only pinned or only unpinned
+        ones; with ``project_id`` those of a project. A cursor is a time with an id, so that the list continues at the
+        right place even if that conversation is used again.
         """
         with self._database.read() as connection:
             query = _list_of(connection, select(conversations), before, pinned, deleted=deleted, archived=archived)
@@ -126,10 +126,10 @@ class ConversationManager(Store):
         pinned: bool,
         outside: Collection[int] = (),
     ) -> list[ListedConversation]:
-        """Return what is listed of up to ``limit`` conversations, as ``page`` does, but not behind ``until``.
+        """Return up to ``limit`` list entries, as ``page`` does, but not past ``until``.
 
-        Of those that are not pinned, none that a program made and that has no answer; none of the projects ``outside``
-        of which they are listed.
+        Unpinned ones are left out if a program made them and they have no answer, or if they are in the projects
+        ``outside``.
         """
         query = select(*ENTRY) if pinned else select(*ENTRY).where(conversations.c.listed)
         if until is not None:
@@ -141,9 +141,9 @@ class ConversationManager(Store):
             return [ListedConversation(*row) for row in connection.execute(query)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
-        """Return up to ``limit`` conversations with a title or a turn that holds any of ``words``, the best hit first.
+        """Return up to ``limit`` conversations whose title or turns contain any of ``words``, best match first.
 
-        While somebody is ``typing``, the last word may be the beginning of one.
+        While somebody is ``typing``, the last word may be a prefix.
         """
         if not words:
             return []
@@ -163,10 +163,10 @@ class ConversationManager(Store):
         scope: Scope | None = None,
         project_id: int | Unset | None = UNSET,
     ) -> Conversation:
-        """Rename, pin or archive a conversation, set its own rules (``own``) and what it is about, and return it.
+        """Rename, pin or archive a conversation, set its overrides (``own``) and scope, and return it.
 
-        In ``own``, a name with ``UNSET`` is forgotten, so that its project or the settings decide again. With a
-        ``project_id`` it is moved there, with ``None`` out of any. Raises ConversationNotFound, TooManyPinned,
+        In ``own``, ``UNSET`` removes an override, so that its project or the settings apply again. With a
+        ``project_id`` it moves there, with ``None`` out of any project. Raises ConversationNotFound, TooManyPinned,
         ProjectNotFound.
         """
         with self._database.write() as connection:
@@ -189,30 +189,30 @@ class ConversationManager(Store):
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def show_operation(self, conversation_id: int, operation: Mapping[str, Any] | None) -> None:
-        """Keep what is being done with a conversation, so that every page of it can show how far that is."""
+        """Store the running operation of a conversation, so that every page can show its progress."""
         values = {"operation": operation, "operation_owner": self.owner}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
             connection.execute(update(conversations).where(*this).values(values))
 
     def clear_operations(self) -> None:
-        """Take away what processes that died were doing, and the conversations that they had imported in part."""
+        """Clear the operations of processes that died, and the conversations they imported in part."""
         left = conversations.c.operation.is_not(None) & is_nobodys(conversations.c.operation_owner)
         with self._database.write() as connection:
             drop_conversations(connection, left & ~IS_WHOLE)
             connection.execute(update(conversations).where(left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
-        """Move a conversation to the trash: it is not found until ``restore``. Raises ConversationNotFound."""
+        """Move a conversation to the trash. Raises ConversationNotFound."""
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id)
             set_values(connection, conversations, conversation_id, {"deleted_at": now()})
             list_again(connection, row["origin_id"])
 
     def restore(self, conversation_id: int, *, as_used: bool = False) -> Conversation:
-        """Bring a deleted conversation back, whole; ``as_used``: it counts as used now.
+        """Restore a deleted conversation; with ``as_used`` it counts as used now.
 
-        Raises ConversationNotFound if there never was one.
+        Raises ConversationNotFound if it never existed.
         """
         values = {"updated_at": now()} if as_used else {}
         with self._database.write() as connection:
@@ -221,10 +221,10 @@ class ConversationManager(Store):
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def unused_since(self, moment: datetime | None, in_projects: Mapping[int, datetime | None]) -> list[int]:
-        """Return the conversations that nobody used since a moment, but for those that are pinned.
+        """Return the unpinned conversations that nobody has used since a moment.
 
-        Some projects have a moment of their own; ``None`` is none at all. An older version of one, which is not in the
-        list, stays as long as a newer one does.
+        ``in_projects`` overrides the moment for some projects; ``None`` means never. An older version, which isn't
+        listed, stays as long as a newer one does.
         """
         branches = conversations.alias()
         has_newer = exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
@@ -239,7 +239,7 @@ class ConversationManager(Store):
         return self._values(select(conversations.c.id).where(*old, *at_rest))
 
     def trashed_before(self, moment: datetime) -> list[int]:
-        """Return the conversations that were moved to the trash before a moment."""
+        """Return the conversations moved to the trash before a moment."""
         return self._values(select(conversations.c.id).where(conversations.c.deleted_at < moment))
 
 
@@ -252,7 +252,7 @@ def _list_of(
     deleted: bool = False,
     archived: bool = False,
 ) -> Select[Any]:
-    """Return the query for a list, the latest used or the last deleted first, behind ``before``."""
+    """Return the query for a list after ``before``, most recently used or deleted first."""
     deleted_at = conversations.c.deleted_at
     moment = deleted_at if deleted else conversations.c.updated_at
     own = conversations.c.archived if archived else ~conversations.c.archived
@@ -266,12 +266,12 @@ def _list_of(
 
 
 def list_again(connection: Connection, origin_id: int | None) -> None:
-    """List the conversation that a deleted branch stood for."""
+    """List the conversation that a deleted branch represented."""
     connection.execute(update(conversations).where(conversations.c.id == origin_id).values(listed=True))
 
 
 def drop_conversations(connection: Connection, parts: ColumnElement[bool]) -> None:
-    """Delete conversations with the words by which their turns are found."""
+    """Delete conversations and the search index of their turns."""
     of_those = select(turns.c.id).where(turns.c.conversation_id.in_(select(conversations.c.id).where(parts)))
     TURN_WORDS.drop(connection, of_those)
     connection.execute(delete(conversations).where(parts))
@@ -285,7 +285,7 @@ def insert_conversation(
     listed: bool = False,
     project_id: int | None = None,
 ) -> int:
-    """Insert an empty conversation about some documents and return its id. Raises ProjectNotFound."""
+    """Insert an empty conversation with a scope and return its id. Raises ProjectNotFound."""
     moment = now()
     values = {
         "title": title[:MAX_TITLE_CHARS],
@@ -302,7 +302,7 @@ def insert_conversation(
 
 
 def usable_project(connection: Connection, project_id: int | None) -> int | None:
-    """Return the project into which a conversation goes, which nobody deletes meanwhile. Raises ProjectNotFound."""
+    """Return the project for a conversation, locked against deletion. Raises ProjectNotFound."""
     if project_id is not None:
         query = select(projects.c.id).where(projects.c.id == project_id, readable_project(connection, projects.c.id))
         if connection.execute(query.with_for_update(read=True, key_share=True)).first() is None:
@@ -311,15 +311,12 @@ def usable_project(connection: Connection, project_id: int | None) -> int | None
 
 
 def with_own(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is decided for a conversation or a project with changes to it; what is ``UNSET`` is forgotten."""
+    """Return overrides with changes applied; ``UNSET`` removes one."""
     return {name: value for name, value in {**overrides, **own}.items() if not isinstance(value, Unset)}
 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
-    """Return a conversation's row, locked against other writers if asked.
-
-    Raises ConversationNotFound, of which ConversationDeleted is a kind.
-    """
+    """Return a conversation's row, locked if asked. Raises ConversationNotFound or its subclass ConversationDeleted."""
     this = conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None), own_conversations(connection)
     query = select(conversations, HAS_NOTES).where(*this)
     row = connection.execute(query.with_for_update(of=conversations) if lock else query).mappings().first()
@@ -329,26 +326,25 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
 
 
 def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:
-    """Return what is to be said of a conversation that cannot be used."""
+    """Return the error for a conversation that isn't available."""
     this = conversations.c.id == conversation_id, own_conversations(connection)
     row = connection.execute(select(conversations.c.id).where(*this)).first()
     return ConversationNotFound(conversation_id) if row is None else ConversationDeleted(conversation_id)
 
 
 def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
-    """Raise ConversationBusy if a turn of the conversation runs, other than number ``running``."""
+    """Raise ConversationBusy if a turn other than number ``running`` is running."""
     query = select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
     if connection.execute(query).scalar() not in (None, running):
         raise ConversationBusy(row["id"])
 
 
 def conversation_of(connection: Connection, row: Row) -> Conversation:
-    """Return the record of a row, with its summary."""
     return _conversations_of(connection, [row])[0]
 
 
 def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conversation]:
-    """Return the records of rows, in their order; their summaries are read at once."""
+    """Return the records of rows, in order; their summaries are read in one query."""
     summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
     summary_of: dict[int, Summary] = {}
     if summary_ids:
@@ -362,7 +358,7 @@ def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conve
 
 
 def _projects_of(connection: Connection, project_ids: set[int]) -> dict[int, Project]:
-    """Return those of some projects that may be used; without any of them, nothing is asked."""
+    """Return those of the projects that may be used; without ids, no query is made."""
     if not project_ids:
         return {}
     query = select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
@@ -370,14 +366,14 @@ def _projects_of(connection: Connection, project_ids: set[int]) -> dict[int, Pro
 
 
 def with_rules(row: Row) -> dict[str, Any]:
-    """Return the row of a conversation or a project with what it decides in the place of columns."""
+    """Return the row of a conversation or project with its overrides as columns."""
     return {**row, **row["overrides"], "scope": row["scope"] or {}}
 
 
 def count_pinned(connection: Connection) -> int:
-    """Return how many conversations stand first in the list, at most as many as may; nobody else pins meanwhile."""
+    """Return the number of pinned conversations, locked against others who pin."""
     lock(connection, f"pinned by {person_of(connection)}")
     own = own_conversations(connection, of_few=True)
     pinned = select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
-    # In the order of the list: else SQLite begins with all that were not deleted.
+    # In list order; otherwise SQLite starts with all that aren't deleted.
     return len(connection.execute(pinned.order_by(conversations.c.updated_at.desc()).limit(MAX_PINNED)).all())

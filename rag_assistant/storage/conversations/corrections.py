@@ -1,4 +1,4 @@
-"""What a person changed of the conversation after an answer that could draw on it."""
+"""Changes people made to earlier turns after an answer that could draw on them."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from rag_assistant.storage.tables import HIDDEN, history_changes, receipts, summ
 
 
 class CorrectionStore(Store):
-    """Reads which of the turns and summaries behind an answer are not what they were."""
+    """Finds turns and summaries behind an answer that have changed since."""
 
     def of(self, shown: Sequence[Turn]) -> dict[int, list[Correction]]:
-        """Return by id, for some turns of one conversation, what was excluded, erased or edited since.
+        """Return, by turn id, what was excluded, erased or edited after the answers of some turns of one conversation.
 
-        Where nothing was, no receipt is read.
+        Receipts are read only where something was.
         """
         answered = [turn for turn in shown if turn.history is not None]
         corrections: dict[int, list[Correction]] = {turn.id: [] for turn in answered}
@@ -30,7 +30,7 @@ class CorrectionStore(Store):
 
     @staticmethod
     def _hidden_turns(connection: Connection, answered: Sequence[Turn]) -> list[tuple[int, Correction]]:
-        """Return the turns that an answer could draw on and that were excluded or erased, with the answer's id."""
+        """Return excluded or erased turns that an answer could draw on, with the answer's id."""
         earlier = turns.c.number < max(turn.number for turn in answered)
         query = (
             select(turns.c.number, turns.c.excluded)
@@ -56,7 +56,7 @@ class CorrectionStore(Store):
 
     @staticmethod
     def _with_older_summary(connection: Connection, answered: Sequence[Turn]) -> list[int]:
-        """Return the ids of the turns that were sent a summary which a person has edited since."""
+        """Return the ids of the turns that were sent a summary which has been edited since."""
         summarised = [turn for turn in answered if (turn.history or {}).get("summary_sent")]
         if not summarised:
             return []

@@ -1,6 +1,6 @@
-"""The counters of a conversation: what was said in it, and what of it is in the model's view.
+"""The counters of a conversation: its messages, and what the model sees of them.
 
-The view is counted after a change of what the model may see, never for a question.
+The view is counted when it changes, never for a question.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag_assistant.storage.tables import (
 MAX_HIDDEN_LISTED = 200
 ROLES = ("user", "assistant", "tool")
 
-# A turn without an answer was never completed, whatever a person marked it with.
+# A turn without an answer was never completed, however it is marked.
 ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
 WHY_HIDDEN = case(
     (turns.c.status == "erased", "erased"), (~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded"
@@ -41,7 +41,7 @@ _OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")
 _BETWEEN = turns.c.number.between(bindparam("first"), bindparam("last"))
 _COUNT = select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(_OWN, _BETWEEN)
 _VISIBLE, _HELD = _COUNT.where(turns.c.visible), _COUNT.where(HELD)
-# What a person took out.
+# Excluded by a person.
 _HIDDEN_ANSWERS = _COUNT.where(HIDDEN, ANSWERED)
 _LEFT_OUT = _OWN, _BETWEEN, HIDDEN, turns.c.status != "running"
 _LISTED = (
@@ -67,7 +67,7 @@ _COVERED = select(summaries.c.covered).where(summaries.c.id == bindparam("summar
 
 
 class Sum(Struct, frozen=True):
-    """A number of turns, and of messages in them."""
+    """A number of turns and of their messages."""
 
     turns: int = 0
     messages: int = 0
@@ -80,7 +80,7 @@ class Sum(Struct, frozen=True):
 
 
 def recount(connection: Connection, conversation_id: int) -> None:
-    """Count the view of a conversation after a change to it or its turns; list what is left out until the next one."""
+    """Update the view counters after a change to a conversation or its turns, and list what is left out."""
     row = {**connection.execute(_ROW, {"conversation": conversation_id}).mappings().one()}
     _mark_held(connection, row)
     counters = counted(connection, row) | {"changes": conversations.c.changes + 1}
@@ -88,9 +88,9 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Mark as held the turns that come along wherever the window begins.
+    """Mark as held the turns that are sent wherever the window begins.
 
-    Those are the ones that are pinned, those that wait for a person, and those that a summary passed over.
+    Those that are pinned, wait for confirmation, or were skipped by a summary.
     """
     covered = covered_by(connection, row["summary_id"])
     number = turns.c.number
@@ -110,18 +110,18 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
-    """Return how many messages each role has in a turn."""
+    """Return the number of a turn's messages by role."""
     return dict.fromkeys(ROLES, 0) | dict(connection.execute(_MESSAGES_IN, {"turn": turn_id}).all())
 
 
 def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
-    """Count the messages of a turn that is over for its conversation; take them off with the ``sign`` -1."""
+    """Add the messages of a finished turn to its conversation's counters; subtract them with the ``sign`` -1."""
     more = {f"more_{role}": sign * count for role, count in messages_in(connection, turn_id).items()}
     connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
 
 
 def count_all_messages(connection: Connection, conversation_id: int) -> None:
-    """Count the messages of a conversation that is new, and of whose turns none runs."""
+    """Count the messages of a new conversation without running turns."""
     own = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
     rows = connection.execute(own.where(turns.c.conversation_id == conversation_id).group_by(messages.c.role))
     if counts := {f"{role}_messages": count for role, count in rows}:
@@ -129,7 +129,7 @@ def count_all_messages(connection: Connection, conversation_id: int) -> None:
 
 
 def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counters of a conversation whose view begins, and whose turns end, as ``row`` says."""
+    """Return the counters of a conversation whose view and turns are as ``row`` says."""
     own, last_turn, context_start = row["id"], row["turns"], row["context_start"]
     covered = covered_by(connection, row["summary_id"])
     in_view = _sum(connection, _VISIBLE, own, row["view_start"], last_turn)
@@ -150,7 +150,7 @@ def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made_room(connection: Connection, conversation_id: int, context_start: int) -> bool:
-    """Tell whether a reset moved the context start to make room for the turn there: after that was asked."""
+    """Return whether the context start was moved to make room for a question that followed."""
     moved = select(func.max(history_changes.c.created_at)).where(
         history_changes.c.conversation_id == conversation_id, history_changes.c.kind.in_(("clear", "reset"))
     )
@@ -163,9 +163,8 @@ def _made_room(connection: Connection, conversation_id: int, context_start: int)
 
 
 def _hidden_runs(connection: Connection, conversation_id: int, first: int, last: int) -> list[dict[str, Any]]:
-    """Return what no rule brings back of the turns from number ``first`` to ``last``: the newest turns one by one.
-
-    Of those before them, a run for each reason.
+    """Return the hidden turns from number ``first`` to ``last``: the newest individually, those before as a run per
+    reason.
     """
     params = {"conversation": conversation_id, "first": first, "last": last, "limit": MAX_HIDDEN_LISTED}
     listed = connection.execute(_LISTED, params).all()
@@ -180,7 +179,7 @@ def _hidden_runs(connection: Connection, conversation_id: int, first: int, last:
 
 
 def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]]:
-    """Return the numbers of the turns that a summary stands for, as runs of [first, last]."""
+    """Return the turn numbers a summary covers, as runs of [first, last]."""
     if summary_id is None:
         return []
     ((runs,),) = connection.execute(_COVERED, {"summary": summary_id}).all()
@@ -189,7 +188,7 @@ def covered_by(connection: Connection, summary_id: int | None) -> list[list[int]
 
 
 def _sum(connection: Connection, query: Select[Any], conversation_id: int, first: int, last: int) -> Sum:
-    """Return how many turns from number ``first`` to ``last`` a query counts, and how many messages in them."""
+    """Count the turns of a query from number ``first`` to ``last``, and their messages."""
     span = {"conversation": conversation_id, "first": first, "last": last}
     count, message_count = connection.execute(query, span).one()
     return Sum(int(count), int(message_count))

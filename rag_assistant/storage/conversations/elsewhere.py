@@ -1,5 +1,6 @@
-"""Turns of other conversations, and notes, beside a question: found by their words, and remembered, so that once a turn
-is erased every receipt and source that holds something of it is rewritten (erasing.py).
+"""Turns of other conversations, and notes, sent with a question.
+
+Their use is recorded, so that erasing a turn rewrites every receipt and source that contains it (erasing.py).
 """
 
 from collections.abc import Collection, Sequence
@@ -14,9 +15,9 @@ from rag_assistant.storage.database import insert_rows
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import conversations, notes, sent_elsewhere, turns
 
-# From here on a turn seems to be about a question, and is sent (bench/history.md).
+# A turn is sent from this certainty on (bench/history.md).
 MIN_CERTAINTY = 0.2
-# Copies of a turn, in branches, are found with it.
+# Its copies in branches are found as well.
 CANDIDATES = 4
 _ORIGIN = func.coalesce(turns.c.origin_id, turns.c.id)
 
@@ -24,10 +25,10 @@ _ORIGIN = func.coalesce(turns.c.origin_id, turns.c.id)
 def find_elsewhere(
     connection: Connection, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
 ) -> list[tuple[Turn, float]]:
-    """Return up to ``limit`` turns of a person's other conversations that ``words`` seem to ask for, the surest first.
+    """Return up to ``limit`` turns of a person's other conversations that match ``words``, most certain first.
 
-    With ``in_project`` only of those in the same project. Each comes with its certainty, and once, however many
-    branches have it; none of which this conversation has a copy.
+    With ``in_project`` only those in the same project. Each comes once with its certainty, however many branches have
+    it, and none that this conversation has a copy of.
     """
     this, other = conversations.alias("this"), conversations.alias("other")
     only = exists().where(
@@ -60,11 +61,11 @@ def find_elsewhere(
 def keep_sent_elsewhere(
     connection: Connection, turn_id: int, places: Collection[Place], note_ids: Collection[int]
 ) -> None:
-    """Keep that the receipt of a turn holds turns of other conversations, and notes. Raises TurnErasedMeanwhile."""
+    """Record that a turn's receipt contains turns of other conversations, and notes. Raises TurnErasedMeanwhile."""
     if not (places or note_ids):
         return
     those = tuple_(turns.c.conversation_id, turns.c.number).in_(places), turns.c.visible
-    # Who erases one of them now waits, and finds this.
+    # Whoever erases one of them now waits, and finds this.
     sent = connection.execute(select(turns.c.id).where(*those).with_for_update(read=True)).scalars().all()
     noted = connection.execute(select(notes.c.turn_id).where(notes.c.id.in_(note_ids)).with_for_update(read=True))
     turns_noted = noted.scalars().all()
@@ -76,7 +77,7 @@ def keep_sent_elsewhere(
 
 
 def copy_sent_elsewhere(connection: Connection, pairs: Subquery) -> None:
-    """Keep the same for copies of turns: ``pairs`` says for each old turn which the new one is."""
+    """Record the same for copied turns: ``pairs`` maps each old turn to its copy."""
     rows = select(sent_elsewhere.c.turn_id, pairs.c.new_id).join(
         pairs, pairs.c.old_id == sent_elsewhere.c.receipt_turn_id
     )

@@ -1,7 +1,6 @@
-"""Erase a turn for good: what was said in it, and all that was made of it elsewhere. Its place stays, and its number.
-Of a conversation that is erased, nothing stays.
+"""Erase a turn permanently, with everything derived from it.
 
-What other turns say of it is theirs, and stays.
+Its row and number stay; of an erased conversation nothing does. What other turns say about it stays.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -70,17 +69,17 @@ ERASED: dict[str, Any] = {
 
 
 class TurnEraser:
-    """Erases turns. ``title_for`` gives a conversation that begins with a question its title."""
+    """Erases turns. ``title_for`` makes a title from a conversation's first question."""
 
     def __init__(self, database: Database, title_for: Callable[[str], str]) -> None:
         self._database = database
         self._title_for = title_for
 
     def erase(self, turn_id: int) -> Turn:
-        """Erase a turn with its copies in branches, from the file, too, and return what is left of it.
+        """Erase a turn and its copies in branches, from the file too, and return what is left of it.
 
-        One that was erased before stays as it is. Raises TurnNotFound, ConversationNotFound, and ConversationBusy
-        while it, or a later turn that may have been sent it, is being answered.
+        Erasing it again changes nothing. Raises TurnNotFound, ConversationNotFound, and ConversationBusy while it, or a
+        later turn that may contain it, is being answered.
         """
         with self._database.write() as connection:
             turn = load_turn(connection, turn_id)
@@ -93,10 +92,10 @@ class TurnEraser:
         return turn
 
     def erase_conversation(self, conversation_id: int, *, in_trash: bool = False) -> None:
-        """Erase a conversation with everything that was said in it, from the file, too. There is no way back.
+        """Erase a whole conversation, from the file too. This can't be undone.
 
-        With ``in_trash`` only one that was deleted before. Raises ConversationNotFound if there never was one,
-        ConversationBusy while it answers, or another one that has been sent a turn of it, NotInTrash.
+        With ``in_trash`` only if it is in the trash. Raises ConversationNotFound if it never existed, NotInTrash, and
+        ConversationBusy while it, or another one that was sent a turn of it, is being answered.
         """
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
@@ -129,7 +128,7 @@ class TurnEraser:
         recount(connection, turn.conversation_id)
 
     def _rename(self, connection: Connection, conversation: Row, question: str) -> None:
-        """Give a conversation whose title is the beginning of an erased question that of its first question left."""
+        """If the title came from the erased question, make one from the first question left."""
         if not " ".join(question.split()).startswith(conversation["title"].removesuffix("…")):
             return
         own = turns.c.conversation_id == conversation["id"]
@@ -146,16 +145,16 @@ class TurnEraser:
 
 
 def _copies_of(connection: Connection, turn_id: int) -> list[int]:
-    """Return the ids of a turn and of all turns that are copies of the same one, conversation by conversation."""
+    """Return the ids of a turn and all its copies, conversation by conversation."""
     origin = connection.execute(select(turns.c.origin_id).where(turns.c.id == turn_id)).scalar() or turn_id
     same = select(turns.c.id).where(or_(turns.c.id == origin, turns.c.origin_id == origin))
     return list(connection.execute(same.order_by(turns.c.conversation_id)).scalars())
 
 
 def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> None:
-    """Drop all summaries that were made of a turn: the turns for which they stood are seen by the window's rule again.
+    """Drop all summaries made from a turn: the window applies again to the turns they covered.
 
-    No undo brings such a summary back. A change that nothing is left of is no change any more.
+    Undo can't restore such a summary; a change with nothing left to undo is dropped.
     """
     own = summaries.c.conversation_id == turn.conversation_id
     gone = {
@@ -182,14 +181,14 @@ def _drop_summaries(connection: Connection, conversation: Row, turn: Turn) -> No
 
 
 def _without(gone: set[int], state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state of the model's view in which no summary stands that is gone."""
+    """Return a view state without the summaries that are gone."""
     if state["summary_id"] not in gone:
         return state
     return state | {"summary_id": None, "view_start": state["context_start"]}
 
 
 def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
-    """Take a turn out of what is kept of the requests of later ones."""
+    """Remove a turn from the stored requests of later ones."""
     numbers = later_turns_with(connection, turn.conversation_id, turn.number)
     query = (
         select(turns.c.id, turns.c.history, turns.c.search, turns.c.versions, receipts.c.body)
@@ -211,7 +210,7 @@ def _take_out_of_later_turns(connection: Connection, turn: Turn) -> None:
 
 
 def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> None:
-    """Take a turn out of what is kept of the requests of answers that do not stand in their turn."""
+    """Remove a turn from the stored requests of answers that aren't the current version."""
     query = select(answer_versions).where(answer_versions.c.turn_id == later_id)
     for row in connection.execute(query).mappings().all():
         search, body = _without_turn(turn.number, row["figures"], row["receipt"])
@@ -223,7 +222,7 @@ def _take_out_of_versions(connection: Connection, turn: Turn, later_id: int) -> 
 def _without_turn(
     number: int, figures: Mapping[Any, Any], body: Receipt | None
 ) -> tuple[dict[str, Any] | None, Receipt | None]:
-    """Return how the documents were searched for a later answer, and its receipt, without turn ``number``."""
+    """Return a later answer's search figures and receipt without turn ``number``."""
     limit = (figures["history"] or {}).get("max_history_turns")
     leans = may_lean_on(number, (body or {}).get("kept_turns", ()), limit)
     search = search_without(figures["search"]) if leans else figures["search"]
@@ -231,9 +230,9 @@ def _without_turn(
 
 
 def _take_out_elsewhere(connection: Connection, turn_ids: Any) -> None:
-    """Take turns, given by a list or a query of ids, out of what other conversations keep of their answers.
+    """Remove turns, given as a list or query of ids, from the stored answers of other conversations.
 
-    Raises ConversationBusy where one of these is being written.
+    Raises ConversationBusy while one of these answers is being written.
     """
     connection.execute(select(turns.c.id).where(turns.c.id.in_(turn_ids)).with_for_update())
     query = (

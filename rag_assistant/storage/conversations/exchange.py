@@ -1,4 +1,4 @@
-"""Whole conversations out of the tables, and into them."""
+"""Export and import of whole conversations."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import monotonic, sleep
@@ -32,11 +32,11 @@ from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.ownership import key_of, own_conversations, owner_of_new
 from rag_assistant.storage.tables import answer_versions, conversations, messages, now, ratings, summaries, turns
 
-# What is inserted in a moment: somebody who writes waits for no more.
+# Inserted in one transaction: nobody who writes waits longer.
 MAX_TURNS_AT_ONCE, MAX_CHARS_AT_ONCE = 200, 500_000
-# How much longer than a piece takes others have this process to themselves, who are at most twice as slow then.
+# How long to pause after a piece, relative to it: others then run at half speed at worst.
 PAUSE = 2
-# What stands before the keys of conversations from other products, among the Idempotency-Keys of first turns.
+# Prefix of imported conversations' keys among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
 COPIED = ("created_at", "updated_at", "archived", "overrides", "context_start", "view_start", "decided_until")
@@ -46,7 +46,7 @@ COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "eras
 class ExchangeStore:
     """Reads and inserts whole conversations.
 
-    ``owner`` names this installation, ``process`` this process; ``words_of``: as for TurnStore.
+    ``owner`` names this installation, ``process`` this process; ``words_of`` is as for TurnStore.
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str], process: str = "") -> None:
@@ -56,7 +56,7 @@ class ExchangeStore:
         self._words_of = words_of
 
     def imported_ids(self) -> dict[str, int]:
-        """Return the ids of all conversations by their identity, those in the trash with them."""
+        """Return the ids of all conversations by identity, including those in the trash."""
         query = select(conversations.c.id, conversations.c.created_at, turns.c.idempotency_key).join_from(
             conversations, turns, and_(turns.c.conversation_id == conversations.c.id, turns.c.number == 1), isouter=True
         )
@@ -71,14 +71,14 @@ class ExchangeStore:
             }
 
     def ids(self) -> list[int]:
-        """Return the ids of all conversations with a turn that were not deleted, the oldest first."""
+        """Return the ids of all conversations with turns, except deleted ones, oldest first."""
         there = conversations.c.deleted_at.is_(None), conversations.c.turns > 0
         with self._database.read() as connection:
             query = select(conversations.c.id).where(*there, own_conversations(connection)).order_by(conversations.c.id)
             return list(connection.execute(query).scalars())
 
     def read(self, conversation_id: int) -> WholeConversation:
-        """Return a whole conversation, but for a turn that is being answered. Raises ConversationNotFound."""
+        """Return a whole conversation, without a turn that is being answered. Raises ConversationNotFound."""
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
             own = turns.c.conversation_id == conversation_id
@@ -101,10 +101,10 @@ class ExchangeStore:
             return record_of({**row, **more}, WholeConversation)
 
     def insert(self, whole: WholeConversation) -> int:
-        """Insert a whole conversation and return its id; its ids must be those of this database.
+        """Insert a whole conversation and return its id; the ids in it must be those of this database.
 
-        A long one is inserted in pieces, between which others write; it is there when it is whole. Raises
-        InvalidRequest, and keeps nothing, if a turn of it could not be shown.
+        A long one is inserted in pieces, so that others can write, and becomes visible when it is complete. Raises
+        InvalidRequest, and stores nothing, if one of its turns couldn't be displayed.
         """
         conversation_id: int | None = None
         pieces = list(_pieces_of(whole.turns))
@@ -118,7 +118,7 @@ class ExchangeStore:
                     if number == len(pieces):
                         _complete(connection, new_id, whole)
                 conversation_id = new_id
-                sleep(PAUSE * (monotonic() - began))  # Others have this process's time, too.
+                sleep(PAUSE * (monotonic() - began))  # Leave time to others.
             return new_id
         except BaseException as error:
             if conversation_id is not None:
@@ -132,7 +132,7 @@ class ExchangeStore:
             raise
 
     def _words(self, turn: WholeTurn) -> str:
-        """Return the words by which a turn is found; none for one without an answer."""
+        """Return the words by which a turn is found; none without an answer."""
         answer = answer_in(list(turn.answer.messages))
         return words_found_by(turn.question, answer, self._words_of) if answer.strip() else ""
 
@@ -162,10 +162,7 @@ class ExchangeStore:
         piece: Sequence[WholeTurn],
         words: Sequence[str],
     ) -> None:
-        """Insert turns from number ``first`` on, and read them as they are read later.
-
-        What fails now would fail whenever they are shown.
-        """
+        """Insert turns from number ``first`` on and read them back: errors would otherwise appear on display."""
         origins = _origins(connection, whole.branched_from, first, first + len(piece))
         common = {"conversation_id": new_id, "owner": self._owner, "idempotency_key": None}
         rows = [
@@ -174,7 +171,7 @@ class ExchangeStore:
         ]
         if first == 1 and whole.key:
             rows[0]["idempotency_key"] = key_of(connection, whole.key)
-        # All at once: a statement for each would take ten times as long, in which nobody else can write.
+        # In one go: a statement per turn takes ten times as long and blocks all other writers.
         connection.execute(insert(turns), rows)
         own = turns.c.conversation_id == new_id, turns.c.number >= first
         ids = connection.execute(select(turns.c.id).where(*own).order_by(turns.c.number)).scalars().all()
@@ -186,7 +183,7 @@ class ExchangeStore:
 
 
 def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[WholeTurn]]]:
-    """Yield turns a few at a time, each few with the number of its first: what is inserted in a moment."""
+    """Yield batches of turns, each with the number of its first."""
     first, chars = 0, 0
     for index, turn in enumerate(all_turns):
         chars += len(turn.question) + sum(len(str(one.get("content"))) for one in turn.answer.messages)
@@ -197,7 +194,7 @@ def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[W
 
 
 def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> None:
-    """Count and show a conversation whose turns are there, and read it as it is read later."""
+    """Complete a conversation whose turns are inserted, and read it back."""
     count_all_messages(connection, new_id)
     shown: dict[str, Any] = {"deleted_at": None, "operation": None}
     if (summary := whole.summary) is not None:
@@ -211,7 +208,7 @@ def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> 
 def _insert_what_belongs(
     connection: Connection, new_id: int, first: int, numbered: Sequence[tuple[int, WholeTurn]]
 ) -> None:
-    """Insert what is kept for turns, which are given with their ids, in tables of its own."""
+    """Insert what belongs to turns, given with their ids, in other tables."""
     insert_rows(connection, messages, [row for turn_id, turn in numbered for row in _messages_of(turn_id, turn)])
     for number, (turn_id, turn) in enumerate(numbered, first):
         if turn.erased_at is None:
@@ -238,7 +235,7 @@ def _messages_of(turn_id: int, turn: WholeTurn) -> list[dict[str, Any]]:
 
 
 def _origins(connection: Connection, branched_from: tuple[int, int] | None, first: int, behind: int) -> dict[int, int]:
-    """Return the turns of which those of a branch are copies, by their numbers, so that they are erased together."""
+    """Return the originals of a branch's turns by number, so that they are erased together."""
     if branched_from is None:
         return {}
     number = turns.c.number
@@ -263,7 +260,7 @@ def _turn_values(turn: WholeTurn) -> dict[str, Any]:
 
 
 def _figures(answer: WholeAnswer) -> dict[str, Any]:
-    """Return the columns of a turn that are about its answer."""
+    """Return the columns of a turn that describe its answer."""
     values = {name: getattr(answer, name) for name in FIGURES}
     return values | {"notes": list(answer.notes), "sources": answer.sources}
 
@@ -275,7 +272,7 @@ def _turn_of(connection: Connection, row: RowMapping, turn: Turn) -> WholeTurn:
     own = {
         "question": turn.question,
         "answer": _answer_of({**row, "messages": turn.said_behind}),
-        # The turn that a yes or no was about is over, and has another id elsewhere.
+        # The turn that a yes or no refers to is over, and has another id here.
         "request": {name: value for name, value in row["request"].items() if name != "confirms_turn"},
         "others": {one["version"]: _answer_of({**one, **one["figures"]}) for one in others},
         "rating": turn.rating,

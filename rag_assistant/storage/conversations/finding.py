@@ -1,4 +1,4 @@
-"""Find conversations by their titles, and by what was said in them."""
+"""Find conversations by their titles and turns."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,23 @@ from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
 MAX_HITS = 1000
-# Who has more conversations or turns than that: each hit is looked up then, instead of listing what a hit may be.
+# Beyond this many conversations or turns, each hit is looked up instead of listing all candidates.
 MAX_LISTED = 10_000
-# Shorter beginnings stand for so many words that they are looked for in titles alone, and as words.
+# Shorter prefixes match too many words: they are searched in titles, and as whole words.
 MIN_BEGINNING_CHARS = 3
 
-# A conversation with the number and the text of the turn that was found; no number where its title was.
+# A conversation with the number and text of the matching turn; no number where its title matched.
 Found = tuple[RowMapping, int | None, str]
 
 
 def find_conversations(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
-    """Return up to ``limit`` conversations with any of ``words``, each once: those named so first, then the best."""
+    """Return up to ``limit`` conversations that contain any of ``words``, each once: title matches, then the best."""
     begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
     sought = [*words[:-1], beginning(words[-1])] if begun else words
-    # Other people's turns must not take the places of what is found.
+    # Other people's turns must not use up the limit.
     only = None if person_of(connection) is None else _own_turns(connection)
     hits = TURN_WORDS.best_or_newest(connection, sought, MAX_HITS, only)
-    # The best turn of each conversation; hits come in their order.
+    # The best turn of each conversation; hits come in order.
     best: dict[int, tuple[int, int]] = {}
     turns_found = _turns_of(connection, hits)
     for hit in filter(turns_found.__contains__, hits):
@@ -42,10 +42,10 @@ def find_conversations(connection: Connection, words: Sequence[str], limit: int,
 
 
 def _own_turns(connection: Connection) -> ColumnElement[bool]:
-    """Return the condition that a turn whose words are searched belongs to the person of a connection."""
+    """Return the condition that a turn in the word index belongs to the person of a connection."""
     is_own = own_conversations(connection)
     own = select(turns.c.id).join(conversations, conversations.c.id == turns.c.conversation_id).where(is_own)
-    # Conversations are counted first, since that takes a tenth of the time.
+    # Conversations are counted first, which takes a tenth of the time.
     if all(_are_few(connection, some) for some in (select(conversations.c.id).where(is_own), own)):
         return TURN_WORDS.row_id(connection).in_(own)
     _, key = TURN_WORDS.columns(connection)
@@ -58,10 +58,10 @@ def _are_few(connection: Connection, rows: Select[tuple[int]]) -> bool:
 
 
 def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return the conversation and the number of each of some turns, but for those of deleted conversations."""
+    """Return the conversation and number of some turns, except those of deleted conversations."""
     if not turn_ids:
         return {}
-    # A join would begin with all conversations that were not deleted.
+    # A join would start with all conversations that aren't deleted.
     in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
     there = exists().where(conversations.c.id == turns.c.conversation_id, *in_list)
     query = select(turns.c.id, turns.c.conversation_id, turns.c.number).where(turns.c.id.in_(turn_ids), there)
@@ -69,13 +69,13 @@ def _turns_of(connection: Connection, turn_ids: Sequence[int]) -> dict[int, tupl
 
 
 def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequence[RowMapping]:
-    """Return the latest conversations whose title holds all of the words."""
+    """Return the latest conversations whose title contains all of the words."""
     title = conversations.c.title
     latest_first = conversations.c.updated_at.desc(), conversations.c.id.desc()
-    # Of the others, only the index is read, and not the rows.
+    # Reads only the index, not the rows.
     named = select(conversations.c.id).where(conversations.c.deleted_at.is_(None), own_conversations(connection))
     for word in words:
-        # Not every database knows capitals beyond A to Z.
+        # Not every database folds case beyond ASCII.
         spellings = {word} if word.isascii() else {word, word.upper(), word.capitalize()}
         named = named.where(or_(*(holds(connection, title, spelling) for spelling in sorted(spellings))))
     chosen = conversations.c.id.in_(named.order_by(*latest_first).limit(limit))
@@ -83,7 +83,7 @@ def _titled(connection: Connection, words: Sequence[str], limit: int) -> Sequenc
 
 
 def _texts(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
-    """Return what was said in each turn by the person and the model: question and answer, a line between them."""
+    """Return the question and answer of each turn, with a newline between them."""
     query = (
         select(messages.c.turn_id, messages.c.content)
         .where(messages.c.turn_id.in_(turn_ids), messages.c.role.in_(("user", "assistant")))

@@ -1,5 +1,6 @@
-"""What the model sees of a conversation, as it is kept: the window read and nothing more, where the view begins,
-summaries, and changes that can be undone. No turn is ever shortened or lost by anything here.
+"""What the model sees of a conversation: the window, the context start, summaries, and changes that can be undone.
+
+Nothing here ever shortens or deletes a turn.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -31,20 +32,20 @@ BEING_SUMMARISED = (
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
 VIEW = ("context_start", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
-# From here on a question may be about a turn (bench/history.md has what is missed).
+# From this certainty on, a question may be about a turn (bench/history.md shows what is missed).
 MIN_CERTAINTY = 0.2
-# Words are looked for in fewer turns than this one by one, if no more than so many of all lie between them.
+# With at most this many turns in between, words are looked up in each of them.
 FEW, NEAR = 100, 2_000
 
 
 class HistoryStore(Store):
-    """Keeps where the model's view of each conversation begins, and reads what is in it."""
+    """Stores where the model's view of each conversation begins, and reads what is in it."""
 
     def past(self, conversation: Conversation, before: int, newest: int | None) -> list[PastTurn]:
-        """Return the ``newest`` turns before number ``before`` that are in the model's view, oldest first.
+        """Return the ``newest`` turns in the model's view before number ``before``, oldest first.
 
-        Turns that are pinned or wait for a person come along, wherever they stand behind the context start. Reads
-        those turns and no others; ``None`` reads all that are in the view.
+        Pinned turns and those awaiting confirmation are included wherever they are after the context start. Only these
+        turns are read; ``None`` reads the whole view.
         """
         if newest == 0 and not conversation.held_turns:
             return []
@@ -53,13 +54,13 @@ class HistoryStore(Store):
             return turns_in_view(connection, conversation, conversation.view_start, before, newest, with_held=held)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
-        """Return the turns from number ``first`` to ``last`` that are in the model's view, oldest first."""
+        """Return the turns in the model's view from number ``first`` to ``last``, oldest first."""
         first = max(first, conversation.view_start)
         with self._database.read() as connection:
             return turns_in_view(connection, conversation, first, last + 1, None, with_held=False)
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
-        """Return the pictures beside the question of a turn."""
+        """Return the pictures attached to a turn's question."""
         if not turn.images:
             return ()
         with self._database.read() as connection:
@@ -67,13 +68,13 @@ class HistoryStore(Store):
         return tuple(urls[key] for key in turn.images)
 
     def counts(self, conversation_id: int) -> dict[str, int]:
-        """Return how many messages of each role are kept of a conversation, but for a turn that runs."""
+        """Return the number of a conversation's messages by role, without a running turn."""
         with self._database.read() as connection:
             row = load_conversation(connection, conversation_id)
         return {role: row[f"{role}_messages"] for role in ROLES if row[f"{role}_messages"]}
 
     def last_passage_tokens(self, conversation_id: int) -> int:
-        """Return how many tokens the passages took of the last answer; of the one before, where that has no figures."""
+        """Return how many tokens the last answer's passages took; the answer before, if the last has no figures."""
         own = select(turns.c.history).where(turns.c.conversation_id == conversation_id)
         last = self._values(own.order_by(turns.c.number.desc()).limit(2))
         return next((int(history["tokens"]["passages"]) for history in last if history), 0)
@@ -81,9 +82,9 @@ class HistoryStore(Store):
     def related(
         self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
     ) -> list[RelatedTurn]:
-        """Return up to ``limit`` turns before number ``before`` that ``words`` seem to ask for, the best first.
+        """Return up to ``limit`` turns before number ``before`` that match ``words``, best first.
 
-        ``seen`` are the numbers of turns that the model sees anyway. What was purged or erased is never found.
+        ``seen`` are the numbers of turns the model sees anyway. Purged and erased turns are never found.
         """
         if not words or not limit:
             return []
@@ -117,27 +118,27 @@ class HistoryStore(Store):
     def elsewhere(
         self, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool
     ) -> list[tuple[Turn, float]]:
-        """Return the turns of other conversations that ``words`` seem to ask for, as ``find_elsewhere`` does."""
+        """Return turns of other conversations that match ``words``; see ``find_elsewhere``."""
         with self._database.read() as connection:
             return find_elsewhere(connection, conversation, words, limit, in_project=in_project)
 
     def notes(self, conversation: Conversation) -> list[Note]:
-        """Return the notes that the questions of a conversation may be about, as ``in_force`` does."""
+        """Return the notes that apply to a conversation; see ``in_force``."""
         with self._database.read() as connection:
             return in_force(connection, conversation)
 
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
-        """Return what the answers of some turns cite, by the turn's number."""
+        """Return the sources cited by the answers of some turns, by turn number."""
         own = turns.c.conversation_id == conversation.id, turns.c.number.in_(numbers)
         rows = self._rows(select(turns.c.number, turns.c.sources).where(*own))
         return {row["number"]: tuple(one for one in sources_in(row["sources"]) if one.cited) for row in rows}
 
-    # --- changes; each can be undone
+    # --- changes that can be undone
 
     def move_context_start(self, conversation_id: int, kind: ChangeKind, at_turn: int | None = None) -> Conversation:
-        """Let the model's view begin at turn ``at_turn`` (default: the next one), without a summary.
+        """Move the context start to turn ``at_turn`` (default: the next one), without a summary.
 
-        The kind ``reset`` without a turn also forgets what was set for this conversation alone.
+        The kind ``reset`` without a turn also clears the conversation's overrides.
         """
         with self._changing(conversation_id, kind, running=at_turn) as (connection, row):
             start = row["turns"] + 1 if at_turn is None else at_turn
@@ -150,10 +151,10 @@ class HistoryStore(Store):
     def keep_summary(
         self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, running: int | None
     ) -> Conversation:
-        """Put a summary in the place of the turns ``covered`` and of those that the present summary stands for.
+        """Replace the turns ``covered`` and those of the current summary by a summary.
 
-        ``conversation`` is as it was when the summary was begun; raises HistoryChanged if what the model sees is not
-        that any more. ``running`` is the number of the turn that needs it.
+        ``conversation`` is as it was when the summary was begun; raises HistoryChanged if the view has changed since.
+        ``running`` is the number of the turn that needs it.
         """
         with self._changing(conversation.id, "compact", running) as (connection, row):
             summary = conversation.summary
@@ -175,7 +176,7 @@ class HistoryStore(Store):
         return self._get(conversation.id)
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
-        """Replace the summary's text by what a person wrote. Raises NoSummary."""
+        """Replace the summary's text with an edited one. Raises NoSummary."""
         with self._changing(conversation_id, "edit summary") as (connection, row):
             old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
             if old is None:
@@ -185,17 +186,14 @@ class HistoryStore(Store):
         return self._get(conversation_id)
 
     def mark(self, turn_id: int, *, pinned: bool | None = None, excluded: bool | None = None) -> Turn:
-        """Pin a turn, so that it is never left out, or exclude it, or take that back.
-
-        Raises TurnNotFound, TurnErased, ConversationBusy, TurnSummarised.
-        """
+        """Pin, unpin, exclude or include a turn. Raises TurnNotFound, TurnErased, ConversationBusy, TurnSummarised."""
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
         if turn.status == "erased":
             raise TurnErased(turn.number)
         marks = {name: value for name, value in (("pinned", pinned), ("excluded", excluded)) if value is not None}
         if pinned or excluded:
-            marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # One rules the other out.
+            marks = {"pinned": bool(pinned), "excluded": bool(excluded)}  # A turn can't be both.
         if marks:
             kind: ChangeKind = "pin" if pinned is not None else "exclude"
             with self._changing(turn.conversation_id, kind, turn=turn) as (connection, row):
@@ -208,9 +206,9 @@ class HistoryStore(Store):
             return load_turn(connection, turn_id)
 
     def undo(self, conversation_id: int) -> tuple[Conversation, str]:
-        """Take the last change back, and return the conversation and what kind of change it was.
+        """Undo the last change; return the conversation and the kind of change.
 
-        Raises NothingToUndo, also while a summary is written, which comes after that change.
+        Raises NothingToUndo, also while a summary is being written.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
@@ -231,11 +229,11 @@ class HistoryStore(Store):
         return self._get(conversation_id), last["kind"]
 
     def last_change(self, conversation_id: int) -> str | None:
-        """Return the kind of the change that ``undo`` would take back."""
+        """Return the kind of change that ``undo`` would revert."""
         return next((change["kind"] for change in self._rows(_last_change(conversation_id))), None)
 
     def decide(self, conversation_id: int, until_turn: int) -> None:
-        """Remember that a person agreed that turns up to ``until_turn`` are left out."""
+        """Record that a person agreed to leave out turns up to ``until_turn``."""
         earlier = conversations.c.id == conversation_id, conversations.c.decided_until < until_turn
         self._commit(update(conversations).where(*earlier).values(decided_until=until_turn))
 
@@ -247,12 +245,10 @@ class HistoryStore(Store):
     def _changing(
         self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn: Turn | None = None
     ) -> Iterator[tuple[Connection, Row]]:
-        """Give a transaction for a change, with the conversation's row before it; the change is noted for ``undo``.
+        """Give a transaction for a change, with the conversation's row before it; the change is recorded for ``undo``.
 
-        What leaves everything as it was is no change: an undo of it would undo nothing.
-
-        While an answer is written nothing else may change what it sees: raises ConversationBusy, unless it is that
-        turn (``running``, its number) that needs the change.
+        What changes nothing isn't recorded. Raises ConversationBusy while an answer is being written, unless that turn
+        (``running``, its number) needs the change.
         """
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
@@ -273,14 +269,14 @@ def _last_change(conversation_id: int) -> Select[Any]:
 
 
 def _numbers(connection: Connection, numbers: Collection[int]) -> Select[tuple[int]]:
-    """Return numbers as rows: a window without a limit has more of them than a statement may have values."""
+    """Return numbers as rows: an unlimited window has more of them than a statement may have parameters."""
     if connection.dialect.name == "sqlite":
         return select(func.json_each(as_json(list(numbers))).table_valued("value").c.value)
     return select(func.unnest(literal(list(numbers), ARRAY(Integer))).column_valued())
 
 
 def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:
-    """Return what ``undo`` brings back: the view, with ``own`` what was set for the conversation, a turn's marks."""
+    """Return what ``undo`` restores: the view, with ``own`` the overrides, and a turn's marks."""
     state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
     if turn is not None:
         marks = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
@@ -289,7 +285,7 @@ def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) ->
 
 
 def _see(connection: Connection, turn_id: int) -> None:
-    """Let a turn be visible to the model if it has an answer with text and nothing speaks against it."""
+    """Make a turn visible to the model if it has an answer and nothing hides it."""
     turn = load_turn(connection, turn_id)
     set_values(connection, turns, turn_id, {"visible": turn.may_be_seen})
 
@@ -302,7 +298,7 @@ def insert_summary(
     written_by: str,
     created_at: datetime,
 ) -> int:
-    """Insert a summary of the turns in some runs of [first, last], and return its id."""
+    """Insert a summary of the turns in runs of [first, last], and return its id."""
     own = {"conversation_id": conversation_id, "text": text, "written_by": written_by, "created_at": created_at}
     stands_for = {"first_turn": covered[0][0], "last_turn": covered[-1][1], "covered": covered}
     return insert_row(connection, summaries, own | stands_for)

@@ -1,4 +1,4 @@
-"""Links with which a conversation is read by others, until they are revoked. Only their hashes are kept."""
+"""Links through which others can read a conversation, until they are revoked. Only their hashes are stored."""
 
 from sqlalchemy import delete, insert, select
 
@@ -11,10 +11,10 @@ from rag_assistant.storage.tables import conversation_links, conversations, now,
 
 
 class ConversationLinkStore(Store):
-    """Keeps which conversations are shared by links."""
+    """Stores links to conversations."""
 
     def make(self, conversation_id: int, secret: str, with_sources: bool) -> ConversationLink:
-        """Keep a new link to a conversation. Raises ConversationNotFound."""
+        """Store a new link to a conversation. Raises ConversationNotFound."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
@@ -23,14 +23,14 @@ class ConversationLinkStore(Store):
             return record_of(row, ConversationLink)
 
     def of(self, conversation_id: int) -> list[ConversationLink]:
-        """Return the links to a conversation, the oldest first. Raises ConversationNotFound."""
+        """Return the links to a conversation, oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
         own = select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
         return self._records(own.order_by(conversation_links.c.id), ConversationLink)
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
-        """Let a link lead nowhere any more. Raises ConversationNotFound, LinkNotFound."""
+        """Revoke a link. Raises ConversationNotFound, LinkNotFound."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             this = conversation_links.c.conversation_id == conversation_id, conversation_links.c.id == link_id
@@ -38,9 +38,9 @@ class ConversationLinkStore(Store):
                 raise LinkNotFound
 
     def owner_of(self, secret: str) -> tuple[int, ConversationLink]:
-        """Return whose conversation a link leads to, and the link.
+        """Return a link and the owner of its conversation.
 
-        Raises LinkNotFound, also where the conversation is in the trash or its owner may not come in.
+        Raises LinkNotFound, also if the conversation is in the trash or its owner may not sign in.
         """
         welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
         query = (

@@ -1,4 +1,4 @@
-"""What people asked to be remembered. A note is not overwritten: another text is a new note, and both stay visible."""
+"""Notes that people saved. A note is never overwritten: a new text is a new note, and both stay visible."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from rag_assistant.storage.database import Store, insert_row, person_of, record_
 from rag_assistant.storage.ownership import owner_of_new
 from rag_assistant.storage.tables import conversations, notes, now, turns
 
-# So many are looked at for a question: those that are pinned, then the newest.
+# How many are considered for a question: pinned ones, then the newest.
 MAX_READ = 50
 _NOTES = select(notes, turns.c.conversation_id, turns.c.number.label("turn")).outerjoin(
     turns, turns.c.id == notes.c.turn_id
@@ -22,17 +22,17 @@ _NOTES = select(notes, turns.c.conversation_id, turns.c.number.label("turn")).ou
 
 
 class NoteStore(Store):
-    """Keeps the notes of whoever asks."""
+    """Stores a person's notes."""
 
     def all(self) -> list[Note]:
-        """Return all notes, the newest first, those that were superseded with them."""
+        """Return all notes, including superseded ones, newest first."""
         with self._database.read() as connection:
             return _read(connection, _NOTES.where(_own(connection)).order_by(notes.c.id.desc()))
 
     def add(
         self, text: str, *, turn_id: int | None = None, project_id: int | None = None, pinned: bool = False
     ) -> Note:
-        """Keep a note, with the turn from which it is, for all conversations or those of a project.
+        """Store a note from a turn, for all conversations or those of a project.
 
         Raises TurnNotFound, TurnErased, ProjectNotFound.
         """
@@ -45,9 +45,8 @@ class NoteStore(Store):
     def change(
         self, note_id: int, *, text: str | None = None, pinned: bool | None = None, active: bool | None = None
     ) -> Note:
-        """Pin a note, or switch it off, or back; with another ``text``, return the note that supersedes it.
-
-        Raises NoteNotFound.
+        """Pin or switch a note on or off; with another ``text``, return the note that supersedes it. Raises
+        NoteNotFound.
         """
         with self._database.write() as connection:
             note = _load(connection, note_id)
@@ -63,14 +62,14 @@ class NoteStore(Store):
             return _load(connection, note_id)
 
     def delete(self, note_id: int) -> None:
-        """Delete a note, from the file, too. Receipts keep what was sent. Raises NoteNotFound."""
+        """Delete a note, from the file too. Receipts keep what was sent. Raises NoteNotFound."""
         with self._database.write() as connection:
             _load(connection, note_id)
             connection.execute(notes.delete().where(notes.c.id == note_id))
         self._database.forget_deleted()
 
     def archived(self) -> list[ArchivedNote]:
-        """Return all notes as an archive has them, the oldest first."""
+        """Return all notes in the archive's form, oldest first."""
         return [
             ArchivedNote(
                 one.text,
@@ -83,7 +82,7 @@ class NoteStore(Store):
         ]
 
     def restore(self, archived: Sequence[ArchivedNote]) -> None:
-        """Keep notes of an archive, whose turns are those of this database; what is here already is left alone."""
+        """Import notes of an archive whose turns have this database's ids; existing notes are left alone."""
         with self._database.write() as connection:
             own = _own(connection)
             for one in archived:
@@ -93,12 +92,12 @@ class NoteStore(Store):
                     place = turns.c.conversation_id == conversation_id, turns.c.number == number
                     turn_id = connection.execute(select(turns.c.id).where(*place, turns.c.erased_at.is_(None))).scalar()
                     marks = {"pinned": one.pinned, "active": one.active, "created_at": one.created_at}
-                    if turn_id is not None or one.turn is None:  # Of a turn that was erased here nothing comes back.
+                    if turn_id is not None or one.turn is None:  # Nothing comes back of a turn that was erased here.
                         _insert(connection, marks | {"text": one.text, "turn_id": turn_id})
 
 
 def in_force(connection: Connection, conversation: Conversation) -> list[Note]:
-    """Return the notes that a conversation's questions may be about, those that are pinned first, then the newest."""
+    """Return the notes that apply to a conversation, pinned ones first, then the newest."""
     owner = select(conversations.c.person_id).where(conversations.c.id == conversation.id).scalar_subquery()
     projects = {None} if conversation.project is None else {None, conversation.project.id}
     places = or_(*(notes.c.project_id.is_not_distinct_from(one) for one in projects))
@@ -111,7 +110,7 @@ def _own(connection: Connection) -> ColumnElement[bool]:
 
 
 def _load(connection: Connection, note_id: int) -> Note:
-    """Return a note of whoever asks. Raises NoteNotFound."""
+    """Return a note of the person. Raises NoteNotFound."""
     rows = _read(connection, _NOTES.where(notes.c.id == note_id, _own(connection)))
     if not rows:
         raise NoteNotFound(note_id)

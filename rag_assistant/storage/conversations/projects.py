@@ -1,4 +1,4 @@
-"""Projects: what some conversations have in common. They belong to somebody, and are shared as libraries are."""
+"""Projects: instructions, scope and overrides that conversations share. Like libraries, they have an owner."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ from rag_assistant.storage.tables import conversations, now, project_shares, pro
 
 
 class ProjectStore(SharedStore[Project]):
-    """Keeps projects. A person sees those that they may read, and changes those that they may write."""
+    """Stores projects. People see those they may read and change those they may write."""
 
     table, item_id, of = projects, project_shares.c.project_id, staticmethod(projects_of)
     kind, not_found, not_owner, counted = Project, ProjectNotFound, NotProjectOwner, "conversations"
@@ -24,7 +24,7 @@ class ProjectStore(SharedStore[Project]):
     def add(
         self, name: str, instructions: str = "", scope: Scope = EVERYTHING, own: Mapping[str, Any] | None = None
     ) -> Project:
-        """Make a project of one's own; ``own`` is what it decides. Raises ProjectExists."""
+        """Create a project; ``own`` are its overrides. Raises ProjectExists."""
         values = {"name": name, "instructions": instructions, "scope": scope.as_dict()}
         return self._add(values | {"overrides": with_own({}, own or {}), "created_at": now()})
 
@@ -36,7 +36,7 @@ class ProjectStore(SharedStore[Project]):
         scope: Scope | None = None,
         own: Mapping[str, Any] | None = None,
     ) -> Project:
-        """Change a project, as a conversation is changed; what ``everyone`` may do only its owner says.
+        """Change a project, as a conversation is changed; only its owner sets ``everyone``.
 
         Raises ProjectNotFound, NotProjectOwner, ProjectExists.
         """
@@ -50,7 +50,7 @@ class ProjectStore(SharedStore[Project]):
         return self.get(project_id)
 
     def groups(self, limit: int) -> list[tuple[int, str, list[ListedConversation]]]:
-        """Return the projects by their names, each with up to ``limit`` conversations that are not pinned."""
+        """Return the projects by name, each with up to ``limit`` unpinned conversations."""
         latest = conversations.c.updated_at.desc(), conversations.c.id.desc()
         rank = func.row_number().over(partition_by=conversations.c.project_id, order_by=latest).label("rank")
         with self._database.read() as connection:
@@ -71,7 +71,7 @@ class ProjectStore(SharedStore[Project]):
         return list(groups.values())
 
     def delete(self, project_id: int) -> None:
-        """Delete a project of one's own. The conversations in it stay, in none. Raises as ``change`` does."""
+        """Delete a project. Its conversations stay, in none. Raises as ``change`` does."""
         with self._database.write() as connection:
             self._own(connection, project_id)
             connection.execute(delete(projects).where(projects.c.id == project_id))
@@ -79,7 +79,7 @@ class ProjectStore(SharedStore[Project]):
             connection.execute(in_it.values(project_id=None))
 
     def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        # Each is a model at /v1, by its name.
+        # Each is a model at /v1, under its name.
         same = projects.c.name == values["name"], projects.c.person_id == values["person_id"]
         if connection.execute(select(projects).where(*same, projects.c.id != values.get("id", 0))).first() is not None:
             raise ProjectExists(values["name"])

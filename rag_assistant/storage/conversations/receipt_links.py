@@ -1,6 +1,7 @@
-"""The chain of a conversation's receipts. A receipt joins it when the chain is first read after its answer is over.
+"""The hash chain of a conversation's receipts.
 
-What is kept here of a receipt are the salts of its parts, and the hashes of those that were erased.
+A receipt joins it when the chain is first read after its answer is complete. Stored here are the salts of its parts,
+and the hashes of erased parts.
 """
 
 import secrets
@@ -29,7 +30,7 @@ _PAGE = (
     .order_by(receipt_links.c.position)
     .limit(LINKS_AT_ONCE)
 )
-# One that failed may be sent again, with another receipt.
+# A failed turn may be sent again, with another receipt.
 _OVER = (
     turns.c.conversation_id == bindparam("conversation"),
     turns.c.status.not_in(("running", "failed", "erased")),
@@ -58,7 +59,7 @@ class ReceiptChain(Store):
     """Reads the receipts of a conversation as a chain."""
 
     def links(self, conversation_id: int) -> Iterator[dict[str, Any]]:
-        """Yield the receipts of all answers that are over, each with the hash of the one before.
+        """Yield the receipts of all finished answers, each with the hash of the one before.
 
         An answer without text has none. Raises ConversationNotFound before the first.
         """
@@ -86,7 +87,7 @@ class ReceiptChain(Store):
             position = rows[-1]["position"]
 
     def _append(self, conversation_id: int, answers: Collection[Key]) -> None:
-        """Put the receipts of some answers behind the last link, unless somebody else has done so."""
+        """Append the receipts of some answers to the chain, unless another process has."""
         with self._database.write() as connection:
             load_conversation(connection, conversation_id, lock=True)
             last = connection.execute(_LAST, {"conversation": conversation_id}).mappings().first()
@@ -110,7 +111,7 @@ class ReceiptChain(Store):
 
 @contextmanager
 def forgetting(connection: Connection, turn_ids: Collection[int]) -> Iterator[None]:
-    """Keep the hashes alone of those parts of some turns' receipts that are erased meanwhile."""
+    """Keep only the hashes of receipt parts that are erased inside this context."""
     rows = connection.execute(select(receipt_links).where(_OF_TURNS), {"turns": turn_ids}).mappings().all()
     linked = {row["turn_id"] for row in rows}
     before = _values(connection, linked)
@@ -131,7 +132,7 @@ def forgetting(connection: Connection, turn_ids: Collection[int]) -> Iterator[No
 
 
 def _link(row: Row, number: int, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as a link of the chain, with the values of the parts that are not erased."""
+    """Return a row as a link of the chain, with the values of the parts that aren't erased."""
     return {
         "conversation": row["conversation_id"],
         "position": row["position"],
@@ -146,7 +147,7 @@ def _link(row: Row, number: int, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _values(connection: Connection, turn_ids: Collection[int]) -> dict[Key, dict[str, Any]]:
-    """Return the parts of all receipts of some turns, by the turn's id and the answer's number."""
+    """Return the parts of all receipts of some turns, by turn id and answer number."""
     if not turn_ids:
         return {}
     own = {"turns": turn_ids}

@@ -1,10 +1,10 @@
-"""Receipts: the bodies of a turn's requests as they were sent, and what was left out of them.
+"""Receipts: the request bodies of a turn as they were sent, and what was left out of them.
 
-Pictures stand in them by their keys, since each is sent again with the turns that follow.
+Pictures are stored once and referred to by key, since each is sent again with the turns that follow.
 
-Beside a receipt stands of which earlier turns the requests of its turn may hold something, so that one is erased
-without reading all later ones. Kept as runs of turns, found by their length: a run of 2^(k - 1) to 2^k - 1 turns that
-holds a turn begins at most 2^k - 2 turns before it. What is kept may name too much, and never too little.
+Each receipt records which earlier turns its requests may contain, so that erasing one doesn't read all later receipts.
+They are stored as runs of turns, indexed by length: a run of 2^(k - 1) to 2^k - 1 turns that contains a turn begins at
+most 2^k - 2 turns before it. The record may name too many turns, never too few.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,10 +29,10 @@ _INSERT = text(
     "INSERT INTO sent_turns (conversation_id, magnitude, first_turn, number, last_turn) "
     "VALUES (:conversation, :magnitude, :first, :number, :last) ON CONFLICT DO NOTHING"
 )
-# With how many turns before it a run of each magnitude that holds a turn may begin.
+# How many turns before it a run of each magnitude may begin.
 _REACHES = ", ".join(f"({magnitude}, {(1 << magnitude) - 2})" for magnitude in range(1, MAX_INT32.bit_length() + 1))
 _HOLDING = text(
-    # SQLite reads what stands before CROSS JOIN first.
+    # SQLite evaluates the left side of CROSS JOIN first.
     f"WITH magnitudes (magnitude, reach) AS (VALUES {_REACHES}) "  # noqa: S608 - numbers of ours
     "SELECT DISTINCT number FROM magnitudes CROSS JOIN sent_turns "
     "WHERE conversation_id = :conversation AND sent_turns.magnitude = magnitudes.magnitude "
@@ -41,7 +41,7 @@ _HOLDING = text(
 
 
 def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
-    """Keep the receipt of a turn in the place of the one that it has."""
+    """Store a turn's receipt, replacing an earlier one."""
     runs = turns_in(receipt, turn.number, (turn.history or {}).get("max_history_turns"))
     keep_sent_turns(connection, turn.conversation_id, turn.number, runs)
     places = [(one["conversation_id"], one["turn"]) for one in receipt.get("past_turns", ())]
@@ -50,16 +50,16 @@ def keep_receipt(connection: Connection, turn: Turn, receipt: Receipt) -> None:
 
 
 def keep_body(connection: Connection, turn_id: int, body: Receipt) -> None:
-    """Keep a receipt, in which pictures stand by their keys, in the place of the one that a turn has."""
+    """Store a receipt, with pictures as keys, replacing an earlier one."""
     connection.execute(_KEEP, {"turn": turn_id, "body": body})
 
 
 def load_receipt(connection: Connection, turn_id: int) -> Receipt | None:
-    """Return the receipt of a turn, ``None`` if it has none.
+    """Return a turn's receipt, ``None`` if it has none.
 
-    ``prefix_sha256`` is that of the JSON of the messages before the question: where two requests have the same one, a
-    provider can serve these messages from its cache. By a hash, what it was made of can be guessed: once something was
-    erased from a receipt, it has none.
+    ``prefix_sha256`` is the hash of the JSON of the messages before the question: where two requests share it, a
+    provider can serve these messages from its cache. A receipt with an erased part has none, since a hash allows
+    guessing what it was made of.
     """
     body: Receipt | None = connection.execute(_BODY, {"turn": turn_id}).scalar()
     if body is None:
@@ -78,7 +78,7 @@ def _requests(receipt: Receipt) -> list[dict[str, Any]]:
 
 
 def _with_pictures(receipt: Receipt, of: Callable[[str], DataUrl]) -> Receipt:
-    """Return a receipt with another text in the place of each picture of its requests."""
+    """Return a receipt with other texts for the pictures of its requests."""
 
     def message(one: Message) -> Message:
         return with_pictures(one | {"content": text_in(one)}, urls) if (urls := [*map(of, pictures_in(one))]) else one
@@ -88,7 +88,7 @@ def _with_pictures(receipt: Receipt, of: Callable[[str], DataUrl]) -> Receipt:
 
 
 def keep_sent_turns(connection: Connection, conversation_id: int, number: int, runs: Iterable[Run]) -> None:
-    """Keep that turn ``number`` may hold something of the turns in some runs of [first, last]."""
+    """Record that turn ``number`` may contain something of the turns in runs of [first, last]."""
     own = {"conversation": conversation_id, "number": number}
     rows = [own | {"magnitude": (last - first + 1).bit_length(), "first": first, "last": last} for first, last in runs]
     if rows:
@@ -102,20 +102,20 @@ def keep_leaning(
     search: Mapping[str, Any] | None,
     history: Mapping[str, Any] | None,
 ) -> None:
-    """Keep on which turns the search of turn ``number`` may lean, which has no receipt."""
+    """Record the turns that the search of turn ``number``, which has no receipt, may depend on."""
     if search_without(search) != search:
         limit = (history or {}).get("max_history_turns")
         keep_sent_turns(connection, conversation_id, number, turns_in({}, number, limit))
 
 
 def later_turns_with(connection: Connection, conversation_id: int, number: int) -> list[int]:
-    """Return the numbers of the later turns that may hold something of turn ``number``."""
+    """Return the numbers of later turns that may contain something of turn ``number``."""
     rows = connection.execute(_HOLDING, {"conversation": conversation_id, "turn": number}).all()
     return [later for (later,) in rows]
 
 
 def copy_sent_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:
-    """Keep for a conversation what is kept for the turns of another one with a number below ``before``."""
+    """Copy the records of the turns with a number below ``before`` to a branch."""
     names = [column.name for column in sent_turns.columns if column.name != "conversation_id"]
     own = select(literal(branch_id), *(sent_turns.c[name] for name in names))
     own = own.where(sent_turns.c.conversation_id == origin, sent_turns.c.number < before)

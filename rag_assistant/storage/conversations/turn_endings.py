@@ -1,4 +1,4 @@
-"""How an answer is kept: its text as it streams, how its turn ends, and how what was said becomes rows."""
+"""How answers are stored: text while it streams, the end of a turn, and messages as rows."""
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -16,7 +16,7 @@ from rag_assistant.storage.database import Database, insert_rows
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
-# How many characters of a turn are found by their words; PostgreSQL takes a megabyte of them at most.
+# How many characters of a turn are searchable; PostgreSQL accepts a megabyte at most.
 MAX_INDEXED_CHARS = 200_000
 
 _LOCK = select(conversations.c.id).where(conversations.c.id == bindparam("conversation")).with_for_update()
@@ -47,7 +47,7 @@ _COUNT_MESSAGES = (
     .returning(turns.c.message_count)
 )
 INSERT_MESSAGE = insert(messages)
-# The columns of a turn that its end gives what the turn has under their names.
+# Columns that take the turn's fields of the same name at its end.
 ENDED = (
     *("status", "purged", "waiting", "history", "notes", "usage", "model", "sources", "search"),
     *("error_type", "error_message", "finished_at"),
@@ -55,16 +55,16 @@ ENDED = (
 
 
 def lock_conversation(connection: Connection, conversation_id: int) -> None:
-    """Let nobody else write to a conversation until the end; SQLite has one writer anyway.
+    """Lock a conversation against other writers; SQLite has one writer anyway.
 
-    Everybody takes a conversation before its turns: otherwise who asks and who ends could wait for each other.
+    Everybody locks a conversation before its turns, to avoid deadlocks.
     """
     if connection.dialect.name != "sqlite":
         connection.execute(_LOCK, {"conversation": conversation_id})
 
 
 def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[[str], str]) -> Turn:
-    """End a running turn of ``owner`` as it is given, and return it as it is then; any other one stays as it is."""
+    """End a running turn of ``owner`` and return it as stored; any other one stays unchanged."""
     moment, answer, wait = now(), turn.answer, turn.retry_after_seconds
     purged = turn.confirms_turn is not None and turn.status == "completed"
     turn = replace(turn, finished_at=moment, purged=purged)
@@ -80,7 +80,7 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[
     count = connection.execute(_END, ended).scalar()
     if count is None:
         return load_turn(connection, turn.id)
-    if turn.history is None:  # There is no receipt: it was not announced.
+    if turn.history is None:  # It was never announced, so there is no receipt.
         keep_leaning(connection, turn.conversation_id, turn.number, turn.search, None)
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
@@ -109,13 +109,13 @@ def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -
 
 
 def insert_messages(connection: Connection, turn_id: int, new_messages: Sequence[Message]) -> None:
-    """Put messages behind those that the turn has."""
+    """Append messages to a turn."""
     count = connection.execute(_COUNT_MESSAGES, {"turn": turn_id, "more": len(new_messages)}).scalar_one()
     connection.execute(INSERT_MESSAGE, message_rows(turn_id, new_messages, count - len(new_messages)))
 
 
 def message_rows(turn_id: int, new_messages: Sequence[Message], first: int = 0) -> list[dict[str, Any]]:
-    """Return messages as rows have them, from position ``first`` on."""
+    """Return messages as rows, from position ``first`` on."""
     rows = []
     for position, message in enumerate(new_messages, first):
         extra = {name: value for name, value in message.items() if name not in ("role", "content")}
@@ -126,11 +126,11 @@ def message_rows(turn_id: int, new_messages: Sequence[Message], first: int = 0) 
 def message_row(
     turn_id: int, position: int, role: str, content: str | None, extra: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a message as its row has it; ``extra`` is what it has besides role and content."""
+    """Return a message as a row; ``extra`` is what it has besides role and content."""
     return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": extra}
 
 
-# Who ends a turn for us locks its row: we wait for that, and look again.
+# Another process that ends a turn for us locks its row: we wait, and look again.
 _OURS = (
     select(turns.c.id)
     .where(turns.c.id.in_(bindparam("turns", expanding=True)), turns.c.status == "running")
@@ -138,15 +138,15 @@ _OURS = (
     .with_for_update(read=True, key_share=True)
 )
 
-# A turn, where in its answer the text begins, and the text.
+# A turn, the position in its answer, and the text.
 Piece = tuple[int, int, str]
 
 
 class AnswerLog:
-    """Appends text to running answers; that of many in one transaction.
+    """Appends text to running answers, many in one transaction.
 
-    ``owner`` names this process: what it writes to a turn that another one has ended is refused. ``tell`` is told of
-    which turns there is more.
+    ``owner`` names this process: writing to a turn that another process has ended is refused. ``tell`` is called with
+    the turns that have new text.
     """
 
     def __init__(self, database: Database, owner: str, tell: Callable[[set[int]], None] = lambda _: None) -> None:
@@ -155,15 +155,15 @@ class AnswerLog:
         self._tell = tell
 
     def append(self, turn_id: int, position: int, text: str) -> None:
-        """Commit ``text`` as the characters of an answer from ``position`` on.
+        """Commit ``text`` at ``position`` of an answer.
 
-        Raises StorageFailed if it could not be committed, and AnswerTakenOver if another process has ended the turn.
+        Raises StorageFailed if that fails, and AnswerTakenOver if another process has ended the turn.
         """
         if self.append_all([(turn_id, position, text)]):
             raise AnswerTakenOver
 
     def append_all(self, pieces: Sequence[Piece]) -> set[int]:
-        """Commit pieces of many answers, and return the turns that another process has ended: nothing came to those.
+        """Commit pieces of many answers, and return the turns that another process has ended, which got nothing.
 
         Raises StorageFailed if nothing could be committed.
         """

@@ -44,7 +44,7 @@ _PARTS = (
 
 
 def load_turn(connection: Connection, turn_id: int) -> Turn:
-    """Return one turn; the answer of a running one is what is committed so far. Raises TurnNotFound."""
+    """Return one turn; a running answer has the text committed so far. Raises TurnNotFound."""
     query = select(turns).where(turns.c.id == turn_id)
     if person_of(connection) is not None:
         own = conversations.c.id == turns.c.conversation_id, own_conversations(connection)
@@ -56,7 +56,6 @@ def load_turn(connection: Connection, turn_id: int) -> Turn:
 
 
 def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
-    """Return the records of rows, in their order."""
     rows = list(rows)
     chats: dict[int, list[Message]] = {row["id"]: [] for row in rows}
     for turn_id, role, content, extra in connection.execute(_SAID, {"turns": list(chats)}):
@@ -66,12 +65,11 @@ def as_turns(connection: Connection, rows: Iterable[Row]) -> list[Turn]:
 
 
 def sources_in(rows: Sequence[Mapping[str, Any]] | None) -> tuple[Source, ...]:
-    """Return the sources that a column holds."""
     return tuple(Source(**row) for row in rows or ())
 
 
 def _as_turn(connection: Connection, row: Row, items: Sequence[Message], rated: Row | None) -> Turn:
-    """Return the record of a row: the question first, the answer last, if there is one, iterations in between."""
+    """Return the record of a row: the question first, iterations, then the answer if there is one."""
     answered = len(items) > 1 and items[-1]["role"] == "assistant" and "tool_calls" not in items[-1]
     answer = (items[-1]["content"] or "") if answered else ""
     if row["status"] == "running":
@@ -97,12 +95,12 @@ def _seconds_until(moment: datetime | None) -> int | None:
 
 
 def committed_text(connection: Connection, turn_id: int) -> str:
-    """Return the text of a running answer as far as it is committed."""
+    """Return the committed text of a running answer."""
     return "".join(connection.execute(_PARTS, {"turn": turn_id}).scalars())
 
 
 def request_of(question: Question) -> dict[str, Any]:
-    """Return what was asked for besides the question; what was not said is not there."""
+    """Return the request options besides the question; unset ones are left out."""
     request: dict[str, Any] = {}
     if not isinstance(question.max_history_turns, Unset):
         request["max_history_turns"] = question.max_history_turns
@@ -118,8 +116,8 @@ def request_of(question: Question) -> dict[str, Any]:
 
 
 def hash_of(question: Question) -> str:
-    """Return what tells one request from another under the same Idempotency-Key."""
-    # Which question a plain "yes" answers is found out by us, and changes when it was answered.
+    """Return a hash that distinguishes requests with the same Idempotency-Key."""
+    # Which question a plain "yes" answers is determined here, and changes once it is answered.
     asked_for = {name: value for name, value in request_of(question).items() if name != "confirms_turn"}
     whole: list[Any] = [question.text, question.conversation_id, asked_for]
     if question.project_id is not None:
@@ -131,9 +129,9 @@ def hash_of(question: Question) -> str:
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-# Where a message's row has the keys of its pictures.
+# The field of a message's row with its picture keys.
 IMAGES = "images"
-# The same picture may stand in many turns.
+# The same picture may be in many turns.
 _URL = select(pictures.c.url).where(pictures.c.key == bindparam("key")).limit(1)
 
 
@@ -143,7 +141,7 @@ def picture_key(url: DataUrl) -> str:
 
 
 def keep_pictures(connection: Connection, turn_id: int, urls: Sequence[DataUrl]) -> None:
-    """Keep the pictures of a turn's question."""
+    """Store the pictures of a turn's question."""
     by_key = {picture_key(url): url for url in urls}
     insert_rows(connection, pictures, [{"turn_id": turn_id, "key": key, "url": url} for key, url in by_key.items()])
 
@@ -153,14 +151,14 @@ def load_pictures(connection: Connection, keys: Iterable[str]) -> dict[str, Data
 
 
 def message_of(role: str, content: str | None, extra: Mapping[str, Any] | None, urls: Mapping[str, DataUrl]) -> Message:
-    """Return the message of a row, with its pictures, given by their keys."""
+    """Return the message of a row, with its pictures."""
     more = dict(extra or {})
     keys = more.pop(IMAGES, ())
     return with_pictures({"role": role, "content": content} | more, [urls[key] for key in keys])
 
 
 def _in_view(*, with_held: bool) -> Select[Any]:
-    """Return the messages of the newest turns in the view, with those that come along wherever the window begins."""
+    """Return the messages of the newest turns in the view, with held turns."""
     own = and_(turns.c.conversation_id == bindparam("conversation"), turns.c.number < bindparam("before"))
     visible = select(turns.c.id).where(own, turns.c.visible, turns.c.number >= bindparam("first"))
     chosen = select(visible.order_by(turns.c.number.desc()).limit(bindparam("newest")).subquery().c.id)
@@ -180,9 +178,9 @@ _IN_VIEW, _IN_VIEW_WITH_HELD = _in_view(with_held=False), _in_view(with_held=Tru
 def turns_in_view(
     connection: Connection, conversation: Conversation, first: int, before: int, newest: int | None, *, with_held: bool
 ) -> list[PastTurn]:
-    """Return the ``newest`` turns from number ``first`` to before another one that are in the view, oldest first.
+    """Return the ``newest`` turns in the view from number ``first`` to before another one, oldest first.
 
-    ``None`` returns them all; ``with_held`` also those that come along wherever the window begins.
+    ``None`` returns them all; ``with_held`` adds those that are sent wherever the window begins.
     """
     newest = MAX_INT32 if newest is None else min(newest, MAX_INT32)
     values = {"conversation": conversation.id, "first": first, "before": before, "newest": newest}

@@ -1,6 +1,6 @@
-"""Turns: accepted, answered, ended. A turn is a row, not a connection: what is accepted is there for ever.
+"""Turns: accepted, answered, ended. A turn is a row, not a connection: once accepted, it is never lost.
 
-The statements that every question needs are built once, here: building one costs more than running it.
+Statements that every question needs are built once: building one costs more than running it.
 """
 
 import logging
@@ -74,10 +74,10 @@ Cited = Callable[[Turn, str], tuple[Source, ...]]
 
 
 class TurnStore(Store):
-    """Keeps turns with their messages and receipts.
+    """Stores turns with their messages and receipts.
 
-    ``owner`` names this process: it writes to no running turn of another one. ``words_of`` makes of a text what keyword
-    search reads of it.
+    ``owner`` names this process: it never writes to another's running turn. ``words_of`` turns a text into the words
+    that keyword search indexes.
     """
 
     def __init__(self, database: Database, owner: str, words_of: Callable[[str], str]) -> None:
@@ -88,9 +88,9 @@ class TurnStore(Store):
     def accept(self, question: Question, title: str) -> tuple[Turn, Conversation | None]:
         """Commit a question as a running turn, and return it and its conversation.
 
-        Without a conversation, one is made with ``title``; for an edited question a branch is made. A known
-        Idempotency-Key gives the turn it gave before, and ``None``. Raises ConversationNotFound, TurnNotFound,
-        InvalidRequest, ConversationBusy, IdempotencyKeyReused.
+        Without a conversation, one is created with ``title``; for an edited question a branch is. A known
+        Idempotency-Key returns its turn, and ``None``. Raises ConversationNotFound, TurnNotFound, InvalidRequest,
+        ConversationBusy, IdempotencyKeyReused.
         """
         try:
             with self._database.write() as connection:
@@ -102,7 +102,7 @@ class TurnStore(Store):
                     conversation_id = branch_for(connection, question, title)
                 return self._insert(connection, question, conversation_id, title)
         except IntegrityError:
-            # Another turn of the conversation runs, or the same request was accepted a moment ago.
+            # Another turn of the conversation is running, or the same request was accepted a moment ago.
             with self._database.read() as connection:
                 earlier = _known(connection, question)
             if earlier is None and question.conversation_id is not None:
@@ -112,7 +112,7 @@ class TurnStore(Store):
             return earlier, None
 
     def by_idempotency_key(self, question: Question) -> Turn | None:
-        """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
+        """Return the turn of the question's Idempotency-Key. Raises IdempotencyKeyReused."""
         if question.idempotency_key is None:
             return None
         with self._database.read() as connection:
@@ -132,7 +132,7 @@ class TurnStore(Store):
             .where(own_conversations(connection))
             .values(
                 turns=conversations.c.turns + 1,
-                # The first question names a conversation that has no name.
+                # The first question gives an unnamed conversation its title.
                 title=case((first & (conversations.c.title == UNTITLED), title), else_=conversations.c.title),
                 updated_at=moment,
                 listed=conversations.c.listed | question.interactive,
@@ -183,10 +183,7 @@ class TurnStore(Store):
         return turn, conversation
 
     def retry(self, turn_id: int) -> tuple[Turn, Conversation]:
-        """Make a failed turn a running one again, and return it and its conversation.
-
-        It must be the conversation's last; raises TurnNotRetryable.
-        """
+        """Restart a failed turn, the conversation's last; return it and its conversation. Raises TurnNotRetryable."""
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
             if turn.status != "failed":
@@ -202,14 +199,14 @@ class TurnStore(Store):
             return _running(connection, turn)
 
     def regenerate(self, turn_id: int) -> tuple[Turn, Conversation]:
-        """Make the last turn of a conversation a running one again; the answer that it has is kept as a version.
+        """Restart the last turn of a conversation; its current answer is kept as a version.
 
         Returns it and its conversation. Raises TurnNotRegenerable, TurnErased, ConversationBusy.
         """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
             refuse_to_regenerate(turn, conversation)
-            # What has no text is not worth going back to.
+            # An answer without text isn't worth keeping.
             values: dict[str, Any] = {"status": "running", "owner": self.owner}
             if turn.answer.strip():
                 keep_version(connection, turn)
@@ -219,9 +216,9 @@ class TurnStore(Store):
             return _running(connection, turn)
 
     def keep_receipt(self, turn: Turn, receipt: dict[str, Any]) -> None:
-        """Keep what is about to be sent to the model, before it is sent, and what ``turn`` knows of its answer.
+        """Store the request before it is sent to the model, with the figures known by then.
 
-        A power cut may lose it with the text that streams after it. Raises AnswerTakenOver.
+        A power cut may lose it together with the text that follows. Raises AnswerTakenOver.
         """
         with self._database.write(forced=False) as connection:
             announced = {name: getattr(turn, name) for name in ("history", "sources", "search", "model", "notes")}
@@ -231,14 +228,14 @@ class TurnStore(Store):
             keep_receipt(connection, turn, receipt)
 
     def keep_iteration(self, turn_id: int, iteration: Sequence[Message]) -> None:
-        """Keep one tool iteration of a running turn: the calls, and all their results. Raises AnswerTakenOver."""
+        """Store a tool iteration of a running turn: the calls and all their results. Raises AnswerTakenOver."""
         with self._database.write() as connection:
             if connection.execute(_LOCK_OURS, {"turn": turn_id, "present_owner": self.owner}).first() is None:
                 raise AnswerTakenOver
             insert_messages(connection, turn_id, iteration)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
-        """Return a turn's receipt, ``None`` while there is none. Raises TurnNotFound, ConversationNotFound."""
+        """Return a turn's receipt, ``None`` if it has none yet. Raises TurnNotFound, ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, load_turn(connection, turn_id).conversation_id)
             return load_receipt(connection, turn_id)
@@ -252,11 +249,10 @@ class TurnStore(Store):
         usage: dict[str, Any] | None = None,
         error: tuple[str, str] | None = None,
     ) -> Turn:
-        """End a running turn of ours with its whole answer, and return it; any other one stays as it is.
+        """End a running turn of this process with its whole answer, and return it; any other one stays unchanged.
 
-        ``turn`` brings its model, its sources, its notes and what it waits for. An answer with text makes the turn
-        visible to the model; a turn without text never is. A turn that answers the question of another one
-        (``confirms_turn``) takes that one out of the model's view, and itself.
+        ``turn`` brings its model, sources, notes and pending action. A turn is visible to the model only if its answer
+        has text. One that answers another's confirmation (``confirms_turn``) hides both from the model.
         """
         kind, message = error or (None, None)
         ended = replace(turn, status=status, answer=answer, usage=usage, error_type=kind, error_message=message)
@@ -264,18 +260,18 @@ class TurnStore(Store):
             return end_turn(connection, ended, self.owner, self._words_of)
 
     def request_stop(self, turn_id: int) -> bool:
-        """Note that a turn is to be stopped by the process that answers it; return False if it does not run."""
+        """Request that the process answering a turn stops; return False if the turn isn't running."""
         running = turns.c.id == turn_id, turns.c.status == "running"
         return bool(self._commit(update(turns).where(*running).values(stop_requested=True)))
 
     def stops_requested(self) -> list[int]:
-        """Return the running turns of ours that were stopped through another process."""
+        """Return the running turns of this process that were stopped through another one."""
         return self._values(_STOPPED, {"present_owner": self.owner})
 
     def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
         """End the running turns whose process has died, and return them.
 
-        They keep the text that was committed; ``cited`` marks which sources a text cites.
+        They keep the committed text; ``cited`` marks which sources a text cites.
         """
         nobodys = turns.c.status == "running", is_nobodys(turns.c.owner)
         ended = []
@@ -287,7 +283,7 @@ class TurnStore(Store):
         return ended
 
     def get(self, turn_id: int) -> Turn:
-        """Return one turn; the answer of a running one is what is committed so far.
+        """Return one turn; a running answer has the text committed so far.
 
         Raises TurnNotFound, or ConversationNotFound if its conversation was deleted.
         """
@@ -306,7 +302,7 @@ class TurnStore(Store):
             return as_turns(connection, reversed(connection.execute(query.limit(limit)).mappings().all()))
 
     def every(self, conversation_id: int) -> Iterator[Turn]:
-        """Yield all turns of a conversation, oldest first, read some at a time. Raises ConversationNotFound."""
+        """Yield all turns of a conversation in batches, oldest first. Raises ConversationNotFound."""
         query = select(turns).where(turns.c.conversation_id == conversation_id, turns.c.number > bindparam("after"))
         query = query.order_by(turns.c.number).limit(TURNS_AT_ONCE)
         after = 0
@@ -320,13 +316,13 @@ class TurnStore(Store):
             after = page[-1].number
 
     def interrupt(self, turn_id: int, cited: Cited, error: tuple[str, str] | None = None) -> Turn:
-        """End one running turn, of ours or of nobody, with what is committed of it, and return it as it is then.
+        """End one running turn, of this process or of none, with its committed text, and return it.
 
-        Without an ``error``, a crash ended it.
+        Without an ``error``, it counts as ended by a crash.
         """
         with self._database.write() as connection:
             lock_conversation(connection, load_turn(connection, turn_id).conversation_id)
-            # No text is committed behind what is read here: who commits some waits for this lock, then finds it ended.
+            # Whoever commits text waits for this lock, then finds the turn ended.
             free = (turns.c.owner == self.owner) | is_nobodys(turns.c.owner)
             unended = select(turns.c.owner).where(turns.c.id == turn_id, turns.c.status == "running", free)
             owner = connection.execute(unended.with_for_update()).scalar()
@@ -342,13 +338,13 @@ class TurnStore(Store):
 
 
 def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:
-    """Return a turn that runs again, and its conversation."""
+    """Return a restarted turn and its conversation."""
     conversation = load_conversation(connection, turn.conversation_id)
     return load_turn(connection, turn.id), conversation_of(connection, conversation)
 
 
 def _known(connection: Connection, question: Question) -> Turn | None:
-    """Return the turn that the question's Idempotency-Key gave before. Raises IdempotencyKeyReused."""
+    """Return the turn of the question's Idempotency-Key. Raises IdempotencyKeyReused."""
     if question.idempotency_key is None:
         return None
     own = turns.c.idempotency_key == key_of(connection, question.idempotency_key)

@@ -1,6 +1,6 @@
-"""The answers that a turn's question got: one stands in the turn, the others are kept beside it, each whole.
+"""The answers to a turn's question: one is current, the others are kept in full.
 
-What a person thinks of one of them is kept with them. What is right, if that was said, holds for all of them.
+Each keeps its rating; an expected answer, if given, applies to all of them.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from rag_assistant.storage.tables import (
     turns,
 )
 
-# The columns of a turn that are about its answer, and what they hold while there is none.
+# The columns of a turn that describe its answer, and their values while there is none.
 ABOUT_THE_ANSWER: dict[str, Any] = {
     "status": "running",
     "history": None,
@@ -53,14 +53,14 @@ ABOUT_THE_ANSWER: dict[str, Any] = {
 
 
 class VersionStore:
-    """Lists the answers of a turn, and puts another one in the turn's place."""
+    """Lists the answers of a turn and switches between them."""
 
     def __init__(self, database: Database, words_of: Callable[[str], str]) -> None:
         self._database = database
         self._words_of = words_of
 
     def all(self, turn_id: int) -> list[AnswerVersion]:
-        """Return the answers of a turn, the first one first. Raises TurnNotFound, ConversationNotFound."""
+        """Return the answers of a turn, oldest first. Raises TurnNotFound, ConversationNotFound."""
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
             load_conversation(connection, turn.conversation_id)
@@ -70,9 +70,8 @@ class VersionStore:
         return sorted([*others, present], key=lambda one: one.version)
 
     def choose(self, turn_id: int, version: int) -> Turn:
-        """Let one of its answers be the turn's answer; the present one is kept. The model sees the chosen one.
-
-        Raises VersionNotFound, VersionFixed, ConversationBusy.
+        """Make another answer current, which the model then sees. Raises VersionNotFound, VersionFixed,
+        ConversationBusy.
         """
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
@@ -102,12 +101,12 @@ class VersionStore:
 def load_turn_locked(connection: Connection, turn_id: int) -> tuple[Turn, Row]:
     """Return a turn and its conversation's row, locked against other writers. Raises as ``load_turn`` does."""
     conversation = load_conversation(connection, load_turn(connection, turn_id).conversation_id, lock=True)
-    # Once more: another writer may have changed the turn while this one waited for the lock.
+    # Read again: another writer may have changed the turn while this one waited for the lock.
     return load_turn(connection, turn_id), conversation
 
 
 def keep_version(connection: Connection, turn: Turn) -> None:
-    """Keep the answer of a turn beside it, with everything that belongs to it."""
+    """Store a turn's current answer as a version, with everything that belongs to it."""
     row = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
     values = {
         "turn_id": turn.id,
@@ -121,7 +120,7 @@ def keep_version(connection: Connection, turn: Turn) -> None:
 
 
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
-    """Leave of a turn that is over its question alone, and give it the ``values``. To recount is the caller's."""
+    """Remove the answer of a finished turn and set ``values``. The caller recounts."""
     count_messages(connection, turn_id, -1)
     unanswered = {"message_count": 1, "visible": False, "stop_requested": False, "finished_at": None, "retry_at": None}
     fresh = ABOUT_THE_ANSWER | unanswered | values
@@ -132,7 +131,7 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
 
 
 def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
-    """Raise TurnNotRegenerable, TurnErased or ConversationBusy if the turn's question cannot be answered anew."""
+    """Raise TurnNotRegenerable, TurnErased or ConversationBusy if the question can't be answered again."""
     if turn.status == "running":
         raise ConversationBusy(turn.conversation_id)
     if turn.status == "erased":
@@ -156,13 +155,13 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
 
 
 def answer_in(items: list[dict[str, Any]]) -> str:
-    """Return the answer among what was said behind a question, an empty text if there is none."""
+    """Return the answer among a turn's messages, empty if there is none."""
     last = items[-1] if items else {}
     return (last.get("content") or "") if last.get("role") == "assistant" and "tool_calls" not in last else ""
 
 
 def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping:
-    """Return the row of an answer that does not stand in its turn. Raises VersionNotFound."""
+    """Return the row of an answer that isn't current. Raises VersionNotFound."""
     own = answer_versions.c.turn_id == turn.id
     query = select(answer_versions).where(own, answer_versions.c.version == version)
     row = connection.execute(query).mappings().first()
@@ -191,18 +190,17 @@ def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> 
 
 
 def version_of(row: RowMapping) -> AnswerVersion:
-    """Return the record of such a row of a turn."""
     own = {"answer": answer_in(row["messages"]), "sources": row["figures"]["sources"] or ()}
     return record_of({**row, **row["figures"], **own}, AnswerVersion)
 
 
 class RatingStore(Store):
-    """Keeps what people think of answers, and what came of it when their questions were asked again."""
+    """Stores ratings, and the results of asking rated questions again."""
 
     def rate(self, turn_id: int, rating: Literal["up", "down"], right_answer: str | Unset | None) -> Turn:
-        """Rate the answer that stands in a turn, in the place of any rating before, and return the turn.
+        """Rate a turn's current answer, replacing an earlier rating, and return the turn.
 
-        A right answer that is ``UNSET`` stays what it was. Raises TurnNotFound, ConversationNotFound, TurnNotRatable.
+        ``UNSET`` leaves the expected answer unchanged. Raises TurnNotFound, ConversationNotFound, TurnNotRatable.
         """
         with self._database.write() as connection:
             turn, _ = load_turn_locked(connection, turn_id)
@@ -217,14 +215,15 @@ class RatingStore(Store):
             return load_turn(connection, turn_id)
 
     def remove(self, turn_id: int) -> Turn:
-        """Take the rating of a turn back, with its right answer; return the turn. Raises as ``rate`` does."""
+        """Remove a turn's rating and expected answer; return the turn. Raises as ``rate`` does."""
         with self._database.write() as connection:
             turn, _ = load_turn_locked(connection, turn_id)
             _drop_rating(connection, turn)
             return load_turn(connection, turn_id)
 
     def page(self, limit: int, before: int | None = None) -> list[Turn]:
-        """Return up to ``limit`` rated turns with an id below ``before``, newest first, each as it was rated.
+        """Return up to ``limit`` rated turns with an id below ``before``, newest first, each with the answer that was
+        rated.
 
         Those of deleted conversations are left out.
         """
@@ -232,27 +231,27 @@ class RatingStore(Store):
         if before is not None:
             query = query.where(turns.c.id < before)
         with self._database.read() as connection:
-            # A join would begin with all conversations that were not deleted.
+            # A join would start with all conversations that aren't deleted.
             in_list = conversations.c.deleted_at.is_(None), own_conversations(connection)
             query = query.where(exists().where(conversations.c.id == turns.c.conversation_id, *in_list))
             rows = connection.execute(query.order_by(ratings.c.turn_id.desc()).limit(limit)).mappings()
             return [_as_rated(connection, turn) for turn in as_turns(connection, rows)]
 
     def keep_result(self, turn_id: int, rated_at: datetime, result: dict[str, Any]) -> None:
-        """Keep what came of a rating when its question was asked again; one that was changed meanwhile has none."""
+        """Store the result of asking a rated question again, unless the rating has changed meanwhile."""
         same = ratings.c.turn_id == turn_id, ratings.c.rated_at == rated_at
         self._commit(update(ratings).where(*same).values(result=result))
 
 
 def _drop_rating(connection: Connection, turn: Turn) -> None:
-    """Delete the rating of a turn, and let its conversation be another one than before."""
+    """Delete a turn's rating, and mark its conversation as changed."""
     connection.execute(delete(ratings).where(ratings.c.turn_id == turn.id))
     this = update(conversations).where(conversations.c.id == turn.conversation_id)
     connection.execute(this.values(changes=conversations.c.changes + 1))
 
 
 def _as_rated(connection: Connection, turn: Turn) -> Turn:
-    """Return a turn with that of its answers that was rated."""
+    """Return a turn with the answer that was rated."""
     if turn.rating is None or turn.rating.version == turn.version:
         return turn
     rated = asdict(version_of(load_version(connection, turn, turn.rating.version)))

@@ -1,4 +1,4 @@
-"""What may be wrong with the library in SQL: counters, texts, words and vectors that do not fit together."""
+"""Consistency checks of the library in SQL: counters, texts, words and vectors that don't match."""
 
 from contextlib import closing
 from typing import Any
@@ -17,13 +17,13 @@ _VECTORS = select(func.count()).where(embeddings.c.embedder == embedders.c.key).
 
 
 class LibraryChecks(Store):
-    """Each method looks for one kind of damage and returns the documents that have it."""
+    """Each method looks for one kind of damage and returns the affected documents."""
 
     def database_damage(self) -> list[str]:
-        """Return what the database itself says is broken; PostgreSQL is not asked.
+        """Return the problems SQLite finds in its own file; PostgreSQL isn't checked.
 
-        A connection of its own asks: one that searched before holds the word index as it was then, and SQLite 3.53
-        calls what has changed since a wrong checksum.
+        This needs a new connection: one that has searched before remembers the word index as it was then, and SQLite
+        3.53 reports what has changed since as a wrong checksum.
         """
         if not self._database.is_sqlite:
             return []
@@ -35,13 +35,13 @@ class LibraryChecks(Store):
         return [] if lines == ["ok"] else [str(line) for line in lines]
 
     def badly_cut(self) -> Ids:
-        """Return the documents whose chunks are not the pieces of their text that they say, or leave some of it out."""
+        """Return the documents whose chunks don't match their text, or don't cover it."""
         with self._database.read() as connection:
             done = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
             return [one for one in connection.execute(done).scalars().all() if not _is_covered(connection, one)]
 
     def without_words(self) -> Ids:
-        """Return the documents with chunks that keyword search does not know."""
+        """Return the documents with chunks missing from keyword search."""
         with self._database.read() as connection:
             words, key = CHUNK_WORDS.columns(connection)
             ready = select(documents.c.id).where(documents.c.state == "ready", documents.c.deleted_at.is_(None))
@@ -50,28 +50,28 @@ class LibraryChecks(Store):
             return sorted(connection.execute(unknown.distinct()).scalars())
 
     def stray_words(self) -> int:
-        """Return how many entries of keyword search belong to no chunk."""
+        """Return how many keyword search entries belong to no chunk."""
         with self._database.read() as connection:
             return len(_stray_words(connection))
 
     def drop_stray_words(self) -> None:
-        """Take those entries away."""
+        """Delete those entries."""
         with self._database.write() as connection:
             CHUNK_WORDS.drop(connection, _stray_words(connection))
 
     def with_broken_vectors(self) -> Ids:
-        """Return the documents with a vector that does not have its model's length."""
+        """Return the documents with a vector of the wrong length."""
         return self._sorted(_broken_vectors(select(chunks.c.document_id)))
 
     def drop_broken_vectors(self) -> None:
-        """Take those vectors away: they are made anew."""
+        """Delete those vectors; they will be recreated."""
         with self._database.write() as connection:
             broken = list(connection.execute(_broken_vectors(select(chunks.c.id))).scalars())
             connection.execute(embeddings.delete().where(embeddings.c.chunk_id.in_(broken)))
             _recount(connection)
 
     def lacking_vectors(self, embedder: str) -> Ids:
-        """Return the documents that are called ready and have a chunk without a vector of this model."""
+        """Return the ready documents that have a chunk without a vector of this model."""
         has_one = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
         lacking = (
             select(chunks.c.document_id)
@@ -81,15 +81,15 @@ class LibraryChecks(Store):
         return self._sorted(lacking)
 
     def wrong_counts(self) -> Ids:
-        """Return the documents whose number of chunks is not what they say."""
+        """Return the documents whose stored number of chunks is wrong."""
         return self._sorted(select(documents.c.id).where(documents.c.chunks != _CHUNKS))
 
     def wrong_versions(self) -> list[str]:
-        """Return the models whose counters do not agree with the vectors that are kept."""
+        """Return the models whose counters don't match the stored vectors."""
         return self._values(select(embedders.c.key).where(embedders.c.additions - embedders.c.deletions != _VECTORS))
 
     def recount(self) -> None:
-        """Let all counters say what is there."""
+        """Correct all counters."""
         with self._database.write() as connection:
             _recount(connection)
 
@@ -131,5 +131,5 @@ def _broken_vectors(query: Select[Any]) -> Select[Any]:
 
 def _recount(connection: Connection) -> None:
     connection.execute(update(documents).values(chunks=_CHUNKS))
-    deletions = embedders.c.deletions + 1  # Both move, so that every index sees that it is behind.
+    deletions = embedders.c.deletions + 1  # Both change, so that every index sees that it is out of date.
     connection.execute(update(embedders).values(deletions=deletions, additions=deletions + _VECTORS))

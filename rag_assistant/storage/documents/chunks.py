@@ -1,4 +1,4 @@
-"""The text of documents, cut into chunks: the truth that keyword and vector search point into."""
+"""The text of documents, cut into chunks: the truth behind keyword and vector search."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -21,12 +21,12 @@ from rag_assistant.storage.ownership import (
 )
 from rag_assistant.storage.tables import chunks, document_texts, documents
 
-# Two chunks with at most so many characters between them touch: the splitter leaves white space out.
+# Two chunks with at most this many characters between them are adjacent: the splitter leaves white space out.
 MAX_GAP_CHARS = 12
-# The position of chunks that the next reading is to replace: no reading gives it.
+# The position of chunks that the next reading replaces: no reading produces it.
 NOWHERE = -1
 
-# What every question needs, built once: to build a statement costs more than to run it.
+# Used by every question, so built once: building a statement costs more than running it.
 _PASSAGES = (
     select(
         chunks.c.id.label("chunk_id"),
@@ -45,14 +45,14 @@ _PENDING = select(chunks.c.id).where(chunks.c.document_id.in_(_HIDDEN))
 
 
 class ChunkStore(Store):
-    """Keeps what was read of documents, and gives what a search found."""
+    """Stores the text of documents, and returns what a search found."""
 
     def keep_text(self, document_id: int, extracted: ExtractedText, pieces: Sequence[Chunk], words: list[str]) -> bool:
-        """Keep a document's text, its chunks and their words: from now on it is found by keywords.
+        """Store a document's text, chunks and words, which makes it searchable by keyword.
 
-        ``words[i]`` is what keyword search reads of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
-        they are the same: then their embeddings stay. One without any chunk waits for text recognition. Return False if
-        the document was deleted or cancelled meanwhile.
+        ``words[i]`` is what keyword search indexes of ``pieces[i]``. Chunks of an earlier attempt are replaced, unless
+        they are the same: then their embeddings stay. A document without chunks waits for text recognition. Return
+        False if the document was deleted or cancelled meanwhile.
         """
         with self._database.write() as connection:
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
@@ -75,16 +75,16 @@ class ChunkStore(Store):
             return True
 
     def distrust(self, document_id: int) -> None:
-        """Note that a document's chunks are not what they should be: the next reading replaces them all.
+        """Mark a document's chunks as wrong, so that the next reading replaces them all.
 
-        Until then they stay, for what is damaged is better than nothing.
+        Until then they stay: a damaged text is better than none.
         """
         self._commit(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
 
     def passages(self, scores: Mapping[int, float]) -> list[Passage]:
-        """Return the chunks that may be found, of some ids with their scores, in their order.
+        """Return the searchable chunks among some ids with scores, in order.
 
-        What was deleted is not among them, nor what belongs to a newer version that has not taken its place yet.
+        Deleted ones are left out, and those of newer versions that aren't ready yet.
         """
         with self._database.read() as connection:
             query = _PASSAGES.where(chunks.c.id.in_(scores), in_readable_library(connection))
@@ -93,7 +93,7 @@ class ChunkStore(Store):
         return [by_id[chunk_id] for chunk_id in scores if chunk_id in by_id]
 
     def texts_at(self, places: Collection[tuple[int, int]], scope: Scope) -> dict[tuple[int, int], str]:
-        """Return the text of chunks that may be found, of a scope, by document and start: those at some places."""
+        """Return the text of the searchable chunks of a scope at some places, by document and start."""
         query = (
             select(chunks.c.document_id, chunks.c.start, chunks.c.text)
             .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
@@ -104,18 +104,18 @@ class ChunkStore(Store):
             return {(row.document_id, row.start): row.text for row in connection.execute(query.where(is_searched))}
 
     def pending_ids(self) -> set[int]:
-        """Return the ids of the chunks of newer versions that are not to be found yet, and of a small trash."""
+        """Return the ids of chunks that must not be found: of newer versions not ready yet, and of a small trash."""
         return set(self._values(_PENDING))
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
-        """Return the first characters of the text of each document that has one, by its id."""
+        """Return the first characters of the text of each document that has one, by id."""
         query = select(document_texts.c.document_id, func.substr(document_texts.c.text, 1, chars).label("text"))
         with self._database.read() as connection:
             own = document_texts.c.document_id.in_(document_ids), readable(connection, document_texts.c.document_id)
             return {row.document_id: row.text for row in connection.execute(query.where(*own))}
 
     def sections_of(self, document_ids: Collection[int]) -> dict[int, tuple[int, int, int]]:
-        """Return all chunks of some documents in their order, by id: document, start and end."""
+        """Return all chunks of some documents in order, by id: document, start and end."""
         query = select(chunks.c.id, chunks.c.document_id, chunks.c.start, chunks.c.end)
         with self._database.read() as connection:
             own = chunks.c.document_id.in_(document_ids), readable(connection, chunks.c.document_id)
@@ -123,7 +123,7 @@ class ChunkStore(Store):
             return {row.id: (row.document_id, row.start, row.end) for row in rows}
 
     def newest_beginnings(self, limit: int, chars: int) -> list[str]:
-        """Return the first characters of the texts of up to ``limit`` documents that are ready, the newest first."""
+        """Return the first characters of up to ``limit`` ready documents, newest first."""
         query = (
             select(func.substr(document_texts.c.text, 1, chars))
             .join_from(documents, document_texts, document_texts.c.document_id == documents.c.id)
@@ -135,7 +135,7 @@ class ChunkStore(Store):
             return list(connection.execute(query.where(*ready)).scalars())
 
     def section_at(self, document_id: int, position: int) -> str | None:
-        """Return the path of headings above a place in a document's text, ``None`` where there is none."""
+        """Return the path of headings at a position in a document's text, ``None`` if there is none."""
         nearest = (
             select(chunks.c.section)
             .where(chunks.c.document_id == document_id, chunks.c.start <= position)
@@ -146,7 +146,7 @@ class ChunkStore(Store):
             return connection.execute(nearest.where(readable(connection, chunks.c.document_id))).scalar()
 
     def within(self, scope: Scope) -> ChunksInScope | None:
-        """Return those chunks of a scope that may be read; ``None`` where these are all that there are."""
+        """Return the readable chunks of a scope; ``None`` if that is every chunk."""
         if not scope:
             with self._database.read() as connection:
                 if reads_everything(connection):
@@ -164,16 +164,16 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
 
 
 def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
-    """Let text and chunks of one document be those of another, which has none."""
+    """Move text and chunks to a document that has none."""
     for table in (document_texts, chunks):
         connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
 
 
 def gaps_between(text: str, pieces: Sequence[Any]) -> list[str | None]:
-    """Return what stands in a document's text between each of its chunks and the one before it.
+    """Return the text between each chunk of a document and the one before it.
 
-    ``None`` for the first one of a page, and where more stands there than white space between two that touch. The
-    ``pieces`` come in their order, with ``start``, ``end`` and ``page``.
+    ``None`` for the first chunk of a page, and where the two aren't adjacent. The ``pieces`` come in order, with
+    ``start``, ``end`` and ``page``.
     """
     gaps: list[str | None] = []
     for before, piece in zip([None, *pieces], pieces, strict=False):

@@ -1,7 +1,6 @@
-"""Documents: which there are, and what takes another's place.
+"""Documents: adding, changing, replacing and deleting them.
 
-How they are listed is in rows.py, how far each has come in progress.py; their text and chunks are in chunks.py, the
-vectors of the chunks in embeddings.py.
+Lists are in rows.py, processing states in progress.py, text and chunks in chunks.py, vectors in embeddings.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,16 +51,15 @@ COPIED = ("name", "media_type", "size_bytes", "sha256", "file", "origin")
 
 
 class DocumentStore(DocumentProgress):
-    """Keeps documents. What is deleted here is gone from every answer at once, whatever an index still holds."""
+    """Stores documents. What is deleted here is out of every answer at once, whatever an index still holds."""
 
     def add(self, new: NewDocument, max_bytes: int | None = None) -> tuple[Document, bool]:
-        """Keep a new document as ``queued``; return it and True, or the one with the same content and False.
+        """Store a new document as ``queued``; return it and True, or the one with the same content and False.
 
-        One with the same content gets the new tags, too; if it failed or was cancelled, it is queued again. It does not
-        get the origin: what was uploaded does not go when a copy of it in a folder goes. A newer version takes the
-        place of those of the same document that are on their way. Raises DocumentNotFound, SameContent if another
-        document has the content of a newer version, and StorageLimitReached if all files in the libraries of the same
-        owner would have more than ``max_bytes``.
+        An existing one gets the new tags, and is queued again if it failed or was cancelled. It doesn't get the origin:
+        an uploaded file stays when its copy in a folder is deleted. A newer version replaces pending versions of the
+        same document. Raises DocumentNotFound, SameContent if another document has the content of a newer version, and
+        StorageLimitReached if the files in the owner's libraries would exceed ``max_bytes``.
         """
         try:
             return self._add(new, max_bytes)
@@ -104,7 +102,7 @@ class DocumentStore(DocumentProgress):
 
     @staticmethod
     def _library_of(connection: Connection, new: NewDocument, replaces: int | None) -> int | None:
-        """Return the library of a new document; a newer version stays in that of the older one."""
+        """Return the library of a new document; a newer version stays in its document's library."""
         if replaces is not None:
             own_library: int | None = row_of(connection, replaces)["library_id"]
             return own_library
@@ -116,7 +114,7 @@ class DocumentStore(DocumentProgress):
     def change(
         self, document_id: int, *, name: str | None = None, tags: Sequence[str] | None = None, origin: str | None = None
     ) -> Document:
-        """Give a document another name, other tags or another origin; ``None`` leaves it. Raises DocumentNotFound."""
+        """Change a document's name, tags or origin; ``None`` leaves one unchanged. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row_to_change(connection, document_id)
             changed = {key: value for key, value in (("name", name), ("origin", origin)) if value is not None}
@@ -130,9 +128,9 @@ class DocumentStore(DocumentProgress):
             return load_document(connection, document_id)
 
     def move(self, document_id: int, library_id: int) -> Document:
-        """Put a document into another library. Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent.
+        """Move a document to another library, with its pending newer versions.
 
-        Newer versions of it that are on their way go along.
+        Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent.
         """
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
@@ -148,20 +146,20 @@ class DocumentStore(DocumentProgress):
             return load_document(connection, document_id)
 
     def get(self, document_id: int) -> Document:
-        """Return one document, also by the id that it had as a newer version. Raises DocumentNotFound."""
+        """Return one document, also by the id it had as a newer version. Raises DocumentNotFound."""
         became = select(former_ids.c.document_id).where(former_ids.c.id == document_id)
         with self._database.read() as connection:
             current = connection.execute(became.where(readable(connection, former_ids.c.document_id))).scalar()
             return load_document(connection, current or document_id)
 
     def refuse_read_only(self, document_ids: Iterable[int]) -> None:
-        """Refuse documents that may not be changed. Raises DocumentNotFound, LibraryReadOnly."""
+        """Raise DocumentNotFound or LibraryReadOnly unless all documents may be changed."""
         with self._database.read() as connection:
             for document_id in document_ids:
                 row_to_change(connection, document_id)
 
     def missing(self, document_ids: Iterable[int]) -> list[int]:
-        """Return those of the ids that name no document."""
+        """Return the ids that belong to no document."""
         named_ids = list(document_ids)
         if not named_ids:
             return []
@@ -171,7 +169,7 @@ class DocumentStore(DocumentProgress):
         return [document_id for document_id in named_ids if document_id not in ids]
 
     def check_scope(self, scope: Scope) -> None:
-        """Refuse a scope that names what is not there. Raises DocumentNotFound, LibraryNotFound, InvalidRequest."""
+        """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names something missing."""
         for document_id in self.missing(scope.document_ids):
             raise DocumentNotFound(document_id)
         for library_id in scope.library_ids:
@@ -184,13 +182,13 @@ class DocumentStore(DocumentProgress):
                 raise InvalidRequest(f'No document has the tag "{tag}". {there}')
 
     def with_file(self, document_id: int) -> tuple[Document, str]:
-        """Return a document and the name of its uploaded file, both of one version. Raises DocumentNotFound."""
+        """Return a document and the name of its file, both of one version. Raises DocumentNotFound."""
         with self._database.read() as connection:
             file = str(row_of(connection, document_id)["file"])  # First: it keeps a newer version out.
             return load_document(connection, document_id), file
 
     def ids_by_sha256(self) -> dict[str, int]:
-        """Return the ids of all documents by what their files hold."""
+        """Return the ids of all documents by the hash of their content."""
         with self._database.read() as connection:
             query = select(documents.c.sha256, documents.c.id).where(readable(connection, documents.c.id))
             return {row.sha256: row.id for row in connection.execute(query)}
@@ -200,20 +198,20 @@ class DocumentStore(DocumentProgress):
         return set(self._values(select(documents.c.file)))
 
     def by_origin(self) -> dict[str, Document]:
-        """Return the documents that were read from files of this machine, by the file's path."""
+        """Return the documents that were read from files on this machine, by path."""
         query = select(documents).where(documents.c.origin.is_not(None), *_CURRENT)
         with self._database.read() as connection:
             return {document.origin or "": document for document in as_documents(connection, query)}
 
     def of_origin(self, origin: str) -> Document | None:
-        """Return the document that came from there and may be changed, ``None`` if there is none."""
+        """Return the changeable document with this origin, ``None`` if there is none."""
         query = select(documents).where(documents.c.origin == origin, *_CURRENT)
         with self._database.read() as connection:
             matches = as_documents(connection, query.where(writable(connection)).order_by(documents.c.id).limit(1))
             return matches[0] if matches else None
 
     def text(self, document_id: int) -> ExtractedText:
-        """Return a document's text, empty while it is not read. Raises DocumentNotFound."""
+        """Return a document's text, empty until it has been read. Raises DocumentNotFound."""
         with self._database.read() as connection:
             row = row_of(connection, document_id)
             own = document_texts.c.document_id == document_id
@@ -222,10 +220,9 @@ class DocumentStore(DocumentProgress):
             return ExtractedText(body.text if body else "", row["media_type"], pages, bool(body and body.markdown))
 
     def trash(self, document_id: int) -> None:
-        """Move a document to the trash: nothing finds it until ``restore``, which embeds nothing anew.
+        """Move a document to the trash: nothing finds it until ``restore``, which keeps its embeddings.
 
-        What is being done with it ends. Newer versions on their way are deleted. Raises DocumentNotFound,
-        LibraryReadOnly.
+        Ongoing work on it ends; pending newer versions are deleted. Raises DocumentNotFound, LibraryReadOnly.
         """
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
@@ -234,12 +231,12 @@ class DocumentStore(DocumentProgress):
                 return
             drop_pending_versions(connection, document_id)
             give_up(connection, row)
-            # The same content may come again meanwhile.
+            # The same content may be added again meanwhile.
             values = {"deleted_at": now(), "content_key": f"deleted {document_id}"}
             set_values(connection, documents, document_id, values)
 
     def restore(self, document_id: int) -> Document:
-        """Bring a document back from the trash. Raises DocumentNotFound, LibraryReadOnly, SameContent."""
+        """Restore a document from the trash. Raises DocumentNotFound, LibraryReadOnly, SameContent."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id, in_trash=True)
             key = content_key(row["library_id"], row["sha256"])
@@ -250,21 +247,21 @@ class DocumentStore(DocumentProgress):
             return load_document(connection, document_id)
 
     def trashed(self, limit: int) -> list[Document]:
-        """Return up to ``limit`` documents in the trash that may be restored, the last deleted first."""
+        """Return up to ``limit`` restorable documents in the trash, most recently deleted first."""
         query = select(documents).order_by(documents.c.deleted_at.desc(), documents.c.id.desc()).limit(limit)
         with self._database.read() as connection:
             own = in_readable_library(connection, in_trash=True), writable(connection)
             return as_documents(connection, query.where(*own))
 
     def trashed_before(self, moment: datetime) -> list[int]:
-        """Return the ids of the documents that were moved to the trash before a moment."""
+        """Return the ids of documents moved to the trash before a moment."""
         with self._database.read() as connection:
             return list(connection.execute(select(documents.c.id).where(documents.c.deleted_at < moment)).scalars())
 
     def delete(self, document_id: int, *, in_trash: bool = False) -> None:
-        """Delete a document with all that was made of it, from the file, too, newer versions on their way included.
+        """Delete a document, its pending newer versions and everything derived from it, from the file too.
 
-        Their files are to be deleted from then on. Raises DocumentNotFound.
+        Their uploaded files are marked for deletion. Raises DocumentNotFound.
         """
         with self._database.write() as connection:
             row_to_change(connection, document_id, in_trash=in_trash)
@@ -273,33 +270,33 @@ class DocumentStore(DocumentProgress):
         self._database.forget_deleted()
 
     def files_in(self, store: str) -> list[tuple[int, str, str, str]]:
-        """Return id, name, sha256 and file of each document whose file lies in a store, those in the trash included."""
+        """Return id, name, sha256 and file of each document whose file is in a store, including the trash."""
         columns = documents.c.id, documents.c.name, documents.c.sha256, documents.c.file
         query = select(*columns).where(documents.c.owner == store).order_by(documents.c.id)
         with self._database.read() as connection:
             return [(row.id, row.name, row.sha256, row.file) for row in connection.execute(query)]
 
     def note_moved(self, file: str, source: str, target: str) -> None:
-        """Note that a file lies in another store now."""
+        """Record that a file is in another store now."""
         one = documents.c.file == file, documents.c.owner == source
         self._commit(update(documents).where(*one).values(owner=target))
 
     def files_to_delete(self) -> list[str]:
-        """Return the names of the files of deleted documents that lie where this process keeps files."""
+        """Return the files of deleted documents in this process's store."""
         return self._values(select(deleted_files.c.file).where(deleted_files.c.owner == self._owner))
 
     def forget_file(self, file: str) -> None:
-        """Note that a file was deleted."""
+        """Record that a file was deleted."""
         self._commit(delete(deleted_files).where(deleted_files.c.file == file))
 
 
 def _with_versions(document_id: int) -> Select[Any]:
-    """Return the query for a document and the newer versions of it that are not ready yet."""
+    """Return the query for a document and its pending newer versions."""
     return select(documents).where(or_(documents.c.id == document_id, documents.c.replaces == document_id))
 
 
 def _refuse_beyond(connection: Connection, library_id: int | None, size: int, max_bytes: int) -> None:
-    """Refuse a file for which the owner of a library has no room; nobody else adds one for them meanwhile."""
+    """Raise if the owner's storage limit has no room for a file; concurrent additions wait."""
     owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
     lock(connection, f"files of {owner}")
     if bytes_of(connection, owner) + size > max_bytes:

@@ -1,4 +1,4 @@
-"""The vectors of the chunks, one for each embedding model that is in use or on its way to be."""
+"""The vectors of the chunks, for each embedding model in use or being prepared."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,19 +17,19 @@ _SERVING = select(embedders).where(embedders.c.active)
 
 
 class EmbeddingStore(Store):
-    """Keeps embedding models and what they made of the chunks. Every index can be built anew from it."""
+    """Stores embedding models and their vectors, from which every index can be rebuilt."""
 
     def models(self) -> list[KnownEmbedder]:
-        """Return every embedding model whose vectors are kept."""
+        """Return all embedding models with stored vectors."""
         return [_as_known(row) for row in self._rows(select(embedders))]
 
     def serving(self) -> KnownEmbedder | None:
-        """Return the model whose vectors are searched; ``None`` while there is none yet."""
+        """Return the model whose vectors are searched; ``None`` if there is none yet."""
         return next(map(_as_known, self._rows(_SERVING)), None)
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
-        """Keep a model, or what leads to it now; the first of all becomes the active one."""
-        with suppress(IntegrityError), self._database.write() as connection:  # Another server may keep it, too.
+        """Store a model, or update its source; the first one becomes active."""
+        with suppress(IntegrityError), self._database.write() as connection:  # Another server may store it, too.
             values = {"source": source, "dimension": dimension, "probe": probe}
             if connection.execute(update(embedders).where(embedders.c.key == key).values(values)).rowcount:
                 return
@@ -37,9 +37,9 @@ class EmbeddingStore(Store):
             connection.execute(insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
 
     def activate(self, key: str) -> bool:
-        """Let search use the vectors of a model from now on, if it has one for every chunk; tell whether it does.
+        """Make a model active if it has a vector for every chunk; return whether it does.
 
-        Chunks of documents that failed do not count: they may be what it cannot embed.
+        Chunks of failed documents don't count: the model may be unable to embed them.
         """
         with self._database.write() as connection:
             row = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
@@ -48,30 +48,30 @@ class EmbeddingStore(Store):
             if row is None or connection.execute(lacking).first() is not None:
                 return False
             connection.execute(update(embedders).values(active=embedders.c.key == key))
-            # What is not embedded yet by this model was counted by another's vectors.
+            # The unembedded chunks were counted for another model.
             connection.execute(update(documents).values(embedded=_count_of(key)))
             return True
 
     def forget(self, key: str) -> None:
-        """Delete a model that is not active, with its vectors."""
+        """Delete an inactive model and its vectors."""
         with self._database.write() as connection:
             if connection.execute(delete(embedders).where(embedders.c.key == key, ~embedders.c.active)).rowcount:
                 connection.execute(delete(embeddings).where(embeddings.c.embedder == key))
 
     def version(self, key: str) -> tuple[int, int]:
-        """Return two numbers that move with every vector of a model that is kept, and every one that is dropped."""
+        """Return two numbers that change with every vector of a model that is stored or deleted."""
         rows = self._rows(select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key))
         return (rows[0]["additions"], rows[0]["deletions"]) if rows else (0, 0)
 
     def without_embedding(self, document_id: int, embedder: str, limit: int | None = None) -> list[UnembeddedChunk]:
-        """Return the chunks of a document that ``embedder`` has not embedded yet, in their order, ``limit`` at most."""
+        """Return up to ``limit`` chunks of a document without a vector of ``embedder``, in order."""
         lacking = chunks_without(embedder).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
         columns = chunks.c.id.label("chunk_id"), documents.c.name.label("document"), chunks.c.section, chunks.c.text
         query = lacking.with_only_columns(*columns).join(documents, documents.c.id == chunks.c.document_id)
         return self._records(query.limit(limit), UnembeddedChunk)
 
     def next_without(self, embedder: str, after: int) -> int | None:
-        """Return the first document behind ``after`` that is finished and has chunks without a vector of a model."""
+        """Return the next finished document after ``after`` with chunks that lack a vector of a model."""
         finished = documents.c.state.in_(("ready", "failed"))
         lacking = chunks_without(embedder).where(chunks.c.document_id == documents.c.id).exists()
         query = select(documents.c.id).where(documents.c.id > after, finished, lacking)
@@ -85,9 +85,9 @@ class EmbeddingStore(Store):
             return connection.execute(own).scalar_one(), total
 
     def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
-        """Keep the vectors of some chunks of a document. Return False if they went away meanwhile.
+        """Store vectors for chunks of a document. Return False if the chunks are gone.
 
-        One that another process has kept already stays.
+        Vectors that another process has stored already stay.
         """
         with self._database.write() as connection:
             connection.execute(select(documents.c.id).where(documents.c.id == document_id).with_for_update())
@@ -101,7 +101,7 @@ class EmbeddingStore(Store):
             if new:
                 rows = [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in new]
                 connection.execute(insert(embeddings), rows)
-                # Only now: with the first row it is certain that nobody makes the table at this moment.
+                # Only now: with the first row it is certain that nobody is creating the table.
                 if is_there(connection):
                     keep_vectors(connection, embedder, new)
             unfinished = documents.c.id == document_id, documents.c.state != "ready"
@@ -111,7 +111,7 @@ class EmbeddingStore(Store):
             return True
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, in the order of their ids."""
+        """Return up to ``limit`` embedded chunks with an id above ``chunk_id``, by id."""
         with self._database.read() as connection:
             later = _vectors_of(embedder).where(embeddings.c.chunk_id > chunk_id)
             rows = connection.execute(later.order_by(embeddings.c.chunk_id).limit(limit))
@@ -124,13 +124,13 @@ class EmbeddingStore(Store):
             return [(row.chunk_id, row.vector) for row in connection.execute(query)]
 
     def embedded_ids(self, embedder: str) -> list[int]:
-        """Return the ids of all embedded chunks, the smallest first."""
+        """Return the ids of all embedded chunks, smallest first."""
         own = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
         return self._values(own.order_by(embeddings.c.chunk_id))
 
 
 def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
-    """Note that the vectors of some chunks are about to be dropped."""
+    """Count the vectors of chunks that are about to be deleted."""
     lost = (
         select(embeddings.c.embedder, func.count())
         .where(embeddings.c.chunk_id.in_(chunk_ids))
@@ -142,7 +142,7 @@ def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
 
 
 def chunks_without(embedder: str) -> Select[Any]:
-    """Return the query for the chunks that a model has not embedded."""
+    """Return the query for the chunks without a vector of a model."""
     has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
     return select(chunks.c.id, chunks.c.text).where(~has_one)
 
@@ -152,7 +152,7 @@ def _vectors_of(embedder: str) -> Select[int, bytes]:
 
 
 def _count_of(embedder: str) -> ScalarSelect[int]:
-    """Return how many chunks of a document, whose row is changed, a model has embedded."""
+    """Return how many chunks of a document a model has embedded."""
     own = chunks.c.document_id == documents.c.id, embeddings.c.embedder == embedder
     embedded = embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id)
     return select(func.count()).select_from(embedded).where(*own).scalar_subquery()

@@ -11,22 +11,22 @@ from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.tables import word_changes
 
-# Each language is one look into the index, however many chunks are in it.
+# One index lookup per language, however many chunks there are.
 STATE = text(
     "WITH RECURSIVE found(language) AS (SELECT min(language) FROM chunks UNION ALL "
     "SELECT (SELECT min(language) FROM chunks WHERE language > found.language) FROM found "
     "WHERE found.language IS NOT NULL) SELECT language, (SELECT max(id) FROM chunks), "
     "(SELECT coalesce(max(id), 0) FROM word_changes) FROM found WHERE language IS NOT NULL"
 )
-# An index in memory that is further behind than so many changes reads all words again.
+# An in-memory index that is behind by more changes reads all words again.
 MAX_CHANGES_KEPT = 10_000
 
 
 class KeywordState(Struct, frozen=True):
-    """What keyword search knows of the library: in which languages its chunks are indexed, and which came last.
+    """What keyword search needs to know of the library: the languages of its chunks, and its latest state.
 
-    The languages have ``""`` among them if some chunks are in none that is known. ``change`` moves with the words that
-    SQLite holds; PostgreSQL, which searches them for several servers, notes none.
+    The languages include ``""`` if that of some chunks is unknown. ``change`` moves with the words in SQLite;
+    PostgreSQL, which searches them itself, records none.
     """
 
     languages: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class KeywordState(Struct, frozen=True):
 
 
 class KeywordIndex(Store):
-    """The words of chunks. PostgreSQL finds chunks by them; on SQLite, it is an index in memory that does."""
+    """The words of chunks. PostgreSQL searches them here; on SQLite, an in-memory index does."""
 
     def state(self) -> KeywordState:
         with self._database.read() as connection:
@@ -45,30 +45,30 @@ class KeywordIndex(Store):
         return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if self._database.is_sqlite else None)
 
     def unknown(self, words: Sequence[str], within: ChunksInScope | None = None) -> set[str]:
-        """Return those of some words that no chunk holds, on PostgreSQL."""
+        """Return which of the words no chunk contains, on PostgreSQL."""
         if within is not None:
             return {word for word in words if not self.search([word], 1, within)}
         with self._database.read() as connection:
             return {word for word, rows in CHUNK_WORDS.counted(connection, words, 0).items() if not rows}
 
     def search(self, words: Sequence[str], limit: int, within: ChunksInScope | None = None) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
+        """Return up to ``limit`` chunk ids with their score (higher is better) that contain any of ``words``.
 
-        PostgreSQL's way. With ``within``, only of those.
+        PostgreSQL only. With ``within``, only chunks in it.
         """
         with (within.database if within else self._database).read() as connection:
             only = within.holds(connection, CHUNK_WORDS.key) if within else None
             return CHUNK_WORDS.ranked_words.best(connection, words, limit, only)
 
     def changes_after(self, change: int) -> list[tuple[int, int, int]] | None:
-        """Return the changes after one: their number, and from which chunk to which. ``None`` if some are forgotten."""
+        """Return the changes after one: number, first and last chunk. ``None`` if some are no longer recorded."""
         with self._database.read() as connection:
             later = select(word_changes).where(word_changes.c.id > change).order_by(word_changes.c.id)
             changes = [(n, first, last) for n, first, last in connection.execute(later)]
         return changes if not changes or changes[0][0] == change + 1 else None
 
     def words_between(self, first: int, last: int, limit: int) -> list[tuple[int, str]]:
-        """Return up to ``limit`` chunks with an id from ``first`` to ``last`` and their words, in the order of ids."""
+        """Return the words of up to ``limit`` chunks with an id from ``first`` to ``last``, by id."""
         with self._database.read() as connection:
             words, key = CHUNK_WORDS.columns(connection)
             query = select(key, words.c.words).where(key.between(first, last)).order_by(key).limit(limit)
@@ -76,7 +76,7 @@ class KeywordIndex(Store):
 
 
 def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
-    """Let chunks be found by their words, given as (id, words)."""
+    """Index the words of chunks, given as (id, words)."""
     CHUNK_WORDS.insert(connection, rows)
     if rows:
         ids = [chunk_id for chunk_id, _ in rows]
@@ -84,7 +84,7 @@ def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None
 
 
 def drop_words(connection: Connection, ids: Select[Any]) -> None:
-    """Let the chunks that a query names no longer be found by words."""
+    """Remove the chunks that a query names from keyword search."""
     own = ids.subquery().c.id
     first, last = connection.execute(select(func.min(own), func.max(own))).one()
     if first is not None:

@@ -1,4 +1,4 @@
-"""How far documents have come: queued, being read or embedded, ready, given up; and who works on them."""
+"""The processing of documents: queued, being read or embedded, ready, failed; and which process works on them."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned 
 
 
 class DocumentProgress(DocumentLists):
-    """Keeps how far each document has come, and which process works on it.
+    """Stores how far each document is, and which process works on it.
 
-    ``owner`` names where this process keeps files: it reads those that lie there and no others. ``worker`` names this
-    process: what it works on, nobody else works on while it lives.
+    ``owner`` names where this process keeps files: it reads only those. ``worker`` names this process: nobody else
+    works on its documents while it lives.
     """
 
     def __init__(self, database: Database, owner: str, worker: str = "") -> None:
@@ -35,9 +35,9 @@ class DocumentProgress(DocumentLists):
         self.worker = worker
 
     def take(self, document_id: int) -> Document | None:
-        """Return a document that is to be read, now in the state ``reading`` and ours to work on.
+        """Claim a document for reading, now in the state ``reading``.
 
-        ``None`` if it is not, if its file lies elsewhere, or if another process works on it.
+        ``None`` if it isn't to be read, its file is elsewhere, or another process works on it.
         """
         with self._database.write() as connection:
             to_read = documents.c.state.in_(("queued", "reading")), documents.c.owner == self._owner
@@ -46,20 +46,20 @@ class DocumentProgress(DocumentLists):
             return load_document(connection, document_id) if taken.rowcount else None
 
     def take_in(self, document_id: int, *states: DocumentState) -> bool:
-        """Tell whether a document is in one of some states, and nobody else works on it; then it is ours to work on."""
+        """Claim a document if it is in one of some states and nobody else works on it; return whether it was."""
         free = documents.c.id == document_id, documents.c.state.in_(states), self._is_free
         return bool(self._commit(update(documents).where(*free).values(worker=self.worker)))
 
     def take_up_unfinished(
         self, *, recognises: bool = False, of_ours: bool = True, held: bool = False, max_taken: int | None = None
     ) -> tuple[list[int], list[int], list[int]]:
-        """Take what the death of a process left half done; return which documents to read, embed and recognise.
+        """Claim unfinished documents of dead processes; return those to read, to embed and to recognise.
 
-        Those are what a process that died worked on or, where the whole installation is gone or others have its files,
-        had before it; to embed them needs no file. ``of_ours``: also what waits for this installation, whose queue is
-        empty at a start; if it ``recognises`` any, then those with scanned pages that were not recognised yet, too.
-        ``held``: also what this process holds and is not reading, for its queue was lost. No more than ``max_taken`` of
-        each kind are this process's at once: the rest is left to others.
+        These are what a process that died worked on or, where its whole installation is gone or others have its files,
+        had queued; embedding needs no file. ``of_ours``: also what waits for this installation, whose queue is empty at
+        a start; if it ``recognises`` text, also those with scanned pages left. ``held``: also what this process holds
+        and isn't reading, since its queue was lost. It claims at most ``max_taken`` of each kind at once and leaves the
+        rest to others.
         """
         alive = select(processes.c.installation)
         forsaken = documents.c.worker.is_not(None) | documents.c.owner.not_in(alive)
@@ -84,12 +84,12 @@ class DocumentProgress(DocumentLists):
         return ids["queued"], ids["embedding"], ids["recognising"]
 
     def _shared_out(self, connection: Connection, left: ColumnElement[bool], max_taken: int) -> list[int]:
-        """Return which of the documents that are left are due to this process, the oldest first."""
+        """Return the documents this process may claim, oldest first."""
         if connection.execute(select(documents.c.id).where(left).limit(1)).first() is None:
             return []
         due: list[int] = []
         for states in (("queued", "reading"), ("embedding",), ("recognising",)):
-            # What waits for another attempt keeps nothing else waiting.
+            # Documents waiting for a retry don't hold up others.
             held = documents.c.worker == self.worker, documents.c.state.in_(states), documents.c.attempts == 0
             room = max_taken - connection.execute(select(func.count()).select_from(documents).where(*held)).scalar_one()
             some = select(documents.c.id).where(left, documents.c.state.in_(states)).order_by(documents.c.id)
@@ -101,41 +101,41 @@ class DocumentProgress(DocumentLists):
         return (documents.c.worker == self.worker) | is_nobodys(documents.c.worker)
 
     def in_store(self) -> list[int]:
-        """Return the ids of the documents whose files lie in our store, without those in the trash."""
+        """Return the ids of documents whose files are in our store, without the trash."""
         own = documents.c.owner == self._owner, documents.c.deleted_at.is_(None)
         return self._values(select(documents.c.id).where(*own).order_by(documents.c.id))
 
     def is_ours_in(self, state: DocumentState, document_id: int) -> bool:
-        """Tell whether a document exists, is in a state and is ours to work on."""
+        """Return whether a document is in a state and claimed by this process."""
         return self._any(documents.c.id == document_id, documents.c.state == state, documents.c.worker == self.worker)
 
     def any_unfinished(self) -> bool:
-        """Tell whether a document of ours that nobody else works on waits for anything."""
+        """Return whether an unclaimed document of ours is unfinished."""
         return self._any(documents.c.state.in_(UNFINISHED), documents.c.owner == self._owner, self._is_free)
 
     def any_queued(self) -> bool:
-        """Tell whether a document of ours waits to be read."""
+        """Return whether a document of ours is waiting to be read."""
         return self._any(documents.c.state == "queued", documents.c.owner == self._owner)
 
     def _any(self, *conditions: ColumnElement[bool]) -> bool:
         return bool(self._values(select(documents.c.id).where(*conditions).limit(1)))
 
     def count_attempt(self, document_id: int) -> int | None:
-        """Return how often a document could not be embedded since it was read, this time included.
+        """Count a failed attempt to embed a document and return how many there were since it was read.
 
-        ``None`` if it is not there any more.
+        ``None`` if the document is gone.
         """
         counted = update(documents).where(documents.c.id == document_id).values(attempts=documents.c.attempts + 1)
         with self._database.write() as connection:
             return connection.execute(counted.returning(documents.c.attempts)).scalar()
 
     def say(self, document_id: int, reason: str) -> None:
-        """Keep a sentence about a document that is being worked on, such as what is tried again."""
+        """Set a message about a document in progress, such as what is being retried."""
         worked_on = documents.c.id == document_id, documents.c.state.in_(UNFINISHED)
         self._commit(update(documents).where(*worked_on).values(reason=reason))
 
     def queue_again(self, document_id: int) -> Document:
-        """Queue a document of ours that is not being worked on once more. Raises DocumentNotFound."""
+        """Queue an idle document of ours again. Raises DocumentNotFound."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
             if row["state"] not in UNFINISHED and row["owner"] == self._owner:
@@ -143,25 +143,25 @@ class DocumentProgress(DocumentLists):
             return load_document(connection, document_id)
 
     def cancel(self, document_id: int) -> Document:
-        """Give up a document that is worked on, and forget what was read of it. Raises DocumentNotFound.
+        """Cancel work on a document, and discard what was read of it. Raises DocumentNotFound.
 
-        One that is not worked on is left as it is; one that was ready and is to be read again is ready again, and one
-        whose scanned pages are being recognised is ready with the rest.
+        An idle one stays as it is; one that was ready and is read again, or whose scanned pages are being recognised,
+        becomes ready.
         """
         with self._database.write() as connection:
             give_up(connection, row_to_change(connection, document_id))
             return load_document(connection, document_id)
 
     def finish(self, document_id: int, embedder: str, *, recognises: bool = False) -> bool:
-        """Mark a document as ready, if every chunk of it is embedded by ``embedder``; else leave it and return False.
+        """Mark a document as ready if ``embedder`` has embedded every chunk; otherwise return False.
 
-        Where scanned pages are to be recognised, and this installation has the file and ``recognises`` any, that comes
-        next. A newer version takes the place of the older one in the same step.
+        If scanned pages are left, and this installation has the file and ``recognises`` text, that comes next. A newer
+        version replaces the older one in the same step.
         """
         with self._database.write() as connection:
             own = select(documents).where(documents.c.id == document_id).with_for_update()
             row = connection.execute(own).mappings().first()
-            # Failed is one that could not be embedded for too long, and now is after all.
+            # It may have failed after too many attempts and be embedded now.
             if row is None or row["state"] not in ("embedding", "failed") or not is_whole(connection, row, embedder):
                 return False
             recognises = recognises and row["owner"] == self._owner
@@ -180,9 +180,9 @@ class DocumentProgress(DocumentLists):
             return True
 
     def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
-        """Mark a document that is worked on as failed, with the reason that a person reads.
+        """Mark a document in progress as failed, with a reason for people.
 
-        With ``also_ready`` one that was ready, too: a new embedding model cannot take it.
+        With ``also_ready`` a ready one, too: a new embedding model can't embed it.
         """
         states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
         worked_on = documents.c.id == document_id, documents.c.state.in_(states)
@@ -190,7 +190,7 @@ class DocumentProgress(DocumentLists):
 
 
 def give_up(connection: Connection, row: RowMapping) -> None:
-    """Stop working on a document, as ``cancel`` does."""
+    """Stop working on a document; see ``cancel``."""
     values: dict[str, Any] = {}
     if row["state"] == "recognising" and row["chunks"] and row["replaces"] is None:
         give_up_scans(connection, row["id"], RECOGNITION_CANCELLED)

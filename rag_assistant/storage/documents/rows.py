@@ -1,4 +1,4 @@
-"""Documents as they are read: rows, records, lists; and the small steps of which changes are made."""
+"""Reading documents: rows, records and lists; and the small steps that changes consist of."""
 
 import re
 import unicodedata
@@ -26,12 +26,12 @@ from rag_assistant.storage.tables import (
     processes,
 )
 
-# Where a document is worked on, or is to be.
+# States in which a document is worked on, or about to be.
 UNFINISHED: tuple[DocumentState, ...] = ("queued", "reading", "recognising", "embedding")
 NO_WORKER = "No worker is running; this continues when one does."
 SORTED_DIGITS = 12
 IDS_AT_ONCE = 10_000  # PostgreSQL takes 65,535 parameters.
-# What a newer version brings to the document whose place it takes.
+# The columns that a newer version brings to the document it replaces.
 TAKEN_OVER = (
     *("media_type", "size_bytes", "content_key", "sha256", "owner", "file", "chunks", "page_starts"),
     *("scanned_pages", "recognised_pages"),
@@ -39,16 +39,13 @@ TAKEN_OVER = (
 
 
 def name_key(name: str) -> str:
-    """Return what documents are sorted by: upper and lower case are the same, and 2 stands before 10."""
+    """Return the sort key of a name: case is ignored, and 2 sorts before 10."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(SORTED_DIGITS), folded)
 
 
 def row_of(connection: Connection, document_id: int, *, in_trash: bool = False) -> RowMapping:
-    """Return a document's row, and keep others from changing it until this transaction ends.
-
-    Raises DocumentNotFound.
-    """
+    """Return a document's row, locked until the end of the transaction. Raises DocumentNotFound."""
     this = documents.c.id == document_id, in_readable_library(connection, in_trash=in_trash)
     query = select(documents).where(*this)
     row = connection.execute(query.with_for_update()).mappings().first()
@@ -58,7 +55,7 @@ def row_of(connection: Connection, document_id: int, *, in_trash: bool = False) 
 
 
 def row_to_change(connection: Connection, document_id: int, *, in_trash: bool = False) -> RowMapping:
-    """Return the row of a document that is about to be changed. Raises DocumentNotFound, LibraryReadOnly."""
+    """Return the row of a document to change. Raises DocumentNotFound, LibraryReadOnly."""
     row = row_of(connection, document_id, in_trash=in_trash)
     own = select(documents.c.id).where(documents.c.id == document_id, writable(connection))
     if connection.execute(own).first() is None:
@@ -67,12 +64,12 @@ def row_to_change(connection: Connection, document_id: int, *, in_trash: bool = 
 
 
 def content_key(library_id: int | None, sha256: str) -> str:
-    """Return what may be there once: a content in a library."""
+    """Return the unique key of a content in a library."""
     return f"{library_id} {sha256}"
 
 
 def document_to_replace(connection: Connection, document_id: int | None) -> int | None:
-    """Return the document that a newer version is to replace: a version on its way stands for what it replaces."""
+    """Return the document that a newer version replaces: a pending version stands for what it replaces."""
     if document_id is None:
         return None
     replaced: int | None = row_to_change(connection, document_id)["replaces"]
@@ -80,21 +77,21 @@ def document_to_replace(connection: Connection, document_id: int | None) -> int 
 
 
 def drop_pending_versions(connection: Connection, replaces: int, but: int = 0) -> None:
-    """Give up the newer versions of a document that are not ready yet."""
+    """Drop a document's pending newer versions."""
     pending = documents.c.replaces == replaces, documents.c.id != but
     for version in connection.execute(select(documents).where(*pending)).mappings().all():
         drop_document(connection, version)
 
 
 def drop_document(connection: Connection, row: RowMapping) -> None:
-    """Delete a document, and note that its file is to be deleted, too."""
+    """Delete a document, and mark its file for deletion."""
     drop_chunks(connection, row["id"])
     connection.execute(delete(documents).where(documents.c.id == row["id"]))
     drop_file(connection, row)
 
 
 def drop_file(connection: Connection, row: RowMapping) -> None:
-    """Note that a document's file is not needed any more."""
+    """Mark a document's file for deletion."""
     connection.execute(insert(deleted_files).values(file=row["file"], owner=row["owner"]))
 
 
@@ -114,7 +111,7 @@ def add_tags(connection: Connection, document_id: int, tags: Sequence[str]) -> N
 
 
 def is_whole(connection: Connection, document: RowMapping, embedder: str) -> bool:
-    """Tell whether every chunk of a document that was read is there, and has its vector."""
+    """Return whether all chunks of a document exist and have vectors."""
     own = chunks.c.document_id == document["id"]
     held = connection.execute(select(func.count()).select_from(chunks).where(own)).scalar_one()
     lacking = connection.execute(chunks_without(embedder).where(own).limit(1)).first()
@@ -122,7 +119,7 @@ def is_whole(connection: Connection, document: RowMapping, embedder: str) -> boo
 
 
 def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str, Any]) -> None:
-    """Finish a document; if it is a newer version of another one, let it become that one."""
+    """Finish a document; if it is a newer version, put it in place of the older one."""
     older = connection.execute(select(documents).where(documents.c.id == newer["replaces"])).mappings().first()
     if older is None:
         set_values(connection, documents, newer["id"], finished)
@@ -139,7 +136,7 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
 
 
 def as_documents(connection: Connection, query: Select[Any]) -> list[Document]:
-    """Return the documents whose rows a query gives, with their tags; what waits in vain says why."""
+    """Return the documents of a query with their tags; those that wait for a worker say so."""
     rows = connection.execute(query).mappings().all()
     waiting = any(row["state"] in UNFINISHED for row in rows)
     in_vain = waiting and connection.execute(select(processes.c.id).where(is_working).limit(1)).first() is None
@@ -162,7 +159,7 @@ SORT_COLUMNS = {"added": documents.c.id, "name": documents.c.name_key, "size": d
 
 
 class DocumentLists(Store):
-    """Reads which documents there are."""
+    """Lists documents."""
 
     def page(
         self,
@@ -175,10 +172,10 @@ class DocumentLists(Store):
         sought: str = "",
         states: Collection[DocumentState] = (),
     ) -> list[Document]:
-        """Return up to ``limit`` documents in an order, with an id below ``before_id`` or without the first ``offset``.
+        """Return up to ``limit`` documents in an order, with an id below ``before_id`` or after the first ``offset``.
 
-        With ``tag``, only those that have it; with ``sought``, those whose name or one of whose tags holds the text;
-        with ``states``, those that have come as far as that.
+        ``tag`` selects those with it, ``sought`` those with the text in their name or a tag, ``states`` those in these
+        states.
         """
         column = SORT_COLUMNS[sort.removeprefix("-")]
         order = [one.desc() if sort.startswith("-") else one.asc() for one in dict.fromkeys((column, documents.c.id))]
@@ -190,21 +187,21 @@ class DocumentLists(Store):
             return as_documents(connection, query.limit(limit).offset(offset))
 
     def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:
-        """Return how many documents are in each state, and how many bytes their files have."""
+        """Return the number of documents in each state, and the total size of their files."""
         counted = select(documents.c.state, func.count(), func.sum(documents.c.size_bytes))
         with self._database.read() as connection:
             query = counted.where(*_chosen(connection, tag, sought)).group_by(documents.c.state)
             return {state: (count, int(size)) for state, count, size in connection.execute(query)}
 
     def names(self, document_ids: Collection[int]) -> dict[int, str]:
-        """Return the names of documents by their id; what is gone is left out."""
+        """Return the names of documents by id; deleted ones are left out."""
         with self._database.read() as connection:
             named = documents.c.id.in_(document_ids), readable(connection, documents.c.id)
             rows = connection.execute(select(documents.c.id, documents.c.name).where(*named))
             return {row.id: row.name for row in rows}
 
     def library_names(self, library_ids: Collection[int]) -> dict[int, str]:
-        """Return the names of libraries that may be read by their id; what is gone is left out."""
+        """Return the names of readable libraries by id; deleted ones are left out."""
         query = select(libraries.c.id, libraries.c.name).where(libraries.c.id.in_(library_ids))
         with self._database.read() as connection:
             if (person := person_of(connection)) is not None:
@@ -212,9 +209,9 @@ class DocumentLists(Store):
             return {row.id: row.name for row in connection.execute(query)}
 
     def find(self, name_contains: str, scope: Scope, limit: int) -> tuple[list[Document], int]:
-        """Return up to ``limit`` documents whose name contains a text, the newest first, and how many there are.
+        """Return up to ``limit`` documents whose name contains a text, newest first, and the total number.
 
-        Upper and lower case are the same (in ASCII). Newer versions that are not ready yet are left out.
+        ASCII case is ignored. Newer versions that aren't ready yet are left out.
         """
         conditions: list[ColumnElement[bool]] = [documents.c.replaces.is_(None)]
         if name_contains:
@@ -226,13 +223,12 @@ class DocumentLists(Store):
             return as_documents(connection, query), total
 
     def has(self, name: str) -> bool:
-        """Return whether a document has this name."""
         named = select(documents.c.id).where(documents.c.name_key == name_key(name), documents.c.name == name)
         with self._database.read() as connection:
             return connection.execute(named.where(readable(connection, documents.c.id)).limit(1)).first() is not None
 
     def tags(self) -> dict[str, int]:
-        """Return every tag with how many documents have it, in the order of the alphabet."""
+        """Return every tag with its number of documents, in alphabetical order."""
         counted = select(document_tags.c.tag, func.count().label("documents"))
         with self._database.read() as connection:
             query = counted.where(readable(connection, document_tags.c.document_id))

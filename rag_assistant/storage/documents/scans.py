@@ -1,4 +1,4 @@
-"""Scanned pages: which there are, and what was recognised on each."""
+"""Scanned pages and their recognised text."""
 
 from collections.abc import Collection
 
@@ -11,12 +11,12 @@ from rag_assistant.storage.tables import documents, scanned_pages
 
 
 class ScanStore(Store):
-    """Keeps what text recognition finds, page by page, so that a restart goes on where it was."""
+    """Stores the results of text recognition page by page, so that a restart continues where it stopped."""
 
     def add(self, document_id: int, pages: Collection[int]) -> dict[int, RecognisedPage]:
-        """Note which pages of a document are scanned; return what is known of them from an earlier reading.
+        """Record which pages of a document are scanned; return the results of an earlier reading.
 
-        A page that could not be recognised is tried again.
+        Pages that failed are tried again.
         """
         own = scanned_pages.c.document_id == document_id
         with self._database.write() as connection:
@@ -29,12 +29,12 @@ class ScanStore(Store):
         return self.recognised(document_id)
 
     def pending(self, document_id: int) -> list[int]:
-        """Return the pages that are to be recognised."""
+        """Return the pages still to be recognised."""
         pending = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
         return self._values(select(scanned_pages.c.page).where(*pending).order_by(scanned_pages.c.page))
 
     def keep(self, document_id: int, page: RecognisedPage) -> bool:
-        """Keep what was recognised on a page; return False if its document was deleted or cancelled meanwhile."""
+        """Store the text of a page; return False if its document was deleted or cancelled meanwhile."""
         lines = [[list(astuple(word)) for word in line] for line in page.lines]
         with self._database.write() as connection:
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
@@ -46,7 +46,7 @@ class ScanStore(Store):
             return True
 
     def recognised(self, document_id: int, page: int | None = None) -> dict[int, RecognisedPage]:
-        """Return what was recognised on the pages of a document, or on one of them, by page."""
+        """Return the recognised text of a document's pages, or of one page, by page."""
         recognised = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_not(None)
         query = select(scanned_pages).where(*recognised)
         if page is not None:
@@ -59,19 +59,19 @@ class ScanStore(Store):
 
 
 def drop_scans(connection: Connection, document_id: int) -> None:
-    """Forget the scanned pages of a document."""
+    """Delete the scanned pages of a document."""
     connection.execute(delete(scanned_pages).where(scanned_pages.c.document_id == document_id))
 
 
 def give_up_scans(connection: Connection, document_id: int, problem: str) -> None:
-    """Note why the scanned pages of a document that are not recognised yet will not be."""
+    """Record why the remaining scanned pages of a document won't be recognised."""
     pending = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
     connection.execute(update(scanned_pages).where(*pending).values(lines=[], problem=problem))
     _count(connection, document_id)
 
 
 def move_scans(connection: Connection, from_document: int, to_document: int) -> None:
-    """Let the scanned pages of one document be those of another."""
+    """Move scanned pages to another document."""
     drop_scans(connection, to_document)
     moved = update(scanned_pages).where(scanned_pages.c.document_id == from_document)
     connection.execute(moved.values(document_id=to_document))

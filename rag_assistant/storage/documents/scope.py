@@ -1,4 +1,4 @@
-"""Which documents are searched, as a condition in SQL."""
+"""Which documents are searched, as SQL conditions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Ids = NDArray[np.int64]
 
 
 class IdRanges:
-    """Ids, or places among ids, in ranges that do not overlap, the smallest first; the ends are not included."""
+    """Sorted ranges of ids, or of positions, that don't overlap; ends are excluded."""
 
     def __init__(self, starts: Ids, ends: Ids) -> None:
         self._starts, self._ends = starts, ends
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> IdRanges:
-        """Return some ranges that come in any order, each from its start to its end."""
+        """Return ranges given in any order, each from start to end."""
         return cls(*np.array(sorted(ranges), np.int64).reshape(-1, 2).T)
 
     def __len__(self) -> int:
         return int(np.sum(self._ends - self._starts))
 
     def all(self) -> Ids:
-        """Return every id, the smallest first."""
+        """Return all ids, smallest first."""
         lengths = self._ends - self._starts
         before = np.cumsum(lengths) - lengths
         return np.repeat(self._starts - before, lengths) + np.arange(len(self))
@@ -46,23 +46,20 @@ class IdRanges:
         return begun > ended
 
     def joined(self, min_gap: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges, each from its start to its end; those with less than ``min_gap`` between them as one."""
+        """Yield the ranges, joining those with gaps shorter than ``min_gap``."""
         apart = np.flatnonzero(self._starts[1:] - self._ends[:-1] >= min_gap)
         if len(self):
             yield from zip(self._starts[[0, *(apart + 1)]].tolist(), self._ends[[*apart, -1]].tolist(), strict=True)
 
 
 def ranges_of(ids: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the ranges of some ids, the smallest first, each from its start to its end."""
+    """Return ids as sorted ranges, each from start to end."""
     numbers = np.array(ids, np.int64)
     return list(IdRanges(numbers, numbers + 1).joined(1))
 
 
 class ChunksInScope:
-    """The chunks of a scope that whoever asks may read: as ids, or as a condition in SQL over the same database.
-
-    It is made for one search.
-    """
+    """The readable chunks of a scope, for one search: as ids, or as an SQL condition."""
 
     def __init__(self, database: Database, scope: Scope) -> None:
         self.database = database
@@ -70,13 +67,13 @@ class ChunksInScope:
 
     @cached_property
     def ids(self) -> IdRanges:
-        """Their ids, with those of documents that are still read."""
+        """Their ids, including those of documents still being read."""
         with self.database.read() as connection:
             ranges, scattered = [], []
             for document_id, count, first, last in self._documents(connection):
                 if first is not None and last - first + 1 == count:
                     ranges.append((first, last + 1))
-                elif first is not None:  # Others came between as they were kept, or the count is wrong.
+                elif first is not None:  # Others were stored in between, or the count is wrong.
                     scattered.append(document_id)
             if scattered:
                 those = select(chunks.c.id).where(chunks.c.document_id.in_(scattered)).order_by(chunks.c.id)
@@ -84,7 +81,7 @@ class ChunksInScope:
         return IdRanges.of(ranges)
 
     def holds(self, connection: Connection, chunk_id: ColumnElement[int]) -> ColumnElement[bool]:
-        """Return the condition that a chunk is one of them."""
+        """Return the condition that a chunk is in the scope."""
         return chunk_id.in_(self._query(connection))
 
     def has_more_than(self, count: int, connection: Connection) -> bool:
@@ -92,9 +89,9 @@ class ChunksInScope:
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
     def _documents(self, connection: Connection) -> Sequence[Any]:
-        """Return the id of each document, how many chunks it has, and the first and last of these.
+        """Return id, number of chunks, first and last chunk of each document.
 
-        The chunks of a document were kept in the order of their positions.
+        The chunks of a document were stored in order.
         """
         own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
         first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
@@ -107,7 +104,7 @@ class ChunksInScope:
 
 
 def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Scope) -> ColumnElement[bool]:
-    """Return the condition that a document is one of those that are searched, and that may be read."""
+    """Return the condition that a document is in the scope and readable."""
     conditions = [readable(connection, document_id)]
     if scope.document_ids or scope.library_ids:
         in_one = select(documents.c.id).where(documents.c.library_id.in_(scope.library_ids))
@@ -119,7 +116,7 @@ def in_scope(connection: Connection, document_id: ColumnElement[int], scope: Sco
 
 
 def named_or_tagged(connection: Connection, sought: str) -> ColumnElement[bool]:
-    """Return the condition that each word of a text stands in a document's name or in one of its tags."""
+    """Return the condition that each word of a text is in a document's name or one of its tags."""
     return and_(true(), *(_has(connection, word) for word in unicodedata.normalize("NFC", sought).split()))
 
 

@@ -1,4 +1,4 @@
-"""Sources of documents: who looks through one, and what came of it last."""
+"""Sources of documents: which process scans one, and the last result."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -17,25 +17,25 @@ _CLAIM = text(
 
 
 class SourceStore(Store):
-    """Keeps the state of each source."""
+    """Stores the state of each source."""
 
     def keep_only(self, addresses: Sequence[str]) -> None:
-        """Forget the state of what is no source any more."""
+        """Delete the state of former sources."""
         self._commit(delete(document_sources).where(document_sources.c.address.not_in(addresses)))
 
     def claim(self, address: str, interval_seconds: float) -> bool:
-        """Tell whether a source is due; then nobody else looks through it before the interval is over again."""
+        """Claim a source that is due; return False if it isn't, or another process has claimed it."""
         moment = now()
         due = {"address": address, "moment": moment, "before": moment - timedelta(seconds=interval_seconds)}
         with self._database.write() as connection:
             return bool(connection.execute(_CLAIM, due).rowcount)
 
     def release(self, address: str) -> None:
-        """Let a source be due again at once, since looking through it was cut short."""
+        """Make a source due again at once, since its scan was cut short."""
         self._commit(update(document_sources).where(document_sources.c.address == address).values(claimed_at=None))
 
     def note(self, address: str, *, files: int | None = None, refused: int = 0, problem: str | None = None) -> None:
-        """Note what came of looking through a source; ``files`` stay as they were where that is not known."""
+        """Record the result of a scan; unknown ``files`` leave the number unchanged."""
         counts = {} if files is None else {"files": files, "refused": refused}
         noted = update(document_sources).where(document_sources.c.address == address)
         self._commit(noted.values(checked_at=now(), problem=problem, **counts))

@@ -1,8 +1,8 @@
-"""The vectors of the chunks as pgvector searches them: a table of PostgreSQL beside ``embeddings``.
+"""The vectors of the chunks for pgvector: a PostgreSQL table beside ``embeddings``.
 
-It is made from ``embeddings`` and holds the same in half precision, which costs no quality (bench/README.md). Who
-keeps an embedding keeps it here in the same transaction, and a row that is deleted there is deleted here. So what is
-found here exists, and every process on the database searches the same rows.
+It holds the same vectors in half precision, which costs no quality (bench/README.md). Each embedding is stored here in
+the same transaction, and deleted with its row there. So every hit exists, and all processes on the database search the
+same rows.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ from rag_assistant.storage.database import Store
 from rag_assistant.storage.documents.scope import ChunksInScope
 
 ROWS_AT_ONCE = 1000
-# How many vectors the index looks at for a question, and how many at most where a scope leaves few of them over.
+# How many vectors the index examines per question, and at most where a scope leaves few of them.
 EF_SEARCH = 200
 MAX_EF_SEARCH = 1000
 MAX_SCANNED = 20_000
-# A scope of so few chunks is searched without the index: that is exact, and as fast.
+# A scope with fewer chunks is searched without the index: that is exact, and as fast.
 MAX_EXACT_CHUNKS = 5_000
 
-# The first version that looks on in a scope until there are enough.
+# The first version with iterative scans.
 MIN_VERSION = (0, 8)
 IN_MEMORY = "so each server keeps all vectors in its own memory."
 NOT_INSTALLED = (
@@ -58,7 +58,7 @@ TOO_OLD = (
 
 
 class HalfVector(UserDefinedType[Any]):
-    """pgvector's type for numbers of 16 bits."""
+    """pgvector's type for 16-bit floats."""
 
     cache_ok = True
 
@@ -66,7 +66,6 @@ class HalfVector(UserDefinedType[Any]):
         self.dimension = dimension
 
     def get_col_spec(self, **_: Any) -> str:
-        """Return the type as SQL has it."""
         return f"halfvec({self.dimension})"
 
 
@@ -74,7 +73,7 @@ class HalfVector(UserDefinedType[Any]):
 vectors = Table(
     "chunk_vectors", MetaData(), Column("chunk_id", Integer), Column("embedder", String), Column("vector", String)
 )
-# MAIN: the numbers lie beside their row, where reading them costs least.
+# MAIN: the numbers are stored in their row, where reading them is cheapest.
 CREATE = """
 CREATE TABLE chunk_vectors (
     chunk_id INTEGER NOT NULL,
@@ -89,7 +88,7 @@ INSERT = text(
     "INSERT INTO chunk_vectors (chunk_id, embedder, vector) SELECT id, :embedder, CAST(vector AS halfvec) "
     "FROM unnest(CAST(:ids AS integer[]), CAST(:vectors AS text[])) AS given(id, vector) ON CONFLICT DO NOTHING"
 )
-# Those of the wrong length, which doctor finds, are in no index.
+# Vectors of the wrong length, which doctor finds, are in no index.
 MISSING = (
     "SELECT chunk_id, vector FROM embeddings WHERE embedder = :embedder AND chunk_id > :after "
     "AND length(vector) = 4 * :dimension AND NOT EXISTS (SELECT 1 FROM chunk_vectors AS there "
@@ -98,12 +97,10 @@ MISSING = (
 
 
 class VectorTable(Store):
-    """The table and its rows."""
-
     def prepare(self) -> str | None:
-        """Make the table if it is not there; return why that cannot be, ``None`` if it is there.
+        """Create the table if needed; return why that is impossible, or ``None``.
 
-        Who keeps embeddings at this moment is waited for: afterwards everybody sees the table.
+        It waits for whoever is storing embeddings: afterwards everybody sees the table.
         """
         with self._database.read() as connection:
             if is_there(connection):
@@ -125,12 +122,12 @@ class VectorTable(Store):
         return None
 
     def lacks(self, model: KnownEmbedder) -> bool:
-        """Tell whether any of a model's vectors is missing."""
+        """Return whether any of a model's vectors is missing."""
         with self._database.read() as connection:
             return connection.execute(text(MISSING), _missing_of(model, most=1)).first() is not None
 
     def fill(self, model: KnownEmbedder) -> int:
-        """Add what is missing of a model's vectors, and return how many were."""
+        """Add a model's missing vectors, and return their number."""
         added = after = 0
         while True:
             with self._database.write(forced=False) as connection:
@@ -145,15 +142,15 @@ class VectorTable(Store):
     def nearest(
         self, model: KnownEmbedder, vector: bytes, limit: int, within: ChunksInScope | None, *, indexed: bool
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` chunk ids with their cosine, the nearest first.
+        """Return up to ``limit`` chunk ids with their cosine, nearest first.
 
-        ``indexed`` says whether there is an index to search; without it, for a small scope, and where it did not find
-        enough, everything is looked at.
+        ``indexed`` says whether the index can be used; without it, for a small scope, and where it finds too few, all
+        vectors are examined.
         """
         database = within.database if within is not None else self._database
         kind = HalfVector(model.dimension)
         distance = cast(vectors.c.vector, kind).op("<#>", return_type=Float())(cast(bindparam("vector"), kind))
-        # As it stands in the condition of the index.
+        # Exactly as in the condition of the index.
         of_model = vectors.c.embedder == literal_column(quoted(model.key))
         with database.read() as connection:
             query = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
@@ -166,9 +163,9 @@ class VectorTable(Store):
                 connection.execute(_search_options(limit))
                 rows = list(connection.execute(query.order_by(distance), given))
             if len(rows) < limit:
-                # Not in the index's own order, so that it is not used.
+                # In another order than the index, so that it isn't used.
                 rows = list(connection.execute(query.order_by(distance + 0), given))
-        # What the index finds late may be nearer than what it found before.
+        # Later index hits may be nearer than earlier ones.
         return sorted(((row[0], row[1]) for row in rows), key=lambda hit: -hit[1])
 
 
@@ -179,19 +176,19 @@ def is_there(connection: Connection) -> bool:
 
 
 def keep_vectors(connection: Connection, embedder: str, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Keep some vectors in the table. Their embeddings are kept before, in the same transaction."""
+    """Store vectors whose embeddings were stored earlier in the same transaction."""
     if rows:
         ids, texts = [chunk_id for chunk_id, _ in rows], [as_text(vector) for _, vector in rows]
         connection.execute(INSERT, {"embedder": embedder, "ids": ids, "vectors": texts})
 
 
 def as_text(vector: bytes) -> str:
-    """Return a vector of float32 as pgvector reads it."""
+    """Return a float32 vector as text for pgvector."""
     return msgspec.json.encode(memoryview(vector).cast("f").tolist()).decode()
 
 
 def quoted(value: str) -> str:
-    """Return a text as SQL has it, for a place where no parameter can stand."""
+    """Return a text as an SQL literal, for places that take no parameter."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -200,17 +197,17 @@ def _missing_of(model: KnownEmbedder, after: int = 0, most: int = ROWS_AT_ONCE) 
 
 
 def _search_options(limit: int) -> Any:
-    """Return what tells pgvector, until the end of the transaction, how far to look."""
+    """Return the statement that sets how far pgvector searches, until the end of the transaction."""
     options = {
         "hnsw.ef_search": min(max(limit, EF_SEARCH), MAX_EF_SEARCH),
-        # In a scope, it looks on until there are enough.
+        # In a scope, it continues until there are enough.
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.max_scan_tuples": MAX_SCANNED,
     }
     return select(*(func.set_config(name, str(value), True) for name, value in options.items()))
 
 
-# An index is built in so much memory as it takes, or several times as slowly. PostgreSQL's own limit is 64 MB.
+# With less memory, building an index takes several times as long. PostgreSQL's default is 64 MB.
 MAX_BUILD_MEMORY_MB = 1024
 BYTES_OF_LINKS = 300
 
@@ -222,13 +219,13 @@ PROGRESS = text(
     "SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index "
     "WHERE relid = to_regclass('chunk_vectors') AND datname = current_database()"
 )
-# Whoever waited for a lock would be waited for by the build: CREATE INDEX CONCURRENTLY waits for every older statement.
+# CREATE INDEX CONCURRENTLY waits for every older statement, so waiting for this lock would deadlock.
 TRY_LOCK = text("SELECT pg_try_advisory_lock(hashtext('rag_assistant vector index'))")
 UNLOCK = text("SELECT pg_advisory_unlock(hashtext('rag_assistant vector index'))")
 
 
 class VectorIndexes(Store):
-    """Builds and drops them. Of several processes that build the same one, one does."""
+    """Builds and drops the indexes. Only one process builds at a time."""
 
     def ready(self, models: Sequence[KnownEmbedder]) -> set[str]:
         """Return the keys of those models whose index is ready."""
@@ -237,13 +234,13 @@ class VectorIndexes(Store):
             return {model.key for model in models if _name_of(model) in built}
 
     def progress(self) -> float | None:
-        """Return how much of an index is built by now, from 0 to 1; ``None`` while none is being built."""
+        """Return the progress of an index build, from 0 to 1; ``None`` if none is running."""
         with self._database.read() as connection:
             row = connection.execute(PROGRESS).first()
             return row.blocks_done / max(1, row.blocks_total) if row is not None else None
 
     def build(self, model: KnownEmbedder) -> None:
-        """Build the index of a model, unless another process builds one; searches and writes go on meanwhile."""
+        """Build the index of a model, unless another process is building; searches and writes continue meanwhile."""
         rows = model.version[0] - model.version[1]
         megabytes = 64 + rows * (2 * model.dimension + BYTES_OF_LINKS) // 2**20
         options = {
@@ -281,12 +278,12 @@ class VectorIndexes(Store):
 
 
 def _drop_unfinished(connection: Connection) -> None:
-    """Drop what a process that was killed left of an index."""
+    """Drop the unfinished index of a killed process."""
     for row in connection.execute(INDEXES).all():
         if not row.indisvalid:
             connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
 
 
 def _name_of(model: KnownEmbedder) -> str:
-    """Return the name of a model's index: a key is too long for a name, and may hold anything."""
+    """Return the name of a model's index: a hash, since a key may be too long and contain anything."""
     return f"ix_chunk_vectors_{hashlib.sha256(model.key.encode()).hexdigest()[:16]}"

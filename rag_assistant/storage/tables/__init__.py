@@ -1,6 +1,6 @@
-"""The tables. SQL is the truth: every index elsewhere can be rebuilt from what stands here.
+"""The tables. SQL is the truth: every other index can be rebuilt from it.
 
-A change here needs a migration beside it; a test compares the two.
+A change here needs a migration; a test compares the two.
 """
 
 from rag_assistant.storage.tables.account_tables import *  # noqa: F403 - the tables are in topics, and imported from here

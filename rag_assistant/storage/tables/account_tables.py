@@ -1,4 +1,4 @@
-"""The tables of people: their accounts, what they show to be known again, and the libraries and projects they share."""
+"""The tables of accounts, credentials, and shared libraries and projects."""
 
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
@@ -7,7 +7,7 @@ from rag_assistant.storage.tables.base import UtcTime, metadata, table_of_ids
 people = table_of_ids(
     "people",
     Column("name", String, nullable=False),
-    # Upper and lower case are the same, and so are letters that look the same.
+    # Case is ignored, and so are look-alike letters.
     Column("name_key", String, nullable=False, unique=True),
     Column("role", String, nullable=False),
     Column("password_hash", String),
@@ -15,7 +15,7 @@ people = table_of_ids(
     Column("disabled_at", UtcTime),
 )
 
-# Of what somebody shows to be known again, the hash alone is kept: who reads the database cannot use it.
+# Only hashes of credentials are stored: whoever reads the database can't use them.
 sessions = table_of_ids(
     "sessions",
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
@@ -25,12 +25,12 @@ sessions = table_of_ids(
     Column("expires_at", UtcTime, nullable=False),
     Column("address", String, nullable=False),
     Column("browser", String, nullable=False),
-    # With which account elsewhere it began, if with one.
+    # The linked identity it was started with, if any.
     Column("identity_id", Integer),
     Index("ix_sessions_person", "person_id"),
 )
 
-# Accounts elsewhere by which people are known. Two issuers can have the same subject; a label is for people to read.
+# Linked identities. Two issuers can have the same subject; a label is for people to read.
 linked_identities = table_of_ids(
     "linked_identities",
     Column("person_id", Integer, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
@@ -51,13 +51,13 @@ api_tokens = table_of_ids(
     Column("used_at", UtcTime),
     Column("expires_at", UtcTime),
     Column("name", String, nullable=False),
-    # By which a person knows it again in a list.
+    # Its first characters, for people to recognise it in a list.
     Column("prefix", String, nullable=False),
     Column("scopes", JSON, nullable=False),
     Index("ix_api_tokens_person", "person_id"),
 )
 
-# With such a link a person chooses a password, once.
+# One-time links for choosing a password.
 password_links = Table(
     "password_links",
     metadata,
@@ -66,7 +66,7 @@ password_links = Table(
     Column("expires_at", UtcTime, nullable=False),
 )
 
-# Who did what to which account or library, by name, so that it outlives the account. Never what anybody asked or keeps.
+# Who did what to which account or library, by name, so that it outlives the account. Never questions or content.
 audit_log = table_of_ids(
     "audit_log",
     Column("at", UtcTime, nullable=False),
@@ -76,7 +76,7 @@ audit_log = table_of_ids(
     Column("address", String),
 )
 
-# What models took within the last day, for whom; nobody's where there are no accounts, or a command asked.
+# Tokens used within the last day, per person; without a person where there are no accounts, or by a command.
 model_tokens = table_of_ids(
     "model_tokens",
     Column("person_id", Integer),
@@ -85,7 +85,7 @@ model_tokens = table_of_ids(
     Index("ix_model_tokens_at", "at", "person_id", "tokens"),
 )
 
-# The questions of people that were accepted within the last minute, or that a process (``owner``) answers.
+# Questions accepted within the last minute, or being answered by a process (``owner``).
 asked_questions = table_of_ids(
     "asked_questions",
     Column("person_id", Integer, nullable=False),
@@ -94,7 +94,7 @@ asked_questions = table_of_ids(
     Index("ix_asked_questions_person", "person_id", "at"),
 )
 
-# How the model of an endpoint counts tokens, and the most that it takes.
+# How an endpoint's model counts tokens, and its context limit.
 model_counts = Table(
     "model_counts",
     metadata,
@@ -106,17 +106,17 @@ model_counts = Table(
     Column("whole_counts", Integer, nullable=False),
 )
 
-# Sets of documents. Where there are no accounts there is one, which belongs to nobody.
+# Sets of documents. Without accounts there is one, which has no owner.
 libraries = table_of_ids(
     "libraries",
     Column("name", String, nullable=False),
     Column("person_id", Integer, ForeignKey("people.id")),
-    # What everybody may do with it besides its owner: nothing, read, or write.
+    # What everybody else may do with it: nothing, read, or write.
     Column("everyone", String),
     Index("ix_libraries_person", "person_id"),
 )
 
-# Whoever is signed in and has such a link reads the conversation.
+# Anybody signed in with such a link can read the conversation.
 conversation_links = table_of_ids(
     "conversation_links",
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
@@ -135,16 +135,16 @@ library_shares = Table(
     Index("ix_library_shares_person", "person_id"),
 )
 
-# What conversations have in common: what the model is told, and what holds where a conversation decides nothing.
+# What conversations share: instructions for the model, and defaults.
 projects = table_of_ids(
     "projects",
     Column("name", String, nullable=False),
-    # Nobody's while there are no accounts.
+    # None while there are no accounts.
     Column("person_id", Integer, ForeignKey("people.id")),
-    # As of a library: who may write changes it. Conversations in it stay their owner's.
+    # As in libraries: who may write changes it. Conversations in it keep their owner.
     Column("everyone", String),
     Column("instructions", Text, nullable=False),
-    # As of a conversation.
+    # As in conversations.
     Column("overrides", JSON, nullable=False),
     Column("scope", JSON(none_as_null=True)),
     Column("created_at", UtcTime, nullable=False),

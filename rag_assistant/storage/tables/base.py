@@ -1,4 +1,4 @@
-"""What every table is made of, and the one of the processes that share the database."""
+"""What the tables are built with, and the table of the processes that share the database."""
 
 import zlib
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from rag_assistant.storage.database import as_json, from_json
 
 metadata = MetaData()
 
-# The processes that live; see leases.py. What belongs to one that is not here belongs to nobody.
+# The live processes; see leases.py. Claims of a process that isn't here are void.
 processes = Table(
     "processes",
     metadata,
@@ -20,18 +20,18 @@ processes = Table(
     Column("installation", String, nullable=False),
     Column("kind", String, nullable=False),
     Column("beats", Integer, nullable=False),
-    # Those that servers should have in common, as they were at its start.
+    # The settings that servers must share, as they were at its start.
     Column("settings", JSON, nullable=False),
 )
 
 
 def table_of_ids(name: str, *parts: SchemaItem) -> Table:
-    """Return a table whose rows have an ``id`` that is never given twice."""
+    """Return a table whose rows have an ``id`` that is never reused."""
     return Table(name, metadata, Column("id", Integer, primary_key=True), *parts, sqlite_autoincrement=True)
 
 
 def partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
-    """Return an index over those rows that fulfil a condition, as a migration makes it.
+    """Return an index over the rows that meet a condition, as a migration creates it.
 
     SQLAlchemy's own arguments for the condition load the dialects of both databases, whichever is used.
     """
@@ -39,7 +39,7 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """A moment in UTC, with its zone, also where the database keeps none."""
+    """A time in UTC, with its time zone even if the database stores none."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -49,7 +49,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 class CompressedJSON(TypeDecorator[Any]):
-    """A JSON value that is read whole or not at all, compressed."""
+    """A compressed JSON value, always read as a whole."""
 
     impl = LargeBinary
     cache_ok = True
@@ -62,5 +62,4 @@ class CompressedJSON(TypeDecorator[Any]):
 
 
 def now() -> datetime:
-    """Return the present moment in UTC."""
     return datetime.now(UTC)

@@ -25,48 +25,48 @@ conversations = table_of_ids(
     Column("created_at", UtcTime, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
     Column("deleted_at", UtcTime),
-    # Whose it is, by the id in people, which is never given twice; nobody's while there are no accounts.
+    # The owner's id in people, which is never reused; none while there are no accounts.
     Column("person_id", Integer),
-    # What was set for this conversation alone, such as {"max_history_turns": null}.
+    # Overrides of this conversation, such as {"max_history_turns": null}.
     Column("overrides", JSON, nullable=False),
     # Counters, so that no figure needs a count over the messages. Visible are the turns that a model may see.
     Column("turns", Integer, nullable=False),
     Column("visible_turns", Integer, nullable=False),
     Column("visible_messages", Integer, nullable=False),
-    # What was said in turns that are over, by role.
+    # Messages of finished turns, by role.
     Column("user_messages", Integer, nullable=False, server_default="0"),
     Column("assistant_messages", Integer, nullable=False, server_default="0"),
     Column("tool_messages", Integer, nullable=False, server_default="0"),
-    # Moves with every change to a conversation that no other column shows.
+    # Incremented with every change that no other column shows.
     Column("changes", Integer, nullable=False, server_default="0"),
-    # Where the model's view begins: moved by clear and reset; behind a summary, view_start is the turn after it.
+    # Where the model's view begins: moved by clear and reset; after a summary, view_start is the turn after it.
     Column("context_start", Integer, nullable=False, server_default="1"),
     Column("view_start", Integer, nullable=False, server_default="1"),
     Column("summary_id", Integer),
-    # Up to which turn a person has agreed that turns are left out.
+    # Up to which turn a person has agreed to leave turns out.
     Column("decided_until", Integer, nullable=False, server_default="0"),
-    # How many turns are pinned or wait for a person, and what else stands left out until the next change.
+    # How many turns are pinned or await confirmation, and what else stays left out until the next change.
     Column("held_turns", Integer, nullable=False, server_default="0"),
     Column("standing_runs", JSON, nullable=False, server_default="[]"),
-    # Pinned ones stand first in the list.
+    # Pinned conversations are listed first.
     Column("pinned", Boolean, nullable=False, server_default=false()),
     # Which documents its questions are about, such as {"document_ids": [3], "tags": []}; none for all.
     Column("scope", JSON(none_as_null=True)),
-    # The conversation and the turn from which it branched off, such as {"conversation_id": 7, "turn": 3}.
+    # The conversation and turn it branched from, such as {"conversation_id": 7, "turn": 3}.
     Column("branched_from", JSON(none_as_null=True)),
     Column("origin_id", Integer),
-    # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
+    # A long operation in progress, such as {"what": "compact", "part": 1, "parts": 3}.
     Column("operation", JSON(none_as_null=True)),
     Column("operation_owner", String),
-    # Whether it stands in the list beside the pages: somebody asked there, or it has an answer.
+    # Whether it is in the sidebar: somebody asked there, or it has an answer.
     Column("listed", Boolean, nullable=False, server_default=true()),
-    # By the id in projects, which is never given twice. One that its owner may not read is none.
+    # An id in projects, which is never reused. One that the owner may not read counts as none.
     Column("project_id", Integer),
-    # Not in the lists until somebody asks in it again.
+    # Not listed until somebody asks in it again.
     Column("archived", Boolean, nullable=False, server_default=false()),
-    # An answer ended while nobody looked.
+    # An answer ended while nobody was watching.
     Column("unread", Boolean, nullable=False, server_default=false()),
-    # With the title, so that a word in titles is looked for in the index alone.
+    # With the title, so that title searches read only the index.
     Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id", "title"),
     Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
@@ -85,42 +85,42 @@ turns = table_of_ids(
     Column("visible", Boolean, nullable=False),
     # The process that generates the answer, or did.
     Column("owner", String, nullable=False),
-    # A person stopped it through a process that does not answer it.
+    # A person stopped it through another process.
     Column("stop_requested", Boolean, nullable=False, server_default=false()),
-    # What the caller asked for besides the question.
+    # The request options besides the question.
     Column("request", JSON, nullable=False),
     Column("idempotency_key", String, unique=True),
     Column("request_hash", String),
-    # What the caller is told: the history's figures, the sources, the model, its usage, an error.
+    # What the response contains: the history's figures, the sources, the model, its usage, an error.
     Column("history", JSON),
     Column("sources", CompressedJSON),
     Column("usage", JSON),
     Column("model", String),
     Column("error_type", String),
     Column("error_message", Text),
-    # When a failed endpoint asked to be asked again.
+    # When a failed endpoint asked to be retried.
     Column("retry_at", UtcTime),
     Column("created_at", UtcTime, nullable=False),
     Column("finished_at", UtcTime),
-    # What a person decided about the turn; a purged one belongs to a confirmation that is over.
+    # A person's decisions about the turn; a purged one belongs to a completed confirmation.
     Column("pinned", Boolean, nullable=False, server_default=false()),
     Column("excluded", Boolean, nullable=False, server_default=false()),
     Column("purged", Boolean, nullable=False, server_default=false()),
-    # Whether it comes along wherever the window begins: it is pinned, it waits, or a summary passed it over.
+    # Whether it is sent wherever the window begins: it is pinned, awaits confirmation, or was skipped by a summary.
     Column("held", Boolean, nullable=False, server_default=false()),
-    # The action that waits for a person's yes or no.
+    # The action that awaits a person's yes or no.
     Column("waiting", JSON(none_as_null=True)),
     Column("message_count", Integer, nullable=False, server_default="0"),
     # How the documents were searched for it.
     Column("search", JSON(none_as_null=True)),
-    # Sentences about how the answer came about, for people.
+    # Notes for people on how the answer came about.
     Column("notes", JSON, nullable=False, server_default="[]"),
-    # Which of its answers stands here, and how many there are; the others are in answer_versions.
+    # Which of its answers is current, and how many there are; the others are in answer_versions.
     Column("version", Integer, nullable=False, server_default="1"),
     Column("versions", Integer, nullable=False, server_default="1"),
-    # When it was erased: then nothing of what was said in it is left, here or elsewhere.
+    # When it was erased: nothing of its content is left, here or elsewhere.
     Column("erased_at", UtcTime),
-    # The turn of which it is a copy, in a branch; the first one, where a branch goes off a branch.
+    # The turn it was copied from, in a branch; in a branch of a branch, the original.
     Column("origin_id", Integer),
     partial_index("ix_turns_origin", "origin_id", where="origin_id IS NOT NULL"),
     UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
@@ -134,7 +134,7 @@ turns = table_of_ids(
     partial_index("uq_turns_running", "conversation_id", where="status = 'running'", unique=True),
 )
 
-# As the indexes have it. turns.c.held comes to SQLite as held = 1, for which it does not use the index of held turns.
+# As in the indexes. turns.c.held comes to SQLite as held = 1, for which it doesn't use the index of held turns.
 HIDDEN: ColumnElement[bool] = literal_column("NOT turns.visible")
 HELD: ColumnElement[bool] = literal_column("turns.held")
 MARKED: ColumnElement[bool] = literal_column("(turns.pinned OR turns.waiting IS NOT NULL)")
@@ -146,7 +146,7 @@ messages = Table(
     Column("position", Integer, primary_key=True),
     Column("role", String, nullable=False),
     Column("content", Text),
-    # Whatever else the OpenAI chat format has: tool_calls, tool_call_id, name.
+    # Other fields of the OpenAI chat format: tool_calls, tool_call_id, name.
     Column("extra", JSON),
     sqlite_with_rowid=False,
 )
@@ -160,7 +160,7 @@ answer_parts = Table(
     sqlite_with_rowid=False,
 )
 
-# The pictures beside a question, each a data URL by its hash.
+# The pictures attached to questions, each a data URL by its hash.
 pictures = Table(
     "pictures",
     metadata,
@@ -170,7 +170,7 @@ pictures = Table(
     Index("ix_pictures_key", "key"),
 )
 
-# The bodies of a turn's requests as they were sent, and what was left out of them.
+# The request bodies of a turn as they were sent, and what was left out of them.
 receipts = Table(
     "receipts",
     metadata,
@@ -178,7 +178,7 @@ receipts = Table(
     Column("body", CompressedJSON, nullable=False),
 )
 
-# Of which turns the receipt or the search of turn ``number`` may hold something: see receipts.py.
+# Which turns the receipt or the search of turn ``number`` may contain: see receipts.py.
 sent_turns = Table(
     "sent_turns",
     metadata,
@@ -190,7 +190,7 @@ sent_turns = Table(
     sqlite_with_rowid=False,
 )
 
-# Which receipts and sources hold turns of other conversations: see elsewhere.py.
+# Which receipts and sources contain turns of other conversations: see elsewhere.py.
 sent_elsewhere = Table(
     "sent_elsewhere",
     metadata,
@@ -200,16 +200,16 @@ sent_elsewhere = Table(
     sqlite_with_rowid=False,
 )
 
-# What people asked to be remembered.
+# Notes that people saved.
 notes = table_of_ids(
     "notes",
     Column("person_id", Integer),
-    # It is sent in conversations of that project alone.
+    # It is only sent in conversations of this project.
     Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE")),
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE")),
     Column("text", Text, nullable=False),
     Column("created_at", UtcTime, nullable=False),
-    # The note that has another text; both stay visible.
+    # The note that replaced its text; both stay visible.
     Column("superseded_by", Integer),
     # Sent with every question; sent at all.
     Column("pinned", Boolean, nullable=False),
@@ -219,13 +219,13 @@ notes = table_of_ids(
     Index("ix_notes_project", "project_id"),
 )
 
-# The answers of a turn that do not stand in it at present, each whole, so that it can be put back.
+# The answers of a turn that aren't current, each in full, so that they can be restored.
 answer_versions = Table(
     "answer_versions",
     metadata,
     Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
     Column("version", Integer, primary_key=True),
-    # All that was said behind the question, and those columns of the turn that are about the answer.
+    # The messages after the question, and the turn's columns that describe the answer.
     Column("messages", JSON, nullable=False),
     Column("figures", CompressedJSON, nullable=False),
     Column("receipt", CompressedJSON),
@@ -233,7 +233,7 @@ answer_versions = Table(
     sqlite_with_rowid=False,
 )
 
-# The receipts of a conversation as a chain: of each part the salt, or the hash where it was erased.
+# The receipts of a conversation as a chain: for each part its salt, or its hash once erased.
 receipt_links = Table(
     "receipt_links",
     metadata,
@@ -248,7 +248,7 @@ receipt_links = Table(
     sqlite_with_rowid=False,
 )
 
-# What a person thinks of an answer, which stands in its turn or among the turn's versions.
+# A person's rating of an answer, which may be the current one or a version.
 ratings = Table(
     "ratings",
     metadata,
@@ -257,17 +257,17 @@ ratings = Table(
     Column("rating", String, nullable=False),
     Column("right_answer", Text),
     Column("rated_at", UtcTime, nullable=False),
-    # What came of it when the question was last asked again; see answering/evaluation.py.
+    # The result when the question was last asked again; see answering/evaluation.py.
     Column("result", JSON(none_as_null=True)),
 )
 
-# A text that stands for some turns. Each edit is a new row, so that an edit can be undone, too.
+# A text that stands for some turns. Each edit is a new row, so that it can be undone.
 summaries = table_of_ids(
     "summaries",
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
     Column("first_turn", Integer, nullable=False),
     Column("last_turn", Integer, nullable=False),
-    # The numbers of the turns that it stands for, as runs of [first, last].
+    # The numbers of the turns it covers, as runs of [first, last].
     Column("covered", JSON, nullable=False),
     Column("text", Text, nullable=False),
     Column("written_by", String, nullable=False),
@@ -275,7 +275,7 @@ summaries = table_of_ids(
     Index("ix_summaries_conversation", "conversation_id", "id"),
 )
 
-# What can be undone: each row holds what was before the change. Undoing one removes its row.
+# What can be undone: each row holds the state before a change. Undoing one deletes its row.
 history_changes = table_of_ids(
     "history_changes",
     Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),

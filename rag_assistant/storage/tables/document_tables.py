@@ -7,15 +7,15 @@ from rag_assistant.storage.tables.base import UtcTime, metadata, partial_index, 
 documents = table_of_ids(
     "documents",
     Column("name", String, nullable=False),
-    # What it is sorted by; see rows.py.
+    # Its sort key; see rows.py.
     Column("name_key", String, nullable=False, server_default=""),
     Column("media_type", String, nullable=False),
     Column("size_bytes", Integer, nullable=False),
-    # The library and the content, so that the same content is one document in each library; see rows.py.
+    # Library and content, so that the same content is one document per library; see rows.py.
     Column("content_key", String, nullable=False, unique=True),
     Column("sha256", String, nullable=False, server_default=""),
     Column("library_id", Integer),
-    # Where the uploaded file lies, by the installation whose folder it is or the address in S3; and the file's name.
+    # Where the uploaded file is: the installation or the address in S3; and the file's name.
     Column("owner", String, nullable=False),
     Column("file", String, nullable=False),
     # The process that works on it, or did.
@@ -26,18 +26,18 @@ documents = table_of_ids(
     Column("embedded", Integer, nullable=False),
     Column("page_starts", JSON),
     Column("created_at", UtcTime, nullable=False),
-    # The file on this machine that it was read from, where it came from a folder; or the address of a web page.
+    # The file on this machine, or the web address, it was read from.
     Column("origin", Text),
-    # The document whose newer version this is: it takes that one's place once it is ready, and is not found before.
+    # The document this is a newer version of: it replaces that once it is ready, and isn't found before.
     Column("replaces", Integer),
-    # How often it could not be embedded since it was read.
+    # Failed attempts to embed it since it was read.
     Column("attempts", Integer, nullable=False, server_default="0"),
-    # How many of its pages hold no text, and with how many of these text recognition is through.
+    # How many of its pages hold no text, and for how many of these text recognition is done.
     Column("scanned_pages", Integer, nullable=False, server_default="0"),
     Column("recognised_pages", Integer, nullable=False, server_default="0"),
-    # When it was moved to the trash; until it is restored, nothing finds it.
+    # When it was moved to the trash; nothing finds it until it is restored.
     Column("deleted_at", UtcTime),
-    # With the size, so that the figures of a library are read from the index alone.
+    # With the size, so that a library's figures come from the index alone.
     Index("ix_documents_state", "state", "id", "size_bytes"),
     Index("ix_documents_name", "name_key", "id"),
     Index("ix_documents_size", "size_bytes", "id"),
@@ -47,7 +47,7 @@ documents = table_of_ids(
     partial_index("ix_documents_deleted", "deleted_at", "id", where="deleted_at IS NOT NULL"),
 )
 
-# Files of documents that are gone, until they are deleted where they lie; owner is as in documents.
+# Files of deleted documents, until they are deleted; owner is as in documents.
 deleted_files = Table(
     "deleted_files",
     metadata,
@@ -55,7 +55,7 @@ deleted_files = Table(
     Column("owner", String, nullable=False),
 )
 
-# Where documents come from by themselves: when somebody began to look through it last, and what came of it.
+# Sources that are scanned automatically: when the last scan began, and its result.
 document_sources = Table(
     "document_sources",
     metadata,
@@ -67,7 +67,7 @@ document_sources = Table(
     Column("problem", Text),
 )
 
-# The ids that newer versions had before they took the place of a document.
+# The ids that newer versions had before they replaced a document.
 former_ids = Table(
     "former_ids",
     metadata,
@@ -82,17 +82,17 @@ document_texts = Table(
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("text", Text, nullable=False),
     Column("markdown", Boolean, nullable=False, server_default=false()),
-    # What of the file could not be read.
+    # What of the file couldn't be read.
     Column("warning", Text),
 )
 
-# Pages without a text, and what was recognised on them.
+# Pages without text, and what was recognised on them.
 scanned_pages = Table(
     "scanned_pages",
     metadata,
     Column("document_id", Integer, ForeignKey("documents.id", ondelete="CASCADE"), primary_key=True),
     Column("page", Integer, primary_key=True),
-    # Lines of words such as ["geese", 10.5, 20.0, 42.5, 31.0]: where they stand, in points. None until it was tried.
+    # Lines of words such as ["geese", 10.5, 20.0, 42.5, 31.0], with positions in points. None until it was tried.
     Column("lines", JSON(none_as_null=True)),
     # Why nothing could be recognised.
     Column("problem", Text),
@@ -117,16 +117,16 @@ chunks = table_of_ids(
     Column("text", Text, nullable=False),
     # The path of headings above it, such as "Prices > Europe".
     Column("section", Text),
-    # The white space between it and the chunk before it, none where the two do not touch.
+    # The white space between it and the chunk before it, none where they aren't adjacent.
     Column("gap", Text),
-    # By which its words are indexed, such as "german"; empty where it is not known.
+    # The language its words are indexed in, such as "german"; empty if unknown.
     Column("language", String, nullable=False, server_default=""),
     Index("ix_chunks_document", "document_id", "position"),
     Index("ix_chunks_language", "language"),
     Index("ix_chunks_start", "document_id", "start"),
 )
 
-# Activity log to the words of chunks: each row tells from which chunk to which. An index in memory follows it.
+# The log of changes to the words of chunks: each row has the first and last chunk. An in-memory index follows it.
 word_changes = table_of_ids(
     "word_changes",
     Column("first_chunk", Integer, nullable=False),
@@ -142,18 +142,18 @@ embeddings = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# The embedding models whose vectors are kept. The active one's are searched; another's are on their way to be.
+# The embedding models with stored vectors. The active one's are searched; another's are being prepared.
 embedders = Table(
     "embedders",
     metadata,
     Column("key", String, primary_key=True),
-    # The settings that lead to the model, without its key.
+    # The settings that configure the model, without its key.
     Column("source", JSON, nullable=False),
     Column("dimension", Integer, nullable=False),
-    # What it made of a fixed text, as float32: by that a model is known again, whatever its name.
+    # Its vector for a fixed text, as float32, which identifies the model whatever its name.
     Column("probe", LargeBinary),
     Column("active", Boolean, nullable=False),
-    # Numbers that move with every vector kept or dropped, so that an index in memory sees that it is behind.
+    # Counters of stored and deleted vectors, so that an in-memory index sees that it is out of date.
     Column("additions", Integer, nullable=False),
     Column("deletions", Integer, nullable=False),
 )
