@@ -1,1 +1,1 @@
-"""Who may come in: passwords, sessions, tokens and one-time links, and how often one may try."""
+"""Accounts and signing in: passwords, sessions, tokens, one-time links, and rate limits."""

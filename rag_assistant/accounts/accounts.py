@@ -1,4 +1,4 @@
-"""Accounts: who comes in, with what, and what an administrator does about it. All of it is noted in the audit log."""
+"""Accounts: signing in, credentials and administration. Everything is recorded in the audit log."""
 
 import secrets
 import time
@@ -21,20 +21,20 @@ MAX_NAME_CHARS = 64
 MAX_TOKEN_DAYS = 3650
 TOKEN_START = "rag_"  # noqa: S105 - how each begins, so that scanners know it
 PREFIX_CHARS = 10
-# After the first account, nobody asks again; before it, so often.
+# How often to look for a first account made elsewhere; afterwards never.
 LOOK_INTERVAL_SECONDS = 1.0
 COMMAND_LINE = "command line"
 
 
 class Actor(Struct, frozen=True):
-    """Who does something to an account, as the audit log names it."""
+    """Who acts on an account, for the audit log."""
 
     name: str
     address: str | None = None
 
 
 class Accounts:
-    """Lets people in, and manages their accounts."""
+    """Signs people in, and manages their accounts."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class Accounts:
         self._looked_at: float | None = None
 
     def any(self) -> bool:
-        """Tell whether there are accounts; one made by another process is seen within a second."""
+        """Return whether there are accounts; one created by another process is seen within a second."""
         moment = self._clock()
         if not self._any and (self._looked_at is None or moment - self._looked_at >= LOOK_INTERVAL_SECONDS):
             self._any, self._looked_at = self.people.any(), moment
         return self._any
 
-    # --- coming in
+    # --- signing in
 
     def sign_in(self, name: str, password: str, address: str, browser: str) -> tuple[str, Person]:
-        """Return the secret of a new session, and whose it is. Raises SignInFailed, TooManyAttempts."""
+        """Return the secret of a new session, and the person. Raises SignInFailed, TooManyAttempts."""
         account = self.people.password_of(name)
         person, password_hash = account or (None, None)
         known_address = person is not None and self.credentials.knows_address(person.id, address)
@@ -72,22 +72,25 @@ class Accounts:
         return self.start_session(person, address, browser), person
 
     def start_session(self, person: Person, address: str, browser: str, identity_id: int | None = None) -> str:
-        """Return the secret of a new session of somebody who has shown who they are."""
+        """Return the secret of a new session for an authenticated person."""
         secret = secrets.token_urlsafe(32)
         self.credentials.start_session(person.id, secret, SESSION_LIFETIME, address, browser, identity_id)
         return secret
 
     def count_attempt(self, what: str, address: str) -> None:
-        """Count an attempt at something else that is guessed, such as the code of the setup. Raises TooManyAttempts."""
+        """Count an attempt at another secret, such as the setup code. Raises TooManyAttempts."""
         self._throttle.attempt(f"{what}\0", address, known_address=False)
 
     def by_session(self, secret: str) -> Identity | None:
-        """Return who has a session, ``None`` if it is over."""
+        """Return the identity of a session, ``None`` if it has expired."""
         session = self.credentials.session(secret)
         return None if session is None else Identity(session[0], session[0].abilities, session=session[1])
 
     def by_token(self, secret: str) -> Identity | None:
-        """Return who has a token, ``None`` if it is over. It may do what it was made for and its person still may."""
+        """Return the identity of a token, ``None`` if it has expired.
+
+        It has the token's scopes, as far as the person still has them.
+        """
         used = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
         if used is None:
             return None
@@ -95,7 +98,7 @@ class Accounts:
         return Identity(person, person.abilities & frozenset(token.scopes), token=token)
 
     def is_open(self, identity: Identity) -> bool:
-        """Tell whether somebody who was let in still would be."""
+        """Return whether an identity is still valid."""
         if identity.person is None:
             return True
         if identity.by_proxy:
@@ -103,26 +106,24 @@ class Accounts:
         session_id = identity.session.id if identity.session else None
         return self.credentials.is_open(session_id, identity.token.id if identity.token else None)
 
-    # --- what people do about themselves
+    # --- one's own account
 
     def sign_out(self, identity: Identity) -> None:
-        """End the session of a request."""
         if identity.person is not None and identity.session is not None:
             self.credentials.end_session(identity.person.id, identity.session.id)
 
     def end_session(self, person: Person, session_id: int, actor: Actor) -> None:
-        """End a session of a person. Raises CredentialNotFound."""
         self.credentials.end_session(person.id, session_id)
         self.note(actor, "ended a session", person.name)
 
     def end_other_sessions(self, identity: Identity, actor: Actor) -> None:
-        """End every session of whoever asks but the one that asks."""
+        """End every other session of the person."""
         if identity.person is not None and identity.session is not None:
             self.credentials.end_sessions(identity.person.id, but=identity.session.id)
             self.note(actor, "ended all other sessions", identity.person.name)
 
     def change_password(self, identity: Identity, old: str, new: str, actor: Actor) -> None:
-        """Change one's own password, which ends every other session. Raises SignInFailed, InvalidRequest."""
+        """Change one's own password and end all other sessions. Raises SignInFailed, InvalidRequest."""
         person, session = identity.person, identity.session
         if person is None or session is None:
             raise NotAllowed("Sign in to change your password.")
@@ -138,7 +139,7 @@ class Accounts:
     def make_token(
         self, person: Person, name: str, scopes: Sequence[str], days: int | None, actor: Actor
     ) -> tuple[str, ApiToken]:
-        """Make an API token, and return its secret, which nobody can show again. Raises InvalidRequest, NotAllowed."""
+        """Create an API token, and return its secret, which is shown only once. Raises InvalidRequest, NotAllowed."""
         chosen = _scopes(scopes)
         if not set(chosen) <= person.abilities:
             raise NotAllowed('Only an administrator can create a token with the scope "admin".')
@@ -153,11 +154,11 @@ class Accounts:
         return secret, token
 
     def revoke_token(self, person: Person, token_id: int, actor: Actor) -> None:
-        """Take an API token back. Raises CredentialNotFound."""
+        """Revoke an API token. Raises CredentialNotFound."""
         gone = self.credentials.revoke_token(person.id, token_id)
         self.note(actor, "revoked a token", f"{person.name}: {gone.name}")
 
-    # --- what an administrator does
+    # --- administration
 
     def add(
         self,
@@ -169,10 +170,9 @@ class Accounts:
         only_first: bool = False,
         known_by: ExternalIdentity | None = None,
     ) -> Person:
-        """Make an account, also for somebody who is ``known_by`` an account elsewhere. The first one is an
-        administrator and gets all that is there.
+        """Create an account, also for a person ``known_by`` an external identity.
 
-        Raises InvalidRequest, NameTaken, AccountsExist.
+        The first one is an administrator and gets all existing data. Raises InvalidRequest, NameTaken, AccountsExist.
         """
         name = checked_name(name, "account")
         if password is not None:
@@ -184,21 +184,21 @@ class Accounts:
         return person
 
     def make_link(self, person: Person, actor: Actor) -> str:
-        """Return the secret of a link with which a person chooses a password, once, within two days."""
+        """Return the secret of a link for choosing a password, usable once within two days."""
         secret = secrets.token_urlsafe(32)
         self.credentials.make_link(person.id, secret, LINK_LIFETIME)
         self.note(actor, "created a password link", person.name)
         return secret
 
     def link_of(self, secret: str) -> Person:
-        """Return whose link this is. Raises LinkOver."""
+        """Return the person a link is for. Raises LinkOver."""
         person = self.credentials.link(secret)
         if person is None:
             raise LinkOver
         return person
 
     def use_link(self, secret: str, password: str, address: str, browser: str) -> str:
-        """Keep the password that was chosen with a link; return the secret of a new session. Raises LinkOver."""
+        """Set the password chosen through a link; return the secret of a new session. Raises LinkOver."""
         person = self.link_of(secret)
         check_password(password, person.name)
         if self.credentials.use_link(secret, hash_password(password)) is None:
@@ -207,17 +207,17 @@ class Accounts:
         return self.start_session(person, address, browser)
 
     def spend_link(self, secret: str) -> None:
-        """Let a link be good for nothing any more. Raises LinkOver if it was so already."""
+        """Invalidate a link. Raises LinkOver if it already was."""
         if not self.credentials.spend_link(secret):
             raise LinkOver
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
-        """Give a person another role. Raises LastAdmin."""
+        """Set a person's role. Raises LastAdmin."""
         self.people.set_role(person.id, role)
         self.note(actor, f"changed the role to {role}", person.name)
 
     def set_disabled(self, person: Person, disabled: bool, actor: Actor) -> None:
-        """Let a person in no more, or again. What is theirs stays. Raises LastAdmin."""
+        """Disable or enable an account; its data stays. Raises LastAdmin."""
         self.people.set_disabled(person.id, disabled)
         self.note(actor, "disabled" if disabled else "enabled", person.name)
 
@@ -228,7 +228,7 @@ class Accounts:
         give_to: Person | None,
         erase: Callable[[Sequence[int], Sequence[int]], None],
     ) -> None:
-        """Delete an account; what is theirs goes to somebody else, or is erased with ``erase``. Raises LastAdmin."""
+        """Delete an account; its data goes to somebody else, or is erased with ``erase``. Raises LastAdmin."""
         self.people.set_disabled(person.id, True)
         if give_to is not None:
             self.people.hand_over(person.id, give_to.id)
@@ -239,12 +239,12 @@ class Accounts:
         self.note(actor, done, person.name)
 
     def note(self, actor: Actor, action: str, subject: str) -> None:
-        """Write into the audit log what somebody did, and to whom or what."""
+        """Write an entry to the audit log."""
         self.log.note(actor.name, action, subject, actor.address)
 
 
 def checked_name(name: str, of_what: str) -> str:
-    """Return a name without blanks around it. Raises InvalidRequest."""
+    """Return a name without surrounding blanks. Raises InvalidRequest."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable() or storable(name) != name:
         raise InvalidRequest(

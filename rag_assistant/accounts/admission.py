@@ -1,4 +1,4 @@
-"""Who may come in for whom a provider vouches, under which name and in which role. Pure."""
+"""Whether a provider's user may sign in, and with which name and role. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,17 +13,17 @@ from rag_assistant.settings.schema import Settings
 EVERYBODY = "*"
 MAX_LABEL_CHARS = 200
 MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2.
-# A provider lets people choose their name, so the rarest comes first.
+# Providers let people choose their name, so the least likely to be taken comes first.
 NAMES = ("preferred_username", "email", "name")
 
 
 def is_subject(text: str) -> bool:
-    """Tell whether a provider can call somebody by this."""
+    """Return whether a text is a valid subject identifier."""
     return 1 <= len(text) <= MAX_SUBJECT_CHARS and storable(text) == text
 
 
 class Claims(Struct, frozen=True):
-    """What a provider says about somebody. An e-mail address counts only if the provider has verified it."""
+    """What a provider says about a user. An e-mail address counts only if the provider has verified it."""
 
     external: ExternalIdentity
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class Claims(Struct, frozen=True):
 
 
 def claims_of(userinfo: Mapping[str, Any], groups_claim: str) -> Claims:
-    """Return the claims that count here."""
+    """Return the claims that are used here."""
     texts = {name: userinfo[name] for name in NAMES if isinstance(userinfo.get(name), str) and userinfo[name].strip()}
     verified = userinfo.get("email_verified") in (True, "true")
     label = texts.get("email") or next(iter(texts.values()), userinfo["sub"])
@@ -45,7 +45,7 @@ def claims_of(userinfo: Mapping[str, Any], groups_claim: str) -> Claims:
 
 
 def _groups(userinfo: Mapping[str, Any], claim: str) -> frozenset[str]:
-    """Return the groups of a claim, which may lie within another, as ``realm_access.roles`` does."""
+    """Return the groups of a claim, which may be nested, as in ``realm_access.roles``."""
     groups: Any = userinfo
     if claim in userinfo:
         groups = userinfo[claim]
@@ -58,7 +58,7 @@ def _groups(userinfo: Mapping[str, Any], claim: str) -> frozenset[str]:
 
 
 def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:
-    """Refuse whom the settings do not let in: where they name domains and groups, it takes both. Raises NotAllowed."""
+    """Raise NotAllowed unless the settings admit the user: if they name domains and groups, both must match."""
     domains, groups = settings.oidc_allowed_domains, settings.oidc_allowed_groups
     if domains and EVERYBODY not in domains:
         if claims.email is None:
@@ -71,14 +71,14 @@ def refuse_uninvited(claims: Claims, settings: Settings, provider: str) -> None:
 
 
 def role_by_group(groups: frozenset[str], admin_group: str | None) -> Role | None:
-    """Return the role that somebody has by their groups; ``None`` if groups do not decide it."""
+    """Return the role given by groups; ``None`` if groups don't decide it."""
     if admin_group is None:
         return None
     return "admin" if admin_group in groups else "member"
 
 
 def names_to_try(names: tuple[str, ...], max_chars: int) -> Iterator[str]:
-    """Yield names for a new account, the best first; where all are taken, with numbers."""
+    """Yield names for a new account, best first, then with numbers."""
     usable = [name for name in (_visible(name).strip()[:max_chars].strip() for name in names) if name]
     usable = usable or ["Account"]
     yield from usable

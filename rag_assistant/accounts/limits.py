@@ -1,6 +1,5 @@
-"""What one person may take of a server that others use, too: questions a minute, answers and requests at once, bytes.
-
-And the tokens that models may take within a day, for one person and for all.
+"""Limits per person: questions per minute, concurrent answers and requests, bytes; and tokens
+per day, also in total.
 """
 
 import logging
@@ -15,23 +14,23 @@ from rag_assistant.storage.accounts.usage import UsageStore
 
 log = logging.getLogger(__name__)
 
-# Reading is quick, an upload is hashed and kept. What waits is an answer, which others have limits for.
+# Reading is quick, an upload is hashed and stored. Answers take long, and have their own limits.
 Kind = Literal["reading", "upload", "waiting"]
-# Of the spare threads of the server, and of one for each running answer.
+# Of the server's spare threads, and of the thread of each running answer.
 MAX_PLACES: dict[Kind, int] = {"reading": 16, "upload": 4, "waiting": 32}
 RETRY_PLACE_SECONDS = 1.0
 MEGABYTE = 1_000_000
 
 
 class Places:
-    """What one person occupies of a server at one moment: threads are for all, and nobody may hold them all."""
+    """A person's concurrent requests: nobody may use up the server's threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._taken: Counter[Kind] = Counter()
 
     def take(self, kind: Kind) -> Callable[[], None]:
-        """Take a place and return what gives it back. Raises LimitReached."""
+        """Take a place and return a function that releases it. Raises LimitReached."""
         with self._lock:
             if self._taken[kind] >= MAX_PLACES[kind]:
                 raise LimitReached(f"{MAX_PLACES[kind]} requests of yours are under way already", RETRY_PLACE_SECONDS)
@@ -45,9 +44,9 @@ class Places:
 
 
 class PersonalLimits:
-    """Refuses what is more than one person's share. The limits are settings; null is none.
+    """Enforces one person's limits, which are settings; null is no limit.
 
-    ``process`` gives the name under which others know that this process lives.
+    ``process`` returns the name by which others know that this process is alive.
     """
 
     def __init__(
@@ -59,13 +58,13 @@ class PersonalLimits:
         self.person_id = person_id
         self._settings = settings
         self._process = process
-        # What is not being answered any more, until that is kept.
+        # Questions no longer being answered, until that is stored.
         self._ended: set[int] = set()
 
     def take_question(self) -> int:
-        """Count a question that is about to be answered, and return the number under which it is released.
+        """Count a question about to be answered, and return its number for release.
 
-        Raises LimitReached; then it does not count.
+        Raises LimitReached; then it doesn't count.
         """
         self._keep_ended()
         settings = self._settings()
@@ -73,11 +72,11 @@ class PersonalLimits:
         return self.usage.take_question(self.person_id, self._process(), at_once, per_minute)
 
     def release_question(self, number: int) -> None:
-        """Let another question be answered in the place of one."""
+        """Release a question, so that another one can be answered."""
         self._ended.add(number)
         try:
             self._keep_ended()
-        except StorageFailed as error:  # The next question keeps it.
+        except StorageFailed as error:  # The next question stores it.
             log.warning("The end of an answer could not be counted: %s", error)
 
     def _keep_ended(self) -> None:
@@ -86,15 +85,15 @@ class PersonalLimits:
             self._ended -= ended
 
     def max_bytes(self) -> int | None:
-        """Return how many bytes all files of a person may have."""
+        """Return the person's storage limit in bytes."""
         limit = self._settings().max_stored_mb_per_person
         return None if limit is None else limit * MEGABYTE
 
 
 class TokenLimits:
-    """Counts the tokens that models take, and refuses more where a day's limit is reached.
+    """Counts the tokens models use, and enforces the daily limits, in total and per person.
 
-    Both over everybody's usage and over that of one person, if there is one. What is being answered goes on.
+    Running answers continue.
     """
 
     def __init__(self, settings: Callable[[], Settings], usage: UsageStore, person_id: int | None = None) -> None:
@@ -103,7 +102,7 @@ class TokenLimits:
         self._person_id = person_id
 
     def count(self, tokens: int) -> None:
-        """Count what a request to a model took; nobody's, only where that is limited."""
+        """Count the tokens of a request; without a person, only if there is a total limit."""
         if self._person_id is None and self._settings().max_tokens_per_day is None:
             return
         try:
@@ -112,7 +111,7 @@ class TokenLimits:
             log.warning("%s tokens could not be counted: %s", tokens, error)
 
     def refuse_beyond(self) -> None:
-        """Refuse what would ask a model. Raises LimitReached, SharedLimitReached."""
+        """Raise LimitReached or SharedLimitReached if a daily limit is used up."""
         settings = self._settings()
         mine, all_together = settings.max_tokens_per_day_per_person, settings.max_tokens_per_day
         if self._person_id is not None and mine is not None and self._usage.tokens(self._person_id) >= mine:

@@ -1,7 +1,7 @@
-"""An OpenID Connect provider, of which this server is a client: the authorization code flow with PKCE.
+"""A client of an OpenID Connect provider: the authorization code flow with PKCE.
 
-What a provider says counts once its signature, issuer, audience, times and nonce are right (OpenID Connect Core 1.0,
-section 3.1.3.7). Nothing here decides who may come in.
+Claims count once signature, issuer, audience, times and nonce are verified (OpenID Connect Core 1.0, section 3.1.3.7).
+Nothing here decides who may sign in.
 """
 
 import logging
@@ -32,26 +32,26 @@ from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
 log = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 1_000_000
-# A signature that the client's secret or nobody's key could make is none: only those of a private key count.
+# Only asymmetric signatures: "none" and those with the client's secret don't count.
 SIGNATURES = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split())
 CLOCK_SKEW_SECONDS = 60
 TIMEOUT_SECONDS = 5.0
 METADATA_LIFETIME_SECONDS = 600.0
-# Whoever waits for a slow provider keeps a thread from others.
+# Waiting for a slow provider keeps a thread from others.
 MAX_AT_ONCE = 16
 MAX_CODE_CHARS = 4096
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class BoundedTransport(httpx2.HTTPTransport):
-    """Gives up an answer that is too long, or comes too slowly as a whole."""
+    """Aborts a response that is too long, or too slow as a whole."""
 
     def __init__(self, timeout_seconds: float, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls)
         self._timeout_seconds = timeout_seconds
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. What is compressed is refused, since its size says nothing."""
+        """Send a request. Compressed responses are refused, since their size says nothing."""
         request.headers["Accept-Encoding"] = "identity"
         response = super().handle_request(request)
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -84,7 +84,7 @@ class _Bounded(httpx2.SyncByteStream):
 
 
 class OpenIdProvider:
-    """The provider of the settings. Its metadata and keys are fetched when they are needed."""
+    """The provider of the settings. Its metadata and keys are fetched when needed."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class OpenIdProvider:
         self._keys: tuple[float, KeySet] | None = None
 
     def authorization_url(self, attempt: Attempt, redirect_uri: str) -> str:
-        """Return where the browser is sent. Raises ProviderUnreachable."""
+        """Return the URL to which the browser is sent. Raises ProviderUnreachable."""
         with self._connected() as client:
             url, _ = client.create_authorization_url(
                 self._discover(client)["authorization_endpoint"],
@@ -119,7 +119,7 @@ class OpenIdProvider:
         return str(url)
 
     def claims(self, attempt: Attempt, answer: Mapping[str, str], redirect_uri: str) -> dict[str, Any]:
-        """Return what the provider says about whoever comes back from it. Raises SignInFailed, ProviderUnreachable."""
+        """Return the claims of a user returning from the provider. Raises SignInFailed, ProviderUnreachable."""
         if not secrets.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise SignInFailed(OVER)
         with self._connected() as client:
@@ -138,7 +138,7 @@ class OpenIdProvider:
             return self._with_userinfo(client, metadata, claims)
 
     def logout_url(self, return_to: str) -> str | None:
-        """Return where one signs out of the provider, too, ``None`` if it has no such place or is away."""
+        """Return the provider's logout URL, ``None`` if it has none or can't be reached."""
         try:
             with self._connected() as client:
                 url = self._discover(client).get("end_session_endpoint")
@@ -148,10 +148,10 @@ class OpenIdProvider:
             return None
         return str(add_params_to_uri(url, {"client_id": self._client_id, "post_logout_redirect_uri": return_to}))
 
-    # --- what the provider answered
+    # --- the provider's response
 
     def _refuse_other_issuer(self, answer: Mapping[str, str], metadata: Mapping[str, Any]) -> None:
-        """Refuse an answer of another provider (RFC 9207)."""
+        """Refuse a response from another provider (RFC 9207)."""
         issuer = answer.get("iss")
         if issuer is None and metadata.get("authorization_response_iss_parameter_supported") is not True:
             return
@@ -177,7 +177,7 @@ class OpenIdProvider:
     def _checked(
         self, client: OAuth2Client, metadata: dict[str, Any], token: Mapping[str, Any], nonce: str
     ) -> dict[str, Any]:
-        """Return the claims of an ID token in which everything is right."""
+        """Return the claims of a verified ID token."""
         decoded = self._decoded(client, metadata, str(token.get("id_token", "")))
         claims = CodeIDToken(
             decoded.claims,
@@ -202,7 +202,7 @@ class OpenIdProvider:
     def _with_userinfo(
         self, client: OAuth2Client, metadata: Mapping[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the claims with those that the provider tells on request only."""
+        """Return the claims with those from the user info endpoint."""
         url = metadata.get("userinfo_endpoint")
         if not isinstance(url, str) or not is_safe_url(url):
             return claims
@@ -238,13 +238,13 @@ class OpenIdProvider:
                 if key.get("use", "sig") == "sig" and key.get("kty") != "oct":
                     keys.append(JWKRegistry.import_key(key))
             except (JoseError, ValueError, KeyError):
-                continue  # Of a kind that came later than our library.
+                continue  # A key type that our library doesn't know.
         self._keys = self._clock(), KeySet(keys)
         return self._keys[1]
 
     @contextmanager
     def _connected(self) -> Iterator[OAuth2Client]:
-        """Give a connection, and turn whatever goes wrong with it into a sentence."""
+        """Give a connection, and turn its errors into sentences."""
         if not self._places.acquire(timeout=TIMEOUT_SECONDS):
             raise ProviderUnreachable(self.label)
         try:
@@ -281,7 +281,7 @@ class OpenIdProvider:
 
 
 def is_safe_url(url: str) -> bool:
-    """Tell whether nobody on the way can change what an address answers: https, or this machine."""
+    """Return whether nobody on the way can change a response from an address: https, or this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

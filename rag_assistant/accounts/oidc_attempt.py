@@ -1,4 +1,4 @@
-"""One sign-in at a provider, from its beginning to the answer."""
+"""One sign-in at a provider, from start to response."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ OVER = "This sign-in is over, or was begun in another browser. Begin it again."
 
 
 class Attempt(Struct, frozen=True):
-    """One sign-in, known by a secret that only the browser has that began it.
+    """One sign-in, identified by a secret in the browser that started it.
 
-    State, nonce and verifier follow from the secret, so nothing is kept here, and none of them tells another.
+    State, nonce and verifier derive from the secret, so nothing is stored, and none reveals another.
     """
 
     secret: str
 
     @classmethod
     def begin(cls) -> Attempt:
-        """Return a new one."""
         return cls(secrets.token_urlsafe(32))
 
     @property
     def state(self) -> str:
-        """What comes back with the answer."""
+        """The state parameter, returned with the response."""
         return self._derived("state")
 
     @property
     def nonce(self) -> str:
-        """What stands in the ID token."""
+        """The nonce in the ID token."""
         return self._derived("nonce")
 
     @property
     def code_verifier(self) -> str:
-        """What the provider is shown with the code (RFC 7636)."""
+        """The PKCE code verifier (RFC 7636)."""
         return self._derived("code verifier")
 
     def _derived(self, what: str) -> str:

@@ -1,4 +1,4 @@
-"""Passwords: which are taken, and how they are kept. argon2id, with the parameters of RFC 9106, section 4."""
+"""Which passwords are allowed, and how they are hashed: argon2id with the parameters of RFC 9106, section 4."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _queue = threading.BoundedSemaphore(HASHED_AT_ONCE + MAX_WAITING)
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """Wait for one's turn to hash. Raises PasswordsBusy if too many wait, or for too long."""
+    """Wait for a turn to hash. Raises PasswordsBusy if too many wait, or for too long."""
     if not _queue.acquire(blocking=False):
         raise PasswordsBusy
     try:
@@ -42,7 +42,7 @@ def _turn() -> Iterator[None]:
 
 
 def check_password(password: str, name: str) -> None:
-    """Refuse a password that is guessed soon, or too long to be hashed quickly. Raises InvalidRequest."""
+    """Refuse a password that is easily guessed, or too long to be hashed quickly. Raises InvalidRequest."""
     if not MIN_CHARS <= len(password) <= MAX_CHARS:
         raise InvalidRequest(
             f"The password has {len(password)} characters; it must have {MIN_CHARS} to {MAX_CHARS}. "
@@ -58,16 +58,13 @@ def check_password(password: str, name: str) -> None:
 
 
 def hash_password(password: str) -> str:
-    """Return the hash under which a password is kept. Raises PasswordsBusy."""
+    """Return the hash of a password. Raises PasswordsBusy."""
     with _turn():
         return _hasher().hash(password)
 
 
 def is_password(password_hash: str | None, password: str) -> bool:
-    """Tell whether a password is the one that was hashed. Without a hash it takes as long, and is not.
-
-    Raises PasswordsBusy.
-    """
+    """Return whether a password matches a hash; without one it takes as long, and doesn't. Raises PasswordsBusy."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     with _turn():
@@ -79,13 +76,13 @@ def is_password(password_hash: str | None, password: str) -> bool:
 
 @cache
 def _nobodys() -> str:
-    """Return a hash to compare with, so that a name that nobody has costs the same as a wrong password."""
+    """Return a dummy hash, so that an unknown name takes as long as a wrong password."""
     return _hasher().hash("nobody has this")
 
 
 @cache
 def _hasher() -> PasswordHasher:
-    """Return what hashes; where nobody signs in, it is not loaded."""
+    """Return the hasher; it is loaded only if somebody signs in."""
     from argon2 import PasswordHasher
     from argon2.profiles import RFC_9106_LOW_MEMORY
 

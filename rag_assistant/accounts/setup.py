@@ -1,4 +1,4 @@
-"""The first account where the command line is not at hand: whoever can read the log may make it, once."""
+"""Creating the first account without a command line: whoever can read the log may do it, once."""
 
 import logging
 import os
@@ -18,22 +18,21 @@ CONTAINER_SIGNS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 def in_container() -> bool:
-    """Tell whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
+    """Return whether this process runs in a container: Docker, Podman and systemd-nspawn say so."""
     named = os.environ.get("container")  # noqa: SIM112 - so they spell it
     return bool(named) or any(sign.exists() for sign in CONTAINER_SIGNS)
 
 
 class Setup:
-    """Holds the code with which the first account is made in a browser, while there is none."""
+    """Holds the code for creating the first account in a browser."""
 
     def __init__(self, accounts: Accounts) -> None:
         self._accounts = accounts
         self._code: str | None = None
 
     def prepare(self, settings: Settings) -> None:
-        """Refuse what lets others in while there is no account, or in a container log a code for the first.
-
-        Raises SettingsError.
+        """Without an account, refuse settings that admit others or, in a container, log a setup code. Raises
+        SettingsError.
         """
         others = self._others(settings)
         if others is None or self._accounts.any():
@@ -45,7 +44,7 @@ class Setup:
 
     @staticmethod
     def _others(settings: Settings) -> str | None:
-        """Return why others than whoever sits here can come, ``None`` if they cannot."""
+        """Return why others can reach this server, ``None`` if they can't."""
         if not is_loopback(settings.host):
             return f"host is {settings.host}, which others can reach"
         for name in ("oidc_issuer", "proxy_user_header"):
@@ -55,7 +54,7 @@ class Setup:
 
     @property
     def is_open(self) -> bool:
-        """Whether the first account is still to be made with the code."""
+        """Whether the first account can still be created with the code."""
         return self._code is not None and not self._accounts.any()
 
     def make_first(self, code: str, name: str, password: str, address: str) -> None:

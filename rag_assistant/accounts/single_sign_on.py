@@ -1,4 +1,4 @@
-"""Coming in on the word of somebody else: an OpenID Connect provider, or a proxy that is named."""
+"""Signing in through an OpenID Connect provider or a trusted proxy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DISABLED = "This account is disabled. Ask an administrator."
 
 
 class SingleSignOn(Struct, frozen=True):
-    """Turns the word of somebody else into a person of ours. There is no provider where ``provider`` is ``None``."""
+    """Maps external identities to people. ``provider`` is ``None`` if there is none."""
 
     accounts: Accounts
     identities: LinkedIdentityStore
@@ -43,7 +43,7 @@ class SingleSignOn(Struct, frozen=True):
     # --- a provider
 
     def sign_in(self, userinfo: Mapping[str, Any], address: str, browser: str) -> tuple[str, Person]:
-        """Return the secret of a new session for whom a provider vouches, and whose it is. Raises NotAllowed."""
+        """Return the secret of a new session for a provider's user, and the person. Raises NotAllowed."""
         claims = self._admitted(userinfo)
         actor = Actor(self._label, address)
         linked = self.identities.find(claims.external) or self._make(claims, actor)
@@ -56,7 +56,7 @@ class SingleSignOn(Struct, frozen=True):
     def link(
         self, person: Person, userinfo: Mapping[str, Any], actor: Actor, invitation: str | None = None
     ) -> LinkedIdentity:
-        """Let a person sign in with an account elsewhere from now on; the one-time link of an ``invitation`` is used.
+        """Link an external identity to a person; the one-time link of an ``invitation`` is used up.
 
         Raises NotAllowed, IdentityTaken, LinkOver.
         """
@@ -73,7 +73,7 @@ class SingleSignOn(Struct, frozen=True):
     def link_invited(
         self, invitation: str, userinfo: Mapping[str, Any], address: str, browser: str
     ) -> tuple[str, Person]:
-        """Link an account elsewhere in the place of choosing a password by a one-time link, and sign in.
+        """Link an external identity through a one-time link, instead of choosing a password, and sign in.
 
         Raises LinkOver, NotAllowed, IdentityTaken.
         """
@@ -82,7 +82,7 @@ class SingleSignOn(Struct, frozen=True):
         return self.sign_in(userinfo, address, browser)
 
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
-        """Let a person sign in with an account elsewhere no more; what began with it ends, but for one session.
+        """Unlink an external identity and end the sessions started with it, except one.
 
         Raises CredentialNotFound, LastWayIn.
         """
@@ -90,10 +90,7 @@ class SingleSignOn(Struct, frozen=True):
         self.accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
 
     def link_subject(self, person: Person, subject: str, actor: Actor) -> LinkedIdentity:
-        """Let a person sign in as a subject of the provider that an administrator names.
-
-        Raises InvalidRequest, IdentityTaken.
-        """
+        """Link a subject of the provider, named by an administrator. Raises InvalidRequest, IdentityTaken."""
         if not is_subject(subject):
             raise InvalidRequest(f"The subject must have 1 to {MAX_SUBJECT_CHARS} characters.")
         if self.settings.oidc_issuer is None:
@@ -112,8 +109,8 @@ class SingleSignOn(Struct, frozen=True):
         return claims
 
     def _make(self, claims: Claims, actor: Actor) -> tuple[Person, LinkedIdentity]:
-        """Make an account for somebody who comes for the first time."""
-        # The first account of all is an administrator's; no one from elsewhere makes that.
+        """Create an account at somebody's first sign-in."""
+        # The first account is an administrator's; it is never created from outside.
         if not (self.settings.oidc_create_accounts and self.accounts.any()):
             raise NotAllowed(
                 f"No account here is linked to {claims.external.label}. Ask an administrator for one. If you already "
@@ -132,8 +129,8 @@ class SingleSignOn(Struct, frozen=True):
     # --- a proxy
 
     def by_proxy(self, name: str, groups: frozenset[str], address: str | None) -> Person:
-        """Return who a proxy says it is, for whom an account may be made at first sight. Raises NotAllowed."""
-        if "," in name:  # So a server joins headers of the same name, of which a caller may have sent one.
+        """Return the person a proxy names; their account may be created at first sight. Raises NotAllowed."""
+        if "," in name:  # How a server joins headers of the same name, one of which the caller may have sent.
             raise NotAllowed(f'The proxy names several people: "{name[:MAX_NAME_CHARS]}".')
         person = self._named(name)
         actor = Actor("proxy", address)
@@ -154,7 +151,7 @@ class SingleSignOn(Struct, frozen=True):
         return self._give_role(person, role, actor)
 
     def _named(self, name: str) -> Person | None:
-        """Return whose name this is; not whose it looks like, which whoever chooses names elsewhere could pretend."""
+        """Return the person with this exact name; not a look-alike, which people could choose elsewhere."""
         try:
             person = self.accounts.people.named(name)
         except AccountNotFound:

@@ -1,4 +1,4 @@
-"""How often one may try a password: more slowly after each failure, and never so that its owner is locked out."""
+"""Rate limits for passwords: slower after each failure, without locking out the owner."""
 
 import threading
 import time
@@ -13,12 +13,12 @@ from rag_assistant.records.errors import TooManyAttempts
 MAX_WAIT_SECONDS = 60.0
 FORGOTTEN_AFTER_SECONDS = 900.0
 MAX_KNOWN = 10_000
-# Of what was tried as a name; accounts have shorter ones.
+# Characters of a name that was tried; accounts have shorter ones.
 MAX_NAME_CHARS = 200
-# So many failures are free: for an account from one address, and for each of the two alone.
+# Failures without a delay: for an account from one address, and for each of the two alone.
 FREE_FOR_BOTH = 5
 FREE_FOR_ONE = 20
-# Signing in with the right password, from one address.
+# Sign-ins with the right password, from one address.
 FREE_SUCCESSES = 20
 
 Key = tuple[str, ...]
@@ -30,10 +30,9 @@ class _Failures(Struct):
 
 
 class Throttle:
-    """Counts attempts. Each counts as a failure until it is said to have succeeded.
+    """Counts attempts; each counts as a failure until it is reported as successful.
 
-    The longest wait is a minute. An address at which somebody is signed in does not wait for what is tried from
-    elsewhere.
+    The longest wait is a minute. Attempts from elsewhere don't delay an address at which somebody is signed in.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +41,7 @@ class Throttle:
         self._failures: OrderedDict[Key, _Failures] = OrderedDict()
 
     def attempt(self, account: str, address: str, *, known_address: bool) -> None:
-        """Count an attempt. Raises TooManyAttempts if it comes too soon; then it does not count."""
+        """Count an attempt. Raises TooManyAttempts if it comes too soon; then it doesn't count."""
         moment = self._clock()
         keys = self._keys(account, address, known_address)
         with self._lock:
@@ -54,7 +53,7 @@ class Throttle:
                 self._count(key, moment)
 
     def succeeded(self, account: str, address: str, *, known_address: bool) -> None:
-        """Forget the failures of somebody who knew the password, and count that: who signs in without end waits."""
+        """Clear the failures of a successful sign-in, and count it: endless sign-ins are slowed down, too."""
         with self._lock:
             for key in self._keys(account, address, known_address):
                 self._failures.pop(key, None)

@@ -1,6 +1,6 @@
-"""The plain records that every layer passes to the next.
+"""The plain records that every layer passes to the next. Nothing here knows Flask, SQL or a model.
 
-Nothing here knows Flask, SQL or a model. A record is frozen: who wants another value makes another record.
+Records are frozen: to change a value, create another record.
 """
 
 from rag_assistant.records.accounts import *  # noqa: F403 - the records are in topics, and imported from here

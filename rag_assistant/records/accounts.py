@@ -1,4 +1,4 @@
-"""The plain records of people: their accounts, what they are known by, and who asks in one request."""
+"""The plain records of accounts: people, credentials, and who makes a request."""
 
 from datetime import datetime
 from typing import Literal, get_args
@@ -7,7 +7,7 @@ from msgspec import Struct
 
 Role = Literal["admin", "member"]
 ROLES: tuple[Role, ...] = get_args(Role)
-# What a request may do: read what is theirs, ask and change conversations, change documents, manage the server.
+# What a request may do: read own data, ask and change conversations, change documents, manage the server.
 Ability = Literal["read", "ask", "documents", "admin"]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 ALL_ABILITIES: frozenset[Ability] = frozenset(ABILITIES)
@@ -15,7 +15,7 @@ Access = Literal["read", "write"]
 
 
 class Person(Struct, frozen=True):
-    """Somebody with an account. Without a password, only a link of an administrator lets them in."""
+    """An account. Without a password, its owner needs an administrator's link to sign in."""
 
     id: int
     name: str
@@ -44,7 +44,7 @@ class Session(Struct, frozen=True):
 
 
 class ExternalIdentity(Struct, frozen=True):
-    """An account elsewhere: whose word it is, and who that says it is. ``label`` is for people to read."""
+    """An account at an identity provider: issuer and subject. ``label`` is for people to read."""
 
     issuer: str
     subject: str
@@ -52,7 +52,7 @@ class ExternalIdentity(Struct, frozen=True):
 
 
 class LinkedIdentity(Struct, frozen=True):
-    """An account elsewhere by which a person is known."""
+    """An external identity linked to a person."""
 
     id: int
     person_id: int
@@ -64,7 +64,7 @@ class LinkedIdentity(Struct, frozen=True):
 
 
 class ApiToken(Struct, frozen=True):
-    """What a program shows instead of a password; ``prefix`` is how it begins, ``scopes`` what it may be used for."""
+    """A program's credential; ``prefix`` is its beginning, ``scopes`` what it may be used for."""
 
     id: int
     person_id: int
@@ -77,10 +77,10 @@ class ApiToken(Struct, frozen=True):
 
 
 class Identity(Struct, frozen=True):
-    """Who asks in one request, and what that request may do.
+    """Who makes a request, and what it may do.
 
-    Without accounts everybody is alone with everything: no ``person``, and every ability. Where a proxy says who it is
-    (``by_proxy``), there is no session.
+    Without accounts there is no ``person``, and everything is allowed. If a proxy signs people in (``by_proxy``), there
+    is no session.
     """
 
     person: Person | None
@@ -91,7 +91,7 @@ class Identity(Struct, frozen=True):
 
     @property
     def may_manage(self) -> bool:
-        """Whether settings and accounts are theirs to see."""
+        """Whether they may see and manage settings and accounts."""
         return "admin" in self.abilities
 
 
@@ -110,7 +110,7 @@ class AuditEntry(Struct, frozen=True):
 
 
 class ConversationLink(Struct, frozen=True):
-    """A link with which a conversation is read, with its sources or without."""
+    """A link for reading a conversation, with or without its sources."""
 
     id: int
     conversation_id: int
@@ -119,14 +119,14 @@ class ConversationLink(Struct, frozen=True):
 
 
 class Share(Struct, frozen=True):
-    """What somebody else may do with it."""
+    """Somebody's access to a shared item."""
 
     person: str
     access: Access
 
 
 class Shared(Struct, frozen=True, kw_only=True):
-    """What belongs to somebody, and what others may do with it."""
+    """Something with an owner, and what others may do with it."""
 
     id: int
     name: str

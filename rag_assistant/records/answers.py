@@ -1,4 +1,4 @@
-"""What goes to a model for an answer, what comes back, and what it rests on."""
+"""What is sent to a model for an answer, what comes back, and what supports it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from rag_assistant.records.base import MAX_INT32, Message
 
-# The name under which answers are given where no model is connected.
+# The model name of answers given while no model is connected.
 QUOTES = "quotes"
 Strategy = Literal["window", "smart"]
-# What an answer rests on; see Turn.support.
+# What supports an answer; see Turn.support.
 Support = Literal["cited", "uncited", "not_checked", "nothing_found", "not_sent", "not_searched"]
 
 
-# In the place of the id of a document that is not here: no document gets as far.
+# Instead of the id of a document that doesn't exist here: no document ever gets this id.
 NO_DOCUMENT = MAX_INT32
 
 
 class Source(Struct, frozen=True):
     """A passage shown under an answer as number ``n``; ``cited`` when the answer refers to ``[n]``.
 
-    ``doubts`` are the citations of it that it does not seem to carry, as JSON: ``nth`` of them, ``problem``,
-    ``missing`` and ``carried_by``; ``offered`` are sentences that it carries and that cite nothing
-    (``retrieval/claims.py``). ``cited_in`` is the number of the earlier turn whose answer cited it, for a passage that
-    comes along for that alone. One from another conversation is of NO_DOCUMENT: ``turn`` of ``conversation_id`` said
-    it, on ``date``.
+    ``doubts`` are citations that it doesn't seem to support, as JSON: the ``nth`` citation, ``problem``, ``missing``
+    and ``carried_by``; ``offered`` are sentences without a citation that it supports (``retrieval/claims.py``).
+    ``cited_in`` is the number of the earlier turn whose citation is the only reason why it was sent. A passage from
+    another conversation has NO_DOCUMENT, with ``turn``, ``conversation_id`` and ``date``.
     """
 
     n: int
@@ -50,10 +49,10 @@ class Source(Struct, frozen=True):
 
 
 class ModelRequest(Struct, frozen=True):
-    """What one request asks of a model; ``tools`` are schemas in the OpenAI format. ``call_tools`` False: answer.
+    """What one request asks of a model; ``tools`` are schemas in the OpenAI format.
 
-    ``fields`` stand in it as they are, a caller's own tools among them.
-    ``timeout_seconds`` is how long it may take in all, where that is less than the settings say.
+    With ``call_tools`` False the model must answer. ``fields`` are sent unchanged, such as a caller's own tools.
+    ``timeout_seconds`` is the total time, if shorter than the settings allow.
     """
 
     messages: tuple[Message, ...]
@@ -66,7 +65,7 @@ class ModelRequest(Struct, frozen=True):
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> ModelRequest:
-        """Return the request that ``as_body`` kept."""
+        """Return the request that ``as_body`` stored."""
         return cls(
             messages=tuple(body["messages"]),
             max_tokens=body.get("max_tokens"),
@@ -75,7 +74,7 @@ class ModelRequest(Struct, frozen=True):
         )
 
     def as_body(self, model: str | None) -> dict[str, Any]:
-        """Return the request as it is kept and can be sent again; what is not set is not there."""
+        """Return the request as it is stored and can be sent again; unset fields are left out."""
         body: dict[str, Any] = {"model": model, "messages": list(self.messages)}
         if self.tools:
             body["tools"] = list(self.tools)
@@ -88,9 +87,9 @@ class ModelRequest(Struct, frozen=True):
 
 
 class Reading(Struct, frozen=True):
-    """How much of a request an endpoint read: ``read`` of ``sent`` tokens, ``None`` where that is not known.
+    """How much of a request an endpoint read: ``read`` of ``sent`` tokens, ``None`` if unknown.
 
-    With a ``limit`` it cut the request by itself; so many tokens it probably takes.
+    With a ``limit`` it cut the request by itself, probably to that many tokens.
     """
 
     sent: int
@@ -99,11 +98,11 @@ class Reading(Struct, frozen=True):
 
 
 class ModelCounts(Struct, frozen=True):
-    """How the model of an endpoint counts tokens, and the most that it takes, as its answers taught it.
+    """How an endpoint's model counts tokens, and its limit, learned from its answers.
 
-    ``ratio`` is that of its counts to our estimates. ``context_limit`` counts as long as what is declared, by a setting
-    or by the endpoint's list, is still ``declared_limit``. ``whole_counts`` is how many counts were certainly of
-    everything that was sent, -1 where they leave out what was cached.
+    ``ratio`` is its counts divided by our estimates. ``context_limit`` applies as long as the limit declared by a
+    setting or the endpoint's list is still ``declared_limit``. ``whole_counts`` is how many counts certainly included
+    everything sent, -1 if they exclude cached tokens.
     """
 
     ratio: float | None = None
@@ -113,9 +112,9 @@ class ModelCounts(Struct, frozen=True):
 
 
 class ModelReply(Struct, frozen=True):
-    """What a model's answer ends with, beside its text: the tools that it calls, and the closing figures.
+    """What follows an answer's text: the tool calls and the final figures.
 
-    ``thought``: it wrote down what it thought, which is no part of the answer.
+    ``thought``: the model wrote reasoning, which isn't part of the answer.
     """
 
     finish_reason: str | None = None
@@ -128,11 +127,9 @@ class ModelReply(Struct, frozen=True):
 class Event(Struct, frozen=True):
     """One event of an answer.
 
-    ``state``, ``start``, ``update`` (what ``start`` said has changed), ``step`` (a tool was called), ``token``, ``end``
-    or ``error``.
-
-    ``position`` is the number of characters of the answer shown once this event is read; only ``start`` and
-    ``token`` carry one, and a reader who comes back names the last one it saw.
+    ``state``, ``start``, ``update`` (to what ``start`` said), ``step`` (a tool was called), ``token``, ``end`` or
+    ``error``. ``position`` is the length of the answer in characters after this event; only ``start`` and ``token``
+    have one, and a client that reconnects names the last one it saw.
     """
 
     name: Literal["state", "start", "update", "step", "token", "end", "error"]
@@ -141,8 +138,6 @@ class Event(Struct, frozen=True):
 
 
 class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What went wrong: its kind, and a sentence about it."""
-
     type: str
     message: str
     details: dict[str, Any] | None = None
@@ -150,7 +145,7 @@ class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 
 
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
-    """Tokens of a request, by part; estimates. ``read`` is how many of them the endpoint counted, if it did."""
+    """Estimated tokens of a request, by part. ``read`` is the endpoint's own count, if there is one."""
 
     system: int = 0
     tools: int = 0
@@ -164,7 +159,7 @@ class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EndpointCut(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request that the endpoint cut by itself: ``read`` of ``sent`` tokens. It probably takes ``limit``."""
+    """A request that the endpoint cut: ``read`` of ``sent`` tokens. Its context is probably ``limit``."""
 
     sent: int
     read: int
@@ -172,7 +167,7 @@ class EndpointCut(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MissingTurn(Struct, frozen=True, forbid_unknown_fields=True):
-    """A turn that the question seems to be about, and that was not sent."""
+    """A turn that the question seems to be about, but that wasn't sent."""
 
     turn: int
     why: str = "turn_limit"
@@ -187,7 +182,7 @@ class PastPassage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the model saw of the earlier turns; of an imported or an old turn not everything is known."""
+    """What the model saw of earlier turns; for imported and old turns, not all is known."""
 
     max_history_turns: int | None = None
     strategy: Strategy = "window"
@@ -210,7 +205,7 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Coverage(Struct, frozen=True):
-    """How much an answer rests on: ``read`` of so many sections of documents, rows of a table or items of a list."""
+    """How much of the whole an answer covers: ``read`` sections of documents, table rows or list items."""
 
     read: int
     of: int
@@ -218,9 +213,9 @@ class Coverage(Struct, frozen=True):
 
 
 class SearchData(Struct, frozen=True):
-    """How the documents were searched; ``support`` says whether what was found answers the question, or only may.
+    """How the documents were searched; ``support`` says whether the hits answer the question, or only may.
 
-    ``coverage`` is there where a question needs all of something.
+    ``coverage`` is set for questions that need all of something.
     """
 
     found: int
@@ -232,7 +227,7 @@ class SearchData(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
-    """What an answer cost, as the provider counts; what it does not say is not there."""
+    """The provider's token counts; figures it doesn't give are left out."""
 
     finish_reason: str | None = None
     requests: int | None = None
@@ -243,7 +238,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
 
 
 class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
-    """A citation that its passage does not seem to carry."""
+    """A citation that its passage doesn't seem to support."""
 
     nth: int
     problem: Literal["number", "name", "negation", "words"]
@@ -252,7 +247,7 @@ class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool that was called, and what it gave."""
+    """A tool call and its result."""
 
     n: int
     tool: str
@@ -261,7 +256,7 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def steps_of(iterations: Sequence[Message]) -> list[Step]:
-    """Return the tool calls of a turn with their results, in their order, numbered from 1."""
+    """Return the tool calls of a turn with their results, in order, numbered from 1."""
     calls = [call["function"] for message in iterations for call in message.get("tool_calls") or ()]
     results = [message["content"] for message in iterations if message["role"] == "tool"]
     return [

@@ -1,4 +1,4 @@
-"""Whole conversations, as they are exported and imported: with every turn, and what people made of them.
+"""Whole conversations for export and import: every turn, with versions, ratings and notes.
 
 The types are checked when an archive is read.
 """
@@ -13,13 +13,13 @@ from rag_assistant.records.base import DATA_URL, MAX_INT32, Message
 from rag_assistant.records.conversations import Rating
 from rag_assistant.records.questions import EVERYTHING, ConversationSearch, Scope
 
-# The number of a turn or a version; also where a view begins, which may be behind the last turn.
+# The number of a turn or a version; also where a view begins, which may be after the last turn.
 Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 EndedStatus = Literal["completed", "stopped", "interrupted", "failed", "erased"]
 
 
 class WholeAnswer(Struct, frozen=True):
-    """All that was said behind a question: tool calls with their results, then the answer, if there is one."""
+    """Everything after a question: tool calls with their results, then the answer, if there is one."""
 
     messages: tuple[Message, ...] = ()
     status: EndedStatus = "completed"
@@ -35,7 +35,7 @@ class WholeAnswer(Struct, frozen=True):
 
 
 class WholeTurn(Struct, frozen=True):
-    """A turn that is over; ``others`` are its answers that do not stand in it, by their version."""
+    """A finished turn; ``others`` are its answers that aren't current, by version."""
 
     question: str
     answer: WholeAnswer
@@ -48,12 +48,12 @@ class WholeTurn(Struct, frozen=True):
     version: Number = 1
     others: dict[Number, WholeAnswer] = field(default_factory=dict)
     rating: Rating | None = None
-    # Data URLs of the pictures beside the question.
+    # Data URLs of the pictures attached to the question.
     images: tuple[Annotated[str, Meta(pattern=DATA_URL)], ...] = ()
 
 
 class WholeSummary(Struct, frozen=True):
-    """A summary, with the runs of turns ``covered`` for which it stands."""
+    """A summary of the turns in the runs ``covered``."""
 
     covered: Annotated[list[tuple[Number, Number]], Meta(min_length=1)]
     text: str
@@ -62,7 +62,7 @@ class WholeSummary(Struct, frozen=True):
 
 
 class Overrides(TypedDict, total=False):
-    """What a conversation decides for itself."""
+    """Settings that a conversation overrides."""
 
     max_history_turns: Number | None
     history_strategy: Literal["window", "smart"]
@@ -72,10 +72,10 @@ class Overrides(TypedDict, total=False):
 
 
 class WholeConversation(Struct, frozen=True):
-    """A conversation with all its turns, the first one first.
+    """A conversation with all its turns, oldest first.
 
-    ``id`` and the ids of documents are those of where it comes from; so is that in ``branched_from``. ``key`` tells it
-    from all others that were imported, where it comes from another product.
+    Its ``id``, those of documents and the one in ``branched_from`` are those of its origin. ``key`` identifies a
+    conversation imported from another product.
     """
 
     id: int
@@ -84,7 +84,7 @@ class WholeConversation(Struct, frozen=True):
     updated_at: datetime
     turns: tuple[WholeTurn, ...]
     key: str | None = None
-    # The id of the conversation from which it branched off, and the number of the turn before which it did.
+    # The id of the conversation it branched from, and the number of the turn before which it did.
     branched_from: tuple[int, Number] | None = None
     pinned: bool = False
     archived: bool = False
@@ -97,12 +97,12 @@ class WholeConversation(Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """Return what it has in common with itself elsewhere: its key, or the moment at which it was made."""
+        """Return what identifies it in every installation: its key, or its creation time."""
         return self.key or f"created:{self.created_at.isoformat()}"
 
 
 class ArchivedNote(Struct, frozen=True):
-    """A note of an archive. ``turn`` has the id of its conversation there, and its number."""
+    """A note of an archive. ``turn`` has its conversation's id there, and its number."""
 
     text: str
     created_at: datetime
@@ -112,7 +112,7 @@ class ArchivedNote(Struct, frozen=True):
 
 
 class ArchivedDocument(Struct, frozen=True):
-    """A document of an archive; its file, if it came along, lies there under its ``sha256``."""
+    """A document of an archive; its file, if included, is named by its ``sha256``."""
 
     id: int
     name: str

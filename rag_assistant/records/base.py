@@ -1,4 +1,4 @@
-"""What the other records are made of: messages as a model takes them, with pictures, and numbers."""
+"""What other records are built from: messages for a model, pictures, and numbers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
-# Sent and kept as they came.
+# Sent and stored unchanged.
 DataUrl = str
 DATA_URL = r"^data:image/(png|jpeg|webp);base64,[A-Za-z0-9+/]+={0,2}$"
 
 
 def with_pictures(message: Message, pictures: Sequence[DataUrl]) -> Message:
-    """Return a message whose text has pictures behind it; without any it stays as it is."""
+    """Return a message with pictures after its text; without pictures it is unchanged."""
     if not pictures:
         return message
     parts: list[dict[str, Any]] = [{"type": "text", "text": message["content"] or ""}]
@@ -22,7 +22,7 @@ def with_pictures(message: Message, pictures: Sequence[DataUrl]) -> Message:
 
 
 def text_in(message: Message) -> str:
-    """Return the text of a message, whether it comes whole or in parts."""
+    """Return the text of a message, given as a string or in parts."""
     content = message.get("content") or ""
     return content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
 
@@ -35,19 +35,19 @@ def pictures_in(message: Message) -> tuple[DataUrl, ...]:
 
 # What goes to the model and nothing else: a dict in the OpenAI chat format.
 Message = dict[str, Any]
-# What an id or a position can be at most in every database that we keep them in.
+# The largest id or position that every supported database accepts.
 MAX_INT32 = 2**31 - 1
 
 
 class Unset(Struct, frozen=True):
-    """The type of ``UNSET``: "nobody said anything", where ``None`` already means "no limit"."""
+    """The type of ``UNSET``: no value was given, where ``None`` already means "no limit"."""
 
 
 UNSET = Unset()
 
 
 def runs_of(numbers: Iterable[int]) -> list[list[int]]:
-    """Return numbers that rise as runs of neighbours: [first, last]."""
+    """Return ascending numbers as runs of neighbours: [first, last]."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][1] == number - 1:

@@ -1,4 +1,4 @@
-"""A conversation, and its turns as they are kept."""
+"""Conversations and their turns, as stored."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rag_assistant.records.base import UNSET, Message, Unset, text_in
 from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, ConversationSearch, Scope
 
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
-# The title of a conversation until its first question gives it one.
+# The title of a conversation until its first question.
 UNTITLED = "New conversation"
-# A question leans on so many of the exchanges just before it, if on any.
+# How many of the last exchanges a follow-up question may refer to.
 EXCHANGES = 3
 # A question and its answer.
 Exchange = tuple[str, str]
 
 
 class Summary(Struct, frozen=True):
-    """A text that stands for the turns ``first_turn`` to ``last_turn``, written by a model or by a person."""
+    """A text that stands for the turns ``first_turn`` to ``last_turn``, written by a model or a person."""
 
     id: int
     first_turn: int
@@ -34,9 +34,9 @@ class Summary(Struct, frozen=True):
 
 
 class Project(Shared, frozen=True, kw_only=True):
-    """What conversations have in common: ``instructions`` for the model, and what holds where one decides nothing.
+    """What conversations share: ``instructions`` for the model, and defaults for them.
 
-    How many ``conversations`` of whoever asks are in it, and whose it is, is only told where projects are listed.
+    The owner and the person's number of ``conversations`` are only set in lists of projects.
     """
 
     instructions: str = ""
@@ -51,9 +51,9 @@ class Project(Shared, frozen=True, kw_only=True):
 
 
 class Note(Struct, frozen=True):
-    """What a person asked to be remembered, with the turn from which it is, for all conversations or a project's.
+    """A note with the turn it comes from, for all conversations or those of a project.
 
-    ``pinned`` ones are sent with every question; those that are not ``active``, or that a newer one superseded, never.
+    ``pinned`` notes are sent with every question; inactive and superseded ones never.
     """
 
     id: int
@@ -71,13 +71,12 @@ class Note(Struct, frozen=True):
 class Conversation(Struct, frozen=True):
     """A conversation with its counters, so that no figure needs a count over its messages.
 
-    The model's view of it begins at turn ``view_start``; the counters of visible turns and messages count from there.
-    Nothing before ``context_start`` comes back, pinned or not. ``held_turns`` are pinned or wait for a person;
-    ``standing_runs`` are the turns that stay left out until the next change, as LeftOut has them, with ``made_room``
-    where a reset cleared them for the turn at the context start. What the conversation does not decide for itself is
-    ``UNSET`` or ``None``. ``pinned`` ones stand first in the list; ``branched_from`` says where it branched off:
-    ``conversation_id``, ``turn``. ``scope`` are the documents that its questions are about, if it says so itself.
-    ``listed`` ones stand in the list beside the pages.
+    The model's view begins at turn ``view_start``; the counters of visible turns and messages count from there. Nothing
+    before ``context_start`` is sent, pinned or not. ``held_turns`` are pinned or await confirmation; ``standing_runs``
+    are the turns left out until the next change, as in LeftOut, with ``made_room`` if a reset cleared them for the turn
+    at the context start. ``UNSET`` or ``None``: not overridden here. ``branched_from`` has the origin's
+    ``conversation_id`` and ``turn``. ``scope`` are the documents its questions are about, if set. ``listed`` ones are
+    in the sidebar.
     """
 
     id: int
@@ -105,27 +104,27 @@ class Conversation(Struct, frozen=True):
     deleted_at: datetime | None = None
     scope: Scope = EVERYTHING
     listed: bool = True
-    # What is being done with it that takes its time, such as {"what": "compact", "part": 1, "parts": 3}.
+    # A long operation in progress, such as {"what": "compact", "part": 1, "parts": 3}.
     operation: dict[str, Any] | None = None
     project: Project | None = None
-    # An answer ended while nobody looked.
+    # An answer ended while nobody was watching.
     unread: bool = False
     # Not in the lists until somebody asks in it again.
     archived: bool = False
 
     @property
     def project_id(self) -> int | None:
-        """The project that it is in, if whoever asks may use it."""
+        """The project it is in, if the person may use it."""
         return self.project.id if self.project else None
 
     @property
     def scope_asked(self) -> Scope:
-        """The documents that its questions are about where they do not say it themselves."""
+        """Its project's scope, which applies if it has none of its own."""
         return self.scope or (self.project.scope if self.project else EVERYTHING)
 
 
 class ListedConversation(Struct, frozen=True):
-    """What the list beside the pages shows of a conversation."""
+    """A conversation's entry in the sidebar."""
 
     id: int
     title: str
@@ -133,12 +132,12 @@ class ListedConversation(Struct, frozen=True):
     pinned: bool = False
     branched_from: dict[str, Any] | None = None
     unread: bool = False
-    # What its project decides.
+    # What its project overrides.
     retention_days: int | Unset | None = UNSET
 
 
 class ConversationHit(Struct, frozen=True):
-    """A conversation that a search found: ``text`` was said in its turn ``turn``; None where its title was the hit."""
+    """A search hit: ``text`` is from its turn number ``turn``; None if the title matched."""
 
     conversation: Conversation
     turn: int | None = None
@@ -146,9 +145,9 @@ class ConversationHit(Struct, frozen=True):
 
 
 class Rating(Struct, frozen=True):
-    """What a person thinks of answer ``version`` of a turn, and which answer would be right, if that was said.
+    """A person's rating of answer ``version`` of a turn, and the expected answer, if one was given.
 
-    ``result`` is what came of it when the question was last asked again, as JSON (``answering/evaluation.py``).
+    ``result`` is what asking the question again gave last, as JSON (``answering/evaluation.py``).
     """
 
     rating: Literal["up", "down"]
@@ -161,12 +160,12 @@ class Rating(Struct, frozen=True):
 class Turn(Struct, frozen=True):
     """A question with its answer and how the answer ended.
 
-    ``search`` says how the documents were searched for it: ``query``, ``by`` (question, words or model),
-    ``follow_up_context``, ``found``. ``iterations`` are the messages between the two: calls of tools and their results.
-    ``waiting`` is an action that a person has to confirm first: ``call_id``, ``tool``, ``arguments``. ``notes`` are
-    sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on.
-    Of an erased turn nothing is left but its place, and when it was erased. ``rating`` is that of one of the answers,
-    which need not be this one. ``retry_after_seconds`` is what is left of the time that a failed endpoint asked for.
+    ``search`` says how the documents were searched: ``query``, ``by`` (question, words or model),
+    ``follow_up_context``, ``found``. ``iterations`` are the messages between question and answer: tool calls and their
+    results. ``waiting`` is an action that awaits confirmation: ``call_id``, ``tool``, ``arguments``. ``notes`` are
+    sentences about how the answer came about. ``version`` says which of its ``versions`` the answer is, from 1 on. An
+    erased turn keeps only its number and when it was erased. ``rating`` may be of another version.
+    ``retry_after_seconds`` is what is left of the time a failed endpoint asked for.
     """
 
     id: int
@@ -200,11 +199,11 @@ class Turn(Struct, frozen=True):
     rating: Rating | None = None
     retry_after_seconds: int | None = None
     options: AnswerOptions = AS_SET
-    # The keys of the pictures beside the question.
+    # The keys of the pictures attached to the question.
     images: tuple[str, ...] = ()
-    # What the caller is to carry out, of its own tools.
+    # Calls of the caller's own tools.
     tool_calls: tuple[dict[str, Any], ...] = ()
-    # Nobody followed its answer as that ended.
+    # Nobody was watching when its answer ended.
     unseen: bool = False
 
     @property
@@ -223,12 +222,12 @@ class Turn(Struct, frozen=True):
 
     @property
     def may_be_seen(self) -> bool:
-        """Whether it has an answer with text, and nothing keeps it from the model."""
+        """Whether it has an answer with text, and nothing hides it from the model."""
         return bool(self.answer.strip()) and not (self.excluded or self.purged)
 
     @property
     def said_behind(self) -> list[Message]:
-        """What was said behind the question: the iterations, and the answer, if there is one."""
+        """The messages after the question: the iterations, and the answer, if there is one."""
         return [*self.iterations, *([{"role": "assistant", "content": self.answer}] if self.answer else [])]
 
     @property
@@ -238,11 +237,11 @@ class Turn(Struct, frozen=True):
 
     @property
     def support(self) -> Support:
-        """What the answer rests on.
+        """What supports the answer.
 
-        ``cited``: it names passages. ``uncited``: it had passages and names none. ``not_checked``: it had passages, and
-        the server ended before it was kept which model answered. ``nothing_found``: the documents were searched in
-        vain. ``not_sent``: what was found did not fit into the request. ``not_searched``: they were not searched.
+        ``cited``: it cites passages. ``uncited``: it had passages and cites none. ``not_checked``: it had passages, but
+        the server ended before the answering model was recorded. ``nothing_found``: the search found nothing.
+        ``not_sent``: what was found didn't fit into the request. ``not_searched``: there was no search.
         """
         if self.sources:
             if any(source.cited for source in self.sources):
@@ -255,31 +254,31 @@ class Turn(Struct, frozen=True):
 
     @property
     def doubts(self) -> int:
-        """How many of its citations are doubtful."""
+        """The number of doubtful citations."""
         return sum(len(source.doubts) for source in self.sources)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it asks for a confirmation."""
+        """Whether it awaits confirmation."""
         return self.waiting is not None
 
     @property
     def pictures(self) -> int:
-        """How many pictures stand beside the question."""
+        """The number of pictures attached to the question."""
         return len(self.images)
 
     @property
     def error(self) -> ErrorData | None:
-        """What went wrong, if something did."""
+        """The error, if there was one."""
         if self.error_type is None:
             return None
         return ErrorData(self.error_type, self.error_message or "", retry_after_seconds=self.retry_after_seconds)
 
 
 class Correction(Struct, frozen=True):
-    """What an answer rests on and was changed since: an earlier turn, a summary, or source ``n`` of the answer.
+    """A later change to something an answer rests on: an earlier turn, a summary, or source ``n``.
 
-    In a line of a summary, ``turn`` is the number of the turn whose answer cites the source.
+    For a source in a summary line, ``turn`` is the number of the turn whose answer cites it.
     """
 
     what: Literal["source", "turn", "summary"]
@@ -301,7 +300,7 @@ class Correction(Struct, frozen=True):
 
 
 class AnswerVersion(Struct, frozen=True):
-    """One of the answers that a turn's question got; ``chosen`` is the one that stands in the turn."""
+    """One of the answers to a turn's question; the ``chosen`` one is current."""
 
     version: int
     status: TurnStatus
@@ -314,7 +313,7 @@ class AnswerVersion(Struct, frozen=True):
 
 
 class Branch(Struct, frozen=True):
-    """A conversation that goes off another one before its turn ``turn``."""
+    """A conversation that branches off another one before its turn ``turn``."""
 
     conversation_id: int
     title: str
@@ -322,9 +321,9 @@ class Branch(Struct, frozen=True):
 
 
 class PastTurn(Struct, frozen=True):
-    """A completed turn as the window needs it: its place in the conversation and its messages.
+    """A completed turn as the window needs it: its number and messages.
 
-    ``waiting_call`` is the id of a tool call in it that waits for a person's word.
+    ``waiting_call`` is the id of a tool call that awaits confirmation.
     """
 
     number: int
@@ -334,9 +333,9 @@ class PastTurn(Struct, frozen=True):
 
 
 class RelatedTurn(Struct, frozen=True):
-    """An earlier turn that is not in the window, found again by its words.
+    """An earlier turn outside the window that matches a question's words.
 
-    ``certainty``, from 0 to 1, says how surely a question is about it; ``why`` is the reason for which it is left out.
+    ``certainty``, from 0 to 1, says how likely the question is about it; ``why`` is the reason it is left out.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Documents: the file that came, what was read from it, its chunks, and the passages and sources made of them."""
+"""Documents: files, their extracted text and chunks, and the passages and sources made of them."""
 
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -7,11 +7,10 @@ from msgspec import Struct
 
 
 class ExtractedText(Struct, frozen=True):
-    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is written in Markdown.
+    """The text of a document, read from a file of the kind ``media_type``; ``markdown`` if it is Markdown.
 
-    ``page_starts`` are character offsets into it, empty where there are no pages (slides are pages). ``scans`` are the
-    pages, counted from 1, that show something but hold no text. ``warning`` is a sentence about what could not be read,
-    where most of it could.
+    ``page_starts`` are character offsets, empty if there are no pages (slides are pages). ``scans`` are the pages,
+    counted from 1, that show something but hold no text. ``warning`` says in a sentence what couldn't be read.
     """
 
     text: str
@@ -23,7 +22,7 @@ class ExtractedText(Struct, frozen=True):
 
 
 class Word(Struct, frozen=True):
-    """A word that was recognised on a page, in points from the upper left corner of the page as it is seen."""
+    """A recognised word, in points from the upper left corner of the displayed page."""
 
     text: str
     left: float
@@ -33,7 +32,7 @@ class Word(Struct, frozen=True):
 
 
 class RecognisedPage(Struct, frozen=True):
-    """The lines of words that were recognised on a page; ``problem`` is a sentence about why there are none."""
+    """The lines of words recognised on a page; ``problem`` says why there are none."""
 
     page: int
     lines: tuple[tuple[Word, ...], ...] = ()
@@ -42,13 +41,13 @@ class RecognisedPage(Struct, frozen=True):
 
 DocumentState = Literal["queued", "reading", "recognising", "embedding", "ready", "failed", "cancelled"]
 DOCUMENT_STATES: tuple[DocumentState, ...] = get_args(DocumentState)
-# With "-" the largest, the last of the alphabet or the newest comes first.
+# With "-" descending: the largest, the last of the alphabet or the newest first.
 DocumentSort = Literal["added", "-added", "name", "-name", "size", "-size"]
 DOCUMENT_SORTS: tuple[DocumentSort, ...] = get_args(DocumentSort)
 
 
 class NewDocument(Struct, frozen=True):
-    """A file that was received: ``file`` is its name below the uploads, ``origin`` where it lies on this machine."""
+    """A received file: ``file`` is its name in the uploads, ``origin`` its path on this machine."""
 
     name: str
     media_type: str
@@ -58,17 +57,17 @@ class NewDocument(Struct, frozen=True):
     origin: str | None = None
     replaces: int | None = None
     tags: tuple[str, ...] = ()
-    # The library that it goes to; nothing said: the person's own.
+    # The library it goes to; by default the person's own.
     library_id: int | None = None
 
 
 class Document(Struct, frozen=True):
-    """A document of the library; ``state`` says how far it has come.
+    """A document in a library; ``state`` is its progress.
 
-    ``reason`` is a sentence about why it failed or what of it could not be read. Of its ``pages``, ``scanned_pages``
-    hold no text, and text recognition is through with ``recognised_pages`` of these. ``origin`` is the file on this
-    machine that it was read from, or the address of a web page. While it is the newer version of another document,
-    ``replaces`` is that one's id. ``deleted_at``: it is in the trash.
+    ``reason`` says why it failed or what couldn't be read. Of its ``pages``, ``scanned_pages`` hold no text, and
+    ``recognised_pages`` of these are done. ``origin`` is the file on this machine, or the web address, it was read
+    from. ``replaces`` is the id of the document this is a pending newer version of. With ``deleted_at`` it is in the
+    trash.
     """
 
     id: int
@@ -92,14 +91,13 @@ class Document(Struct, frozen=True):
 
     @property
     def is_web_page(self) -> bool:
-        """Whether it was added by its address on the web."""
         return (self.origin or "").startswith(("http://", "https://"))
 
 
 class SourceState(Struct, frozen=True):
-    """What came of looking through a source of documents: when, how many files it holds, how many were refused.
+    """The last scan of a source: when, the number of files, and how many were refused.
 
-    ``problem`` is a sentence or more about what could not be read, ``checked_at`` ``None`` before the first time.
+    ``problem`` says in sentences what couldn't be read; ``checked_at`` is ``None`` before the first scan.
     """
 
     address: str
@@ -110,7 +108,7 @@ class SourceState(Struct, frozen=True):
 
 
 class UnembeddedChunk(Struct, frozen=True):
-    """A chunk that is to be embedded, with what stands above it."""
+    """A chunk to be embedded, with the headings above it."""
 
     chunk_id: int
     document: str
@@ -119,10 +117,10 @@ class UnembeddedChunk(Struct, frozen=True):
 
 
 class KnownEmbedder(Struct, frozen=True):
-    """An embedding model whose vectors are kept under ``key``.
+    """An embedding model whose vectors are stored under ``key``.
 
-    ``source`` are the settings that lead to it, ``probe`` is what it made of a fixed text (float32 bytes). The vectors
-    of the active one are searched.
+    ``source`` are the settings that configure it, ``probe`` is its vector of a fixed text (float32 bytes). The active
+    model's vectors are searched.
     """
 
     key: str
@@ -136,9 +134,9 @@ class KnownEmbedder(Struct, frozen=True):
 class Chunk(Struct, frozen=True):
     """A piece of a document: ``text`` is ``document text[start:end]``, in characters.
 
-    Where it begins in the middle of a table, a list or code, what says what that is about stands in front.
-    ``section`` is the path of headings above it, such as ``Prices > Europe``, where there is one. ``language`` is the
-    one by which its words are indexed, such as ``german``; empty where it is not known.
+    If it begins inside a table, list or code, the introducing lines are put in front. ``section`` is the path of
+    headings above it, such as ``Prices > Europe``. ``language`` is the one its words are indexed in, such as
+    ``german``; empty if unknown.
     """
 
     position: int
@@ -151,12 +149,12 @@ class Chunk(Struct, frozen=True):
 
 
 def lead_of(text: str, start: int, end: int) -> str:
-    """Return what stands in front of the text of a chunk or passage that is not from its own place."""
+    """Return the introducing lines in front of a chunk's or passage's own text."""
     return text[: max(0, len(text) - (end - start))]
 
 
 def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return where a passage stands in a text that may have changed since, ``None`` if it is there no more."""
+    """Return where a passage is in a text that may have changed since, ``None`` if it is gone."""
     passage = passage.removeprefix(lead_of(passage, start, end))
     if text[start:end] == passage:
         return start, end
@@ -165,9 +163,9 @@ def find_passage(text: str, passage: str, start: int, end: int) -> tuple[int, in
 
 
 class Passage(Struct, frozen=True):
-    """A chunk that was retrieved, with its place in its document and its score (0 to 1, higher is better).
+    """A retrieved chunk, with its place in its document and its score (0 to 1, higher is better).
 
-    ``gap`` is the white space between it and the chunk before it, ``None`` where the two do not touch.
+    ``gap`` is the white space between it and the chunk before it, ``None`` if they aren't adjacent.
     """
 
     chunk_id: int

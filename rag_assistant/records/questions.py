@@ -1,4 +1,4 @@
-"""A question as it was asked: what is searched for it, and how it is answered."""
+"""A question with its options."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from rag_assistant.records.base import UNSET, Unset
 
 
 class Scope(Struct, frozen=True):
-    """Which documents are searched: those named, or of a library named, with one of the tags; an empty part leaves all.
+    """Which documents are searched: those named or in a named library, with one of the tags; empty parts don't
+    restrict.
 
-    Where one of the named is the newer version of another, it is not searched before it has taken that one's place.
+    A newer version that is named is searched once it has replaced the older one.
     """
 
     document_ids: tuple[int, ...] = ()
@@ -24,11 +25,11 @@ class Scope(Struct, frozen=True):
         return bool(self.document_ids or self.tags or self.library_ids)
 
     def as_dict(self) -> dict[str, list[Any]] | None:
-        """Return the scope as it is kept and shown, ``None`` where it leaves all documents."""
+        """Return the scope as stored and shown, ``None`` if it includes all documents."""
         return {name: list(getattr(self, name)) for name in SCOPE_FIELDS} if self else None
 
     def holds(self, document_id: int, tags: Iterable[str], library_id: int | None) -> bool:
-        """Tell whether a document with these tags is one of those that are searched."""
+        """Return whether a document with these tags is in the scope."""
         named = document_id in self.document_ids or library_id in self.library_ids
         return (named or not (self.document_ids or self.library_ids)) and (
             not self.tags or bool(set(self.tags) & set(tags))
@@ -42,11 +43,11 @@ ConversationSearch = Literal["off", "project", "mine"]
 
 
 class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a caller wants of one answer; ``None`` leaves it to the settings.
+    """Options for one answer; ``None`` uses the settings.
 
-    ``mode``: the documents are searched for the question, or the model searches with tools, or neither.
-    ``instructions`` are told the model behind ours. ``fields`` go to its endpoint as they are: ``tools`` whose calls
-    the caller carries out, ``response_format``, ``stop`` and the like.
+    ``mode``: search for the question, let the model search with tools, or neither. ``instructions`` are added to ours.
+    ``fields`` go to the endpoint unchanged: ``tools`` whose calls the caller runs, ``response_format``, ``stop`` and
+    the like.
     """
 
     mode: AnswerMode | None = None
@@ -64,24 +65,24 @@ AS_SET = AnswerOptions()
 
 
 class Question(Struct, frozen=True):
-    """One question as a caller asked it, checked for form but not yet accepted."""
+    """One question, checked for form but not yet accepted."""
 
     text: str
     conversation_id: int | None = None
     max_history_turns: int | Unset | None = UNSET
-    # Nothing said: what the conversation is about.
+    # By default, the conversation's scope.
     scope: Scope | Unset = UNSET
-    # In which project a new conversation is made. One that is there must be in it.
+    # The project of a new conversation; an existing one must be in it.
     project_id: int | None = None
     idempotency_key: str | None = None
     # What to do if turns would be left out; None: as the conversation or the settings say.
     on_overflow: str | None = None
-    # The turn whose question "shall I?" this one answers with yes or no.
+    # The turn whose confirmation this answers with yes or no.
     confirms_turn: int | None = None
-    # The turn whose question this one is in other words: it is asked in a branch that goes off before that turn.
+    # The turn whose question this edits: it is asked in a branch before that turn.
     edits_turn: int | None = None
-    # Whether a person asked it, on the page or in a terminal, and not a program.
+    # Whether a person asked, on the page or in a terminal, and not a program.
     interactive: bool = False
     options: AnswerOptions = AS_SET
-    # Pictures beside the question, as data URLs.
+    # Pictures attached to the question, as data URLs.
     images: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""What a value must be: what pydantic found wrong in one sentence (name, value, what is allowed), and numbers as text.
+"""Validation errors in one sentence (name, value, what is allowed), and numbers as text.
 
-Shared by settings.json, requests and the command line, so that all speak alike.
+Shared by settings.json, requests and the command line, so that all report errors alike.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INVALID_CHARACTER = "contains an invalid character: an unpaired surrogate or NUL
 def first_problem(
     error: ValidationError, model: type[BaseModel], content: Any, called: str = "field"
 ) -> tuple[str, str]:
-    """Return the name of the first wrong field and a sentence about it.
+    """Return the name of the first invalid field and a sentence about it.
 
     ``content`` is what was checked; ``called`` is what its fields are called.
     """
@@ -46,9 +46,9 @@ def first_problem(
 
 
 def _path(loc: tuple[int | str, ...], content: Any) -> str:
-    """Return what is wrong as a path, such as ``messages[0].content``.
+    """Return the path of an error, such as ``messages[0].content``.
 
-    Between the steps to it stands which of several kinds a field takes, which is no step in the content.
+    pydantic's path also names the member of a union, which is no step in the content.
     """
     path = ""
     for step in loc:
@@ -60,7 +60,7 @@ def _path(loc: tuple[int | str, ...], content: Any) -> str:
 
 
 def allowed_for(model: type[BaseModel], name: str) -> str:
-    """Return what a field takes, in words; every field of our models says it in its ``allowed`` extra."""
+    """Return in words what a field accepts, from its ``allowed`` extra."""
     for key, field in model.model_fields.items():
         aliases = field.validation_alias
         if name in (key, field.alias, *(aliases.choices if isinstance(aliases, AliasChoices) else ())):
@@ -79,13 +79,13 @@ def shown(value: Any) -> str:
 
 
 def _most_telling(error: ValidationError) -> ErrorDetails:
-    """Unknown names first: a misspelt key explains the missing one."""
+    """Return the most useful error: unknown names first, since a misspelt key explains a missing one."""
     details = error.errors(include_url=False, include_context=False)
     return next((d for d in details if d["type"] == "extra_forbidden"), details[0])
 
 
 def storable(text: str) -> str:
-    """Return text as every database keeps it: half a pair of characters is replaced, the character 0 goes."""
+    """Return text that every database can store: lone surrogates are replaced, NUL is removed."""
     if text.isascii() and "\0" not in text:
         return text
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -93,5 +93,5 @@ def storable(text: str) -> str:
 
 
 def spells_number(text: str) -> bool:
-    """Tell whether a text is a whole number of 0 or more, and short enough to be read as one."""
+    """Return whether a text is a whole number of 0 or more, and short enough to be parsed as one."""
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS

@@ -1,7 +1,7 @@
-"""Turns, documents and conversations as the API answers and OpenAPI describes them.
+"""Turns, documents and conversations as the API returns and OpenAPI describes them.
 
-One shape for the API, events, exports, tools and the command line. A view takes its fields from the record by their
-names; a field with a default is only there if it says something.
+One shape for the API, events, exports, tools and the command line. A view takes its fields from the record by name; a
+field with its default value is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -196,7 +196,7 @@ class ConversationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_field
     search_conversations: ConversationSearch | None = None
     notes: bool | None = None
     branched_from: BranchedFrom | None = None
-    # Where retention_days is set, and nobody uses it until then.
+    # Set if retention_days applies, and nobody uses it until then.
     moves_to_trash_at: datetime | None = None
 
 
@@ -244,14 +244,14 @@ class DocumentAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tags: list[str]
     created_at: datetime
     replaces: int | None
-    # Not there for whom it is not meant.
+    # Left out for people it isn't meant for.
     origin: str | UnsetType | None = UNSET
     library_id: int | UnsetType | None = UNSET
     new: bool | UnsetType = UNSET
 
 
 def turn_view(turn: Turn, corrections: Mapping[int, Sequence[Correction]] | None = None) -> TurnAnswer:
-    """Return a turn as the API answers it, with what has changed since, where that was looked up."""
+    """Return the API's view of a turn, with later corrections, if they were looked up."""
     view = view_of(TurnAnswer, turn)
     if corrections is None:
         return view
@@ -276,9 +276,9 @@ def rated_view(turn: Turn) -> RatedAnswer:
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a turn's receipt as the API answers it: the exact requests, what was left out and why, the figures.
+    """Return the API's view of a receipt: the exact requests, what was left out and why, the figures.
 
-    Raises ReceiptNotFound where there is none.
+    Raises ReceiptNotFound if there is none.
     """
     if body is None:
         raise ReceiptNotFound(turn.id)

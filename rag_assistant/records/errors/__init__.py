@@ -1,7 +1,7 @@
 """Everything that is raised on purpose, in one tree: one class for each decision that a caller makes.
 
 ``str(error)`` is a full sentence that is safe to show: what was wrong, with the value, and what is allowed or what to
-do. The cause is chained, for the log only. Which HTTP status a class becomes is decided in ``web/errors.py``.
+do. The cause is chained, for the log only. ``web/errors.py`` maps classes to HTTP statuses.
 """
 
 from rag_assistant.records.errors.accounts import *  # noqa: F403 - the tree is in topics, and imported from here

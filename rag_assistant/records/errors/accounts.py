@@ -1,4 +1,4 @@
-"""Who may not come in, or not do this."""
+"""Errors of signing in and permissions."""
 
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 

@@ -1,4 +1,4 @@
-"""The root of the tree, and what the disk, the database and the settings do not give."""
+"""The root of the tree, and errors of storage and settings."""
 
 import re
 from typing import Any
@@ -7,9 +7,9 @@ from typing import Any
 class AssistantError(Exception):
     """The root of the tree.
 
-    ``sentence`` is what is said, with places that ``values`` fill in their order; where there is none, the one value
-    is said. ``details`` are figures and choices by which a caller can decide, ``param`` is the field that is wrong, and
-    after ``retry_after_seconds`` the same may succeed: ``None`` where there is no such thing.
+    ``sentence`` is the message, whose places ``values`` fill in order; without one, the single value is the message.
+    ``details`` are figures and choices for the caller, ``param`` is the field that is wrong, and the same may succeed
+    after ``retry_after_seconds``: ``None`` if it won't.
     """
 
     sentence: str | None = None
@@ -24,7 +24,7 @@ class AssistantError(Exception):
         super().__init__(*values)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the error in the one shape in which it is shown."""
+        """Return the error in the form in which it is shown."""
         details = {"details": self.details} if self.details else {}
         return {"type": type(self).__name__, "message": str(self)} | details
 

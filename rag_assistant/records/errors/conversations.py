@@ -1,4 +1,4 @@
-"""What a conversation, a turn or its history does not allow."""
+"""Errors of conversations, turns and their history."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a document, a library or the search in them does not allow."""
+"""Errors of documents, libraries and search."""
 
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
-# The end of a sentence that says why a model did not answer.
+# How a message about a missing answer ends.
 QUESTION_KEPT = " Your question was saved; try again."
 TEXT_SAVED = " The text so far was saved."
 
 
 def cause_alone(message: str) -> str:
-    """Return why a model did not answer, without what was kept, where nothing is."""
+    """Return why a model did not answer, without the note on what was saved."""
     return message.removesuffix(QUESTION_KEPT).removesuffix(TEXT_SAVED)
 
 

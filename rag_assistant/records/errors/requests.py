@@ -1,4 +1,4 @@
-"""What is wrong with a request, or too much of it, before anything is done."""
+"""Invalid requests and exceeded limits, refused before anything is done."""
 
 from math import ceil
 
@@ -124,7 +124,7 @@ class StorageLimitReached(BodyTooLarge):
 
 
 def _in_words(seconds: float) -> str:
-    """Return how long that is, as a person says it; rather too long than too short."""
+    """Return a duration in words, rounded up."""
     for size, name in ((3600, "hours"), (60, "minutes")):
         if seconds > 2 * size:
             return f"{ceil(seconds / size)} {name}"
