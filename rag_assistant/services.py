@@ -227,6 +227,7 @@ class Services:
             conversations=self.conversations,
             turns=self.turns,
             history=self.history,
+            notes=self.notes,
             retriever=self.retriever,
             documents=self.documents,
             tools=tools,

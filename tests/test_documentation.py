@@ -41,7 +41,7 @@ SOURCES = [
 ] + [path.as_posix() for path in PROJECT.glob("*.py")]
 MAX_README_WORDS = 900
 # Without what draws the tables.
-MAX_DOCS_WORDS = 34_000
+MAX_DOCS_WORDS = 35_000
 # CONTRIBUTING.md leads to it.
 MADE_BY_THE_READER = "rag_assistant/extraction/formats/subtitles.py"
 FOR_PROGRAMS = ("/metrics", "/mcp", "/llms.txt")
@@ -157,7 +157,7 @@ def test_the_readme_is_read_in_minutes() -> None:
 
 def test_the_docs_stay_short() -> None:
     words = [word for page in DOCS.rglob("*.md") for word in page.read_text().split() if re.search(r"\w", word)]
-    assert len(words) <= MAX_DOCS_WORDS
+    assert len(words) <= MAX_DOCS_WORDS, "Shorten something else in docs/ by as many words as you add."
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rag_assistant.runtime.telemetry.metrics import Observer
     from rag_assistant.settings.schema import Settings
     from rag_assistant.storage.conversations.conversations import ConversationManager
+    from rag_assistant.storage.conversations.notes import NoteStore
     from rag_assistant.storage.conversations.turns import TurnStore
     from rag_assistant.storage.documents.documents import DocumentStore
 
@@ -64,6 +65,7 @@ class Dependencies(Struct, frozen=True):
     conversations: ConversationManager
     turns: TurnStore
     history: ViewedHistory
+    notes: NoteStore
     retriever: Retriever
     documents: DocumentStore
     tools: Tools
@@ -178,7 +180,7 @@ def _exchange(
         if not calls or not may_call:
             return check_ending(live, text + held, reply, request, rounds if calls else 0)
         rounds += 1
-        draft = call_tools(draft, text + held, calls, live, deps)
+        draft = call_tools(draft, text + held, calls, live, deps, settings)
         if live.turn.waiting is not None:
             return None
 
@@ -312,7 +314,9 @@ def shortened(
 # --- tools
 
 
-def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies) -> Draft:
+def call_tools(
+    draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies, settings: Settings
+) -> Draft:
     """Run what the model calls after saying ``text``, keep the iteration, show it, and return the draft with it.
 
     What needs a person's word makes the turn wait.
@@ -327,6 +331,9 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: 
     live.turn = turn = replace(turn, iterations=(*turn.iterations, *messages))
     for called in step_events(turn, turn.steps[steps_before:]):
         live.add_step(called)
+    for note in (result.note for result in results if result.note is not None):
+        if settings.propose_notes and deps.notes.propose(note, turn.id):
+            live.note(f"The model proposes a note: “{note}” Accept or delete it under Notes.")
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:
         show(live, deps, asks)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_assistant.conversations.commands import MAX_NOTE_CHARS
 from rag_assistant.records import MAX_INT32
 from rag_assistant.records.errors import ToolFailed
 from rag_assistant.records.validation import first_problem, storable
@@ -18,7 +19,7 @@ MAX_DELETED_AT_ONCE = 100
 class Arguments(BaseModel):
     """The arguments of a tool; unknown ones are refused."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid", defer_build=True, str_strip_whitespace=True)
 
 
 def argument(default: Any, allowed: str, description: str, **limits: Any) -> Any:
@@ -60,6 +61,15 @@ class DeleteDocuments(Arguments):
         ..., f"a list of 1 to {MAX_DELETED_AT_ONCE} document ids", "The ids of the documents.",
         min_length=1, max_length=MAX_DELETED_AT_ONCE,
     )  # fmt: skip
+
+
+class ProposeNote(Arguments):
+    """Propose a note about the user for later questions, also in other conversations: a lasting fact or preference that
+    the user stated, in one sentence. It is kept if the user accepts it. Do not ask about it; go on with the answer."""
+
+    text: str = argument(
+        ..., f"text of 1 to {MAX_NOTE_CHARS} characters", "The note.", min_length=1, max_length=MAX_NOTE_CHARS
+    )
 
 
 def _clean(value: Any) -> Any:

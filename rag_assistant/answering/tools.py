@@ -22,12 +22,14 @@ from rag_assistant.answering.tool_arguments import (
     Arguments,
     DeleteDocuments,
     ListDocuments,
+    ProposeNote,
     ReadDocument,
     SearchDocuments,
     object_in,
     read_arguments,
     schema_of,
 )
+from rag_assistant.conversations.model_profile import PROPOSES_NOTE
 from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.llm.tool_calls import calls_in_text
 from rag_assistant.records import Message, Passage, Scope, Turn
@@ -45,6 +47,7 @@ log = logging.getLogger(__name__)
 
 # The tool of ours that needs a person's word.
 DELETES = "delete_documents"
+ASKING = {DELETES, PROPOSES_NOTE}
 MAX_CALLS_AT_ONCE = 16
 THREADS = 4
 MAX_LISTED = 100
@@ -67,12 +70,13 @@ ToolCalls = tuple[dict[str, Any], ...]
 
 
 class ToolResult(Struct, frozen=True):
-    """A tool's result: text for the model, passages to number as sources, or a question to a person."""
+    """A tool's result: text for the model, passages to number as sources, a question to a person, or a note to keep."""
 
     text: str
     passages: tuple[Passage, ...] = ()
     asks: str | None = None
     arguments: dict[str, Any] | None = None
+    note: str | None = None
 
 
 class Tools:
@@ -90,6 +94,7 @@ class Tools:
             "read_document": (ReadDocument, self._read),
             "list_documents": (ListDocuments, self._list),
             DELETES: (DeleteDocuments, self._ask_to_delete),
+            PROPOSES_NOTE: (ProposeNote, self._propose_note),
         }
 
     @property
@@ -99,9 +104,9 @@ class Tools:
         return (*own, *self.remote.schemas().values())
 
     def without_confirmations(self) -> Tools:
-        """Return the tools without those that ask a person first, for answers to which nobody can come back."""
+        """Return the tools without those that ask a person, for answers to which nobody can come back."""
         fewer = copy(self)
-        fewer._tools = {name: tool for name, tool in self._tools.items() if name != DELETES}
+        fewer._tools = {name: tool for name, tool in self._tools.items() if name not in ASKING}
         fewer.remote = self.remote.without_confirmations()
         return fewer
 
@@ -217,6 +222,9 @@ class Tools:
         return ToolResult(
             f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}
         )
+
+    def _propose_note(self, arguments: ProposeNote, _: Scope) -> ToolResult:
+        return ToolResult("The user is asked to accept the note later. Go on with your answer.", note=arguments.text)
 
     def _document(self, document_id: int, scope: Scope) -> Document:
         document = self._documents.get(document_id)

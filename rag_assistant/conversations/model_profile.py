@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PASSAGES = 6
 RESERVED_ANSWER_TOKENS = 1024
+# The tool that is offered where propose_notes is set.
+PROPOSES_NOTE = "remember"
 SHORTER_ANSWERS = (
     "max_answer_tokens is {}, but the model takes {} tokens for question and answer together; {} were kept for the "
     "answer."
@@ -89,6 +91,8 @@ def profile_for(
     the ``project``, and sent.
     """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
+    if not (settings.propose_notes and settings.notes):
+        offered = tuple(tool for tool in offered if tool["function"]["name"] != PROPOSES_NOTE)
     answer_tokens, note = _answer_tokens(settings, endpoint)
     most = max_request_tokens(endpoint, answer_tokens)
     return ModelProfile(

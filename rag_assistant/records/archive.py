@@ -108,6 +108,7 @@ class ArchivedNote(Struct, frozen=True):
     created_at: datetime
     pinned: bool = False
     active: bool = True
+    proposed: bool = False
     turn: tuple[int, Number] | None = None
 
 

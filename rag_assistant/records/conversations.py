@@ -53,7 +53,8 @@ class Project(Shared, frozen=True, kw_only=True):
 class Note(Struct, frozen=True):
     """A note with the turn it comes from, for all conversations or those of a project.
 
-    ``pinned`` notes are sent with every question; inactive and superseded ones never.
+    ``pinned`` notes are sent with every question; inactive and superseded ones never. ``proposed`` ones come from a
+    model, and are inactive until a person accepts them.
     """
 
     id: int
@@ -66,6 +67,7 @@ class Note(Struct, frozen=True):
     turn: int | None = None
     project_id: int | None = None
     superseded_by: int | None = None
+    proposed: bool = False
 
 
 class Conversation(Struct, frozen=True):

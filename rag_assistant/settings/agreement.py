@@ -12,7 +12,7 @@ OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "ocr", "extraction_timeout_second
 # And what people meet: what the model sees, who answers and how, what is found, what is refused, under which address.
 SHARED = (
     *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),
-    *("search_conversations", "notes"),
+    *("search_conversations", "notes", "propose_notes"),
     *("tool_iterations_keep", "history_token_budget", "merge_system_messages", "instructions"),
     *("openai_model", "model_context_tokens", "max_answer_tokens", "temperature", "when_model_fails"),
     *("retrieval_mode", "max_passages", "passages_token_budget", "query_rewriting", "rerank_model"),

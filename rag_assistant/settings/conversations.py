@@ -76,6 +76,8 @@ class ConversationSettings(Group):
     passages. project: in those of the same project. mine: in all of them."""
     notes: bool = True
     """Send your notes with questions that are about them."""
+    propose_notes: bool = False
+    """In agent mode, the model may propose notes. None is sent before you accept it on the page Notes."""
     tool_iterations_keep: int | None = setting(2, allowed=FROM_0_OR_NO_LIMIT, ge=0)
     """How many tool iterations of a running answer the model still sees. The environment variable
     AGENT_CONVERSATION_HISTORY_KEEP also sets this."""

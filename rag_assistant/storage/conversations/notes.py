@@ -16,6 +16,7 @@ from rag_assistant.storage.tables import conversations, notes, now, turns
 
 # How many are considered for a question: pinned ones, then the newest.
 MAX_READ = 50
+MAX_PROPOSED = 20
 _NOTES = select(notes, turns.c.conversation_id, turns.c.number.label("turn")).outerjoin(
     turns, turns.c.id == notes.c.turn_id
 )
@@ -42,11 +43,26 @@ class NoteStore(Store):
             own = {"turn_id": turn_id, "project_id": usable_project(connection, project_id), "pinned": pinned}
             return _insert(connection, own | {"text": text})
 
+    def propose(self, text: str, turn_id: int) -> bool:
+        """Keep a note that a model proposes, until a person accepts or deletes it; return whether that was done.
+
+        It is not where the same text is kept already, or where so many wait that nobody would look at them.
+        """
+        with self._database.write() as connection:
+            own = _own(connection)
+            there = connection.execute(select(notes.c.id).where(own, notes.c.text == text).limit(1)).first()
+            waiting = select(notes.c.id).where(own, notes.c.proposed).limit(MAX_PROPOSED)
+            if there is not None or len(connection.execute(waiting).all()) == MAX_PROPOSED:
+                return False
+            _insert(connection, {"text": text, "turn_id": turn_id, "active": False, "proposed": True})
+            return True
+
     def change(
         self, note_id: int, *, text: str | None = None, pinned: bool | None = None, active: bool | None = None
     ) -> Note:
-        """Pin or switch a note on or off; with another ``text``, return the note that supersedes it. Raises
-        NoteNotFound.
+        """Pin a note, accept it, or switch it on or off; with another ``text``, return the note that supersedes it.
+
+        Raises NoteNotFound.
         """
         with self._database.write() as connection:
             note = _load(connection, note_id)
@@ -58,7 +74,8 @@ class NoteStore(Store):
                 set_values(connection, notes, note_id, {"superseded_by": newer.id})
                 return newer
             if values:
-                set_values(connection, notes, note_id, values)
+                decided = {"proposed": False} if "active" in values else {}
+                set_values(connection, notes, note_id, values | decided)
             return _load(connection, note_id)
 
     def delete(self, note_id: int) -> None:
@@ -76,6 +93,7 @@ class NoteStore(Store):
                 one.created_at,
                 pinned=one.pinned,
                 active=one.active and one.superseded_by is None,
+                proposed=one.proposed and one.superseded_by is None,
                 turn=(one.conversation_id, one.turn) if one.conversation_id and one.turn else None,
             )
             for one in reversed(self.all())
@@ -91,7 +109,7 @@ class NoteStore(Store):
                     conversation_id, number = one.turn or (0, 0)
                     place = turns.c.conversation_id == conversation_id, turns.c.number == number
                     turn_id = connection.execute(select(turns.c.id).where(*place, turns.c.erased_at.is_(None))).scalar()
-                    marks = {"pinned": one.pinned, "active": one.active, "created_at": one.created_at}
+                    marks = {name: getattr(one, name) for name in ("pinned", "active", "proposed", "created_at")}
                     if turn_id is not None or one.turn is None:  # Nothing comes back of a turn that was erased here.
                         _insert(connection, marks | {"text": one.text, "turn_id": turn_id})
 

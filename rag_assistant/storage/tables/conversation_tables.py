@@ -214,6 +214,8 @@ notes = table_of_ids(
     # Sent with every question; sent at all.
     Column("pinned", Boolean, nullable=False),
     Column("active", Boolean, nullable=False),
+    # A model proposed it, and nobody has said yes or no.
+    Column("proposed", Boolean, nullable=False, server_default=false()),
     Index("ix_notes_person", "person_id", "active"),
     Index("ix_notes_turn", "turn_id"),
     Index("ix_notes_project", "project_id"),

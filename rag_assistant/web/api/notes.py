@@ -29,6 +29,8 @@ class NoteAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     turn_id: int | None
     project_id: int | None
     superseded_by: int | None
+    # A model proposes it; active: true accepts it.
+    proposed: bool
 
 
 class NotesAnswer(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +61,7 @@ def add() -> Response:
 
 @blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody, example={"pinned": True})
 def change(note_id: int) -> Response:
-    """Pin a note or switch it off; with another text, make the note that supersedes it, and return that."""
+    """Pin, accept or switch off a note; with another text, make the note that supersedes it, and return that."""
     body = read_body(ChangeNoteBody)
     return jsonify(note_data(services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)))
 

@@ -18,6 +18,7 @@ from tests.web.api.test_erasing import (
     regenerate,
     tables_with_secret,
 )
+from tests.web.api.tool_calls import call
 from tests.web.conftest import PAGE, ask
 
 QUESTION = "What may Iris not eat, nuts perhaps?"
@@ -25,9 +26,10 @@ QUESTION = "What may Iris not eat, nuts perhaps?"
 
 @pytest.fixture
 def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
-    if getattr(request, "param", "") == "postgresql":
+    param = getattr(request, "param", "")
+    if param == "postgresql":
         environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
-    return environment
+    return environment | (param if isinstance(param, dict) else {})
 
 
 both_engines = pytest.mark.parametrize(
@@ -63,6 +65,37 @@ def test_a_note_is_quoted_beside_a_question_about_it_and_told(client: FlaskClien
     assert '<details class="part of-notes"' in page
     assert "1 note used" in client.get(f"/turns/{answer['turn_id']}").text
     assert ask(client, "How deep is the harbour of Bremerhaven?")["history"]["notes"] == []
+
+
+@pytest.mark.parametrize("environment", [{"RETRIEVAL_MODE": "agent", "PROPOSE_NOTES": "true"}], indirect=True)
+def test_a_model_proposes_a_note_and_none_is_sent_before_a_person_accepts_it(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    proposed = Reply(tool_calls=[call("remember", text=" Iris may not eat nuts. ")])
+    stub.replies.extend([proposed, Reply("Bread, then."), proposed, Reply("Rice.")])
+    answer = ask(client, "I am Iris, I may not eat nuts. What can I eat?")
+    assert (answer["answer"], answer["waiting"]) == ("Bread, then.", False)
+    told = "The model proposes a note: “Iris may not eat nuts.” Accept or delete it under Notes."
+    assert answer["notes"] == [told]
+    assert ask(client, "And besides?")["notes"] == [], "the same is not proposed twice"
+    (waiting,) = client.get("/api/notes").json["notes"]
+    assert (waiting["active"], waiting["proposed"], waiting["turn_id"]) == (False, True, answer["turn_id"])
+    assert ask(client, QUESTION)["history"]["notes"] == []
+    page = client.get("/notes").text
+    assert "proposed by the model" in page
+    assert client.post(f"/notes/{waiting['note_id']}", data={"active": "true"}).status_code == 303
+    assert ask(client, QUESTION)["history"]["notes"] == [waiting["note_id"]]
+    assert "proposed by the model" not in client.get("/notes").text
+    erase(client, answer["turn_id"])
+    assert client.get("/api/notes").json["notes"] == []
+
+
+@pytest.mark.parametrize("environment", [{"RETRIEVAL_MODE": "agent"}], indirect=True)
+def test_no_note_is_proposed_where_that_is_not_switched_on(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.extend([Reply(tool_calls=[call("remember", text="Iris may not eat nuts.")]), Reply("Bread.")])
+    assert ask(client, "I may not eat nuts. What can I eat?")["notes"] == []
+    assert "remember" not in [tool["function"]["name"] for tool in stub.requests[0].body["tools"]]
+    assert client.get("/api/notes").json["notes"] == []
 
 
 @both_engines
