@@ -1,6 +1,6 @@
-"""What a way in (the pages, the API, the command line) may use: the rooms, connected, started and ended together.
+"""What entry points (the pages, the API, the command line) use: all parts, connected, started and stopped together.
 
-Only here and in ``factory/`` implementations are chosen.
+Only this module and ``factory/`` choose implementations.
 """
 
 from __future__ import annotations
@@ -92,26 +92,26 @@ from rag_assistant.storage.usage import database_probe
 log = logging.getLogger(__name__)
 
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
-# An end waits so long for what is still being loaded, which an embedding endpoint may hold up.
+# How long a shutdown waits for what is loading, which an embedding endpoint may delay.
 WARM_UP_SECONDS = 3.0
-# The services of so many people are kept for their next request.
+# How many people's services are kept for their next request.
 PEOPLE_AT_ONCE = 256
 
 
 def open_services(environment: Mapping[str, str] | None = None) -> Services:
-    """Return the services that the settings ask for, as the application and the commands use them.
+    """Return the services for the settings, as used by the application and the commands.
 
-    Raises SettingsError if a setting is wrong.
+    Raises SettingsError if a setting is invalid.
     """
     provide_settings_file(environment)
     return Services(open_settings(environment))
 
 
 class Services:
-    """Everything that a way in may use: what is kept, and who works with it.
+    """All stores and services an entry point may use.
 
-    Connected but not started: nothing runs and nothing is read yet. Those ``for_person`` share what runs, and in their
-    stores nothing is another person's.
+    Connected but not started: nothing runs and nothing is read yet. Those ``for_person`` share what runs, but their
+    stores only see that person's data.
     """
 
     def __init__(self, settings: LiveSettings) -> None:
@@ -120,7 +120,7 @@ class Services:
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
         self.signer = Signer(self.data_dir)
-        self.process = ""  # Its name among those that live, once it is entered.
+        self.process = ""  # Its name among the live processes, once registered.
         database = engines.open_database(values, self.data_dir)
         leases = Leases(database, installation_id(self.data_dir), shared_settings(values))
         self._signals = Signals(database, lambda: leases.has_others)
@@ -144,7 +144,7 @@ class Services:
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
-        # What one person may take; none where nobody is signed in.
+        # One person's limits; none without sign-in.
         self.limits: PersonalLimits | None = None
         self.local_servers = LocalServers(values.port)
         self.remote_tools = engines.build_remote_tools(values)
@@ -170,7 +170,7 @@ class Services:
         deps = self._connect()
         self._live_turns = LiveTurns(values.max_running_answers)
         self.assistant = Assistant(self._live_turns, deps, self._signals)
-        # Rated questions are asked again as ever, but nothing of the answers is kept.
+        # Rated questions can be asked again as usual, but nothing of the answers is stored.
         self.evaluation = Evaluation(self.ratings, self.branches, structs.replace(deps, writer=self._stateless))
         self.accounts = Accounts(PeopleStore(database), CredentialStore(database), AuditLog(database))
         self.setup = Setup(self.accounts)
@@ -181,18 +181,18 @@ class Services:
         self.probe = database_probe(database)
         self.files_probe = engines.files_probe(self.uploads.store)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
-        self._limits_of = cache(  # Whoever's were forgotten would have none of them for a while.
+        self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.
             lambda person_id: PersonalLimits(self._usage, person_id, lambda: settings.current, lambda: self.process)
         )
         self._lock_file: IO[str] | None = None
         self._start_lock = threading.Lock()
         self._started = False
         self._warming: threading.Thread | None = None
-        # This process was told to end: others are to be asked.
+        # This process is shutting down: requests should go elsewhere.
         self.is_ending = False
 
     def _open_stores(self, database: Database) -> None:
-        """Open what is kept: everybody's, or over the database of one person what that one may see."""
+        """Open the stores: everybody's, or one person's."""
         self.database = database
         self.conversations = ConversationManager(database, self.process)
         self.turns = TurnStore(database, self.process, words_of)
@@ -212,7 +212,7 @@ class Services:
         self.scans = ScanStore(database)
 
     def _connect(self) -> Dependencies:
-        """Connect those who work with what the stores show; return what an answer needs."""
+        """Connect the services to the stores; return what an answer needs."""
         settings = self.settings
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors, self.reranking)
         self.tools = tools = Tools(self.documents, self.retriever, self.library.trash, self.remote_tools)
@@ -239,17 +239,17 @@ class Services:
         )
 
     def take_name(self, process: str) -> None:
-        """Let what is worked on go by the name of this process."""
+        """Use the name of this process for its claims."""
         self.process = process
         self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = process
         self.exchange.process = process
 
     def for_person(self, person_id: int, *, changes_documents: bool) -> Services:
-        """Return the services of one person, for whom what is another's is not there.
+        """Return the services of one person, without other people's data.
 
         Without ``changes_documents`` no document can be changed. What runs, such as the model, is shared.
         """
-        # Who was taken for dead has another name, and nothing may go by the old one any more.
+        # After losing its lease this process has another name, and the old one must not be used.
         return self._people(person_id, changes_documents, self.process)
 
     def _services_of(self, person_id: int, changes_documents: bool, _process: str) -> Services:
@@ -262,11 +262,11 @@ class Services:
         return own
 
     def open_files(self, where: str) -> FileStore:
-        """Return another store than the one in use, at an ``s3://`` address or in a folder. Raises SettingsError."""
+        """Return another file store, at an ``s3://`` address or in a folder. Raises SettingsError."""
         return engines.open_files(where, self.settings.current, self.data_dir)
 
     def prepare(self) -> None:
-        """Bring the database to the present schema; put the guide into a library that is new."""
+        """Upgrade the database schema; add the guide to a new library."""
         refuse_forgetful_pooler(self.database)
         if migrate(self.database):
             for path in sorted(self.guide.glob("*.md")):
@@ -274,7 +274,7 @@ class Services:
                     self.library.accept(file, path.name)
 
     def start_command(self, *, answers: bool) -> None:
-        """Prepare a command, whose requests start nothing more; with ``answers``, one that answers questions.
+        """Prepare a command that starts nothing else; with ``answers``, one that answers questions.
 
         A server that starts meanwhile leaves its answers alone.
         """
@@ -291,7 +291,7 @@ class Services:
         self._started = True
 
     def start(self) -> None:
-        """Begin to serve, once: take up what a crash left, and load behind the first page what takes long."""
+        """Start serving, once: recover from a crash, and load slow parts in the background."""
         with self._start_lock:
             if self._started:
                 return
@@ -321,23 +321,23 @@ class Services:
             self._started = True
 
     def start_library(self) -> None:
-        """Begin to process documents for a command that has locked the data folder."""
+        """Process documents in a command that has locked the data folder."""
         self.membership.enter_server("server")
         self.library.start()
 
     @property
     def role(self) -> str:
-        """What this process does: ``both``, or as a ``web`` or a ``worker`` a part of it."""
+        """What this process does: ``both``, or only the ``web`` or the ``worker`` part."""
         return self.settings.current.role
 
     def delete_account(self, person: Person, actor: Actor, give_to: Person | None) -> None:
-        """Delete an account; what is theirs goes to somebody else, or is erased for good. Raises LastAdmin."""
+        """Delete an account; its data goes to somebody else, or is erased permanently. Raises LastAdmin."""
 
         def erase(conversation_ids: Sequence[int], document_ids: Sequence[int]) -> None:
             for conversation_id in conversation_ids:
                 self.eraser.erase_conversation(conversation_id)
             for document_id in document_ids:
-                with suppress(DocumentNotFound):  # It went with the one whose newer version it was.
+                with suppress(DocumentNotFound):  # It was deleted with the document it was a newer version of.
                     self.library.remove(document_id)
                 with suppress(DocumentNotFound):
                     self.library.remove(document_id, in_trash=True)
@@ -346,17 +346,17 @@ class Services:
         self.database.forget_deleted()
 
     def doctor(self) -> Doctor:
-        """Return who compares what belongs together."""
+        """Return the consistency checker."""
         if not self.database.is_sqlite:
             self.load_embedder()
-            self.vectors.now()  # Whether pgvector is there.
+            self.vectors.now()  # Whether pgvector is available.
         checks = LibraryChecks(self.database)
         return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library)
 
     def check_connection(self, tried: Settings | None = None) -> ConnectionCheck:
-        """Return whether the endpoints of the settings answer, or the model's of those that are ``tried``.
+        """Test the configured endpoints, or only the model's with the settings ``tried``.
 
-        Raises NoEndpoint where there is nothing to ask.
+        Raises NoEndpoint if there is nothing to test.
         """
         builtin = self.settings.current.embedder.startswith("builtin")
         embed = None if builtin else lambda text: self.embedders.configured().embed([text])[0]
@@ -388,11 +388,11 @@ class Services:
             self.vectors.follow()
             self.vectors.warm_up()
             self.keywords.warm_up()
-        except AssistantError as error:  # The server ends already, or the first question will tell.
+        except AssistantError as error:  # The server is stopping, or the first question will report it.
             log.info("What is not loaded yet is loaded by the first question: %s", error)
 
     def load_embedder(self) -> None:
-        """Load the embedding model. Without it search goes on by keywords, and /readyz says so."""
+        """Load the embedding model. Without it search uses keywords only, and /readyz says so."""
         try:
             self.embedders.configured()
         except EmbedderFailed as error:

@@ -1,1 +1,1 @@
-"""What the settings name, opened, and this process among those that share a database."""
+"""Creates what the settings configure, and registers this process with others on the same database."""

@@ -1,6 +1,6 @@
-"""What the settings name, opened: the tables, models, indexes, tool servers, files, and who signs people in.
+"""Creates what the settings configure: database, models, indexes, tool servers, files, and sign-in.
 
-What needs an extra is loaded only where a setting asks for it.
+Extras are only imported if a setting needs them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# In the data folder: what is made of the embedding model's file at the first start.
+# In the data folder: files derived from the embedding model's file at the first start.
 EMBEDDERS = "embedders"
-# How long it counts whether the store of files answered.
+# How long the result of a file store's health check is cached.
 MAX_AGE_SECONDS = 10.0
 
 
@@ -60,7 +60,7 @@ def open_database(values: Settings, data_dir: Path) -> Database:
 
 
 def build_single_sign_on(values: Settings, database: Database, accounts: Accounts) -> SingleSignOn:
-    """Return what lets people in on the word of somebody else; a provider is not asked yet. Raises SettingsError."""
+    """Return single sign-on; the provider isn't contacted yet. Raises SettingsError."""
     if values.proxy_user_header is not None:
         if not values.proxy_user_from:
             raise SettingsError("proxy_user_header is set; set proxy_user_from, too: the addresses of the proxy.")
@@ -88,23 +88,23 @@ def build_single_sign_on(values: Settings, database: Database, accounts: Account
 def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
     """Return the store at an ``s3://`` address or in a folder. Raises SettingsError.
 
-    What speaks to S3 is loaded only if it is used.
+    The S3 client is loaded only if it is used.
     """
     if not where.startswith("s3://"):
-        # Where several processes have one folder of files, what is to be read is any one's.
+        # If several processes share a folder of files, any of them may read documents.
         return FolderFiles(Path(where), installation_id((data_dir / "uploads").resolve().parent))
     return open_bucket(where, "files_url", values, data_dir)
 
 
 def open_bucket(where: str, setting: str, values: Settings, data_dir: Path) -> S3Files:
-    """Return what is below an ``s3://`` address, which a setting names. Raises SettingsError."""
+    """Return the bucket and prefix of an ``s3://`` address in a setting. Raises SettingsError."""
     with extra_for(setting, "s3"):
         from rag_assistant.files.s3 import S3Files
     return S3Files(where, values.s3_endpoint_url, values.s3_region, values.s3_path_style, data_dir / "transfers")
 
 
 def files_probe(files: FileStore) -> Probe:
-    """Return what asks a store now and then: it is ``ready`` or ``unreachable``."""
+    """Return a probe of a file store: it is ``ready`` or ``unreachable``."""
 
     def ask() -> str:
         files.check()
@@ -115,7 +115,7 @@ def files_probe(files: FileStore) -> Probe:
 
 @contextmanager
 def extra_for(setting: str, extra: str) -> Iterator[None]:
-    """Say how the extra is installed if a package that it brings is missing. Raises SettingsError."""
+    """Say how to install an extra if its package is missing. Raises SettingsError."""
     try:
         yield
     except ImportError as error:
@@ -127,7 +127,7 @@ def extra_for(setting: str, extra: str) -> Iterator[None]:
 def index_opener(
     values: Settings, data_dir: Path, database: Database, embeddings: EmbeddingStore
 ) -> Callable[[KnownEmbedder], ChromaIndex | PgVectorIndex]:
-    """Return what opens the index of the vectors of a model: pgvector where that is there, else Chroma."""
+    """Return a function that opens the vector index of a model: pgvector if available, otherwise Chroma."""
 
     def open_index(model: KnownEmbedder) -> ChromaIndex | PgVectorIndex:
         problem = None
@@ -143,7 +143,7 @@ def index_opener(
 
 
 def open_sources(values: Settings, data_dir: Path) -> list[Source]:
-    """Return where documents come from by themselves. Raises SettingsError."""
+    """Return the configured sources of documents. Raises SettingsError."""
 
     def open_source(address: str) -> Source:
         if address.startswith("git+"):
@@ -156,7 +156,7 @@ def open_sources(values: Settings, data_dir: Path) -> list[Source]:
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:
-    """Return the tools of the servers that are set, not connected yet. Raises SettingsError.
+    """Return the tools of the configured servers, not connected yet. Raises SettingsError.
 
     The SDK is loaded only if there are any.
     """
@@ -168,7 +168,7 @@ def build_remote_tools(values: Settings) -> RemoteTools:
 
 
 def embedder_source(values: Settings) -> dict[str, Any]:
-    """Return the settings that lead to the embedding model, without what may hold a key."""
+    """Return the settings that configure the embedding model, without what may hold a key."""
     source: dict[str, Any] = {"embedder": values.embedder}
     if values.embedder.startswith("endpoint:"):
         base_url = values.embedding_base_url or values.openai_base_url or OPENAI_BASE_URL
@@ -177,7 +177,7 @@ def embedder_source(values: Settings) -> dict[str, Any]:
 
 
 def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> EmbeddingModel:
-    """Return the embedding model to which a source leads, not loaded yet."""
+    """Return the embedding model of a source, not loaded yet."""
     kind, _, name = source["embedder"].partition(":")
     if kind == "builtin":
         return minilm.MiniLM(data_dir / EMBEDDERS)
@@ -194,7 +194,7 @@ def open_embedder(source: dict[str, Any], values: Settings, data_dir: Path) -> E
 
 
 def open_reranker(values: Settings) -> EndpointReranker | None:
-    """Return the reranking model that the settings name, ``None`` if they name none."""
+    """Return the configured reranking model, ``None`` if there is none."""
     if values.rerank_model is None:
         return None
     base_url = values.rerank_base_url or values.openai_base_url or OPENAI_BASE_URL

@@ -1,4 +1,4 @@
-"""This process among those that share a database: how it is called there, that it lives, and what it takes over."""
+"""This process among those on the same database: its name, its lease, and what it takes over."""
 
 import logging
 import threading
@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 
 
 class Membership:
-    """Enters this process, beats for it, and lets it go.
+    """Registers this process, renews its lease, and unregisters it.
 
-    ``take_name`` is told under which name its work goes. With ``beats`` others may take it for dead, and it them.
+    ``take_name`` is called with its name. Only with ``beats`` can others declare it dead, and it them.
     """
 
     def __init__(
@@ -41,20 +41,20 @@ class Membership:
 
     @property
     def has_worker(self) -> bool:
-        """Whether somebody works on documents."""
+        """Return whether any process works on documents."""
         return self._leases.has_worker
 
     def forget_commands(self) -> None:
-        """Take off the commands of this installation, of which a lock says that none runs."""
+        """Unregister dead commands of this installation, as its lock shows."""
         self._leases.forget(commands=True)
 
     def enter_server(self, kind: ProcessKind) -> None:
-        """Enter this process, which has locked the data folder: no other server of this installation lives."""
+        """Register this process, which has locked the data folder: no other server of this installation is alive."""
         self._leases.forget(commands=False)
         self.enter(kind)
 
     def enter(self, kind: ProcessKind) -> None:
-        """Enter this process under a name that nobody had before, and hear what others tell it."""
+        """Register this process under a new name, and listen for signals."""
         self.take_name(self._leases.enter(kind))
         self._signals.start(self._assistant.stop_here, self._assistant.look_for_stops, self._library.take_over)
         if self._beats:
@@ -62,7 +62,9 @@ class Membership:
             self._heartbeat.start()
 
     def hold(self) -> None:
-        """See to it that what is accepted now is not taken over at once: this process may have hung for long."""
+        """Renew the lease, so that what is accepted now isn't taken over at once: this process
+        may have hung for long.
+        """
         if self._heartbeat is not None and not self._leases.is_held:
             with self._beating:
                 if not self._leases.is_held:
@@ -80,7 +82,7 @@ class Membership:
             log.warning("The others see only in a while that this process has ended: %s", error)
 
     def _beat(self) -> None:
-        """Show that this process lives, and take over what others left when they died."""
+        """Renew the lease, and take over what dead processes left."""
         try:
             with self._beating:
                 self._show_life()
@@ -92,7 +94,7 @@ class Membership:
             log.error("The database does not hear this process: %s", error)
 
     def _show_life(self) -> None:
-        """Beat; under a new name, if the others have taken this process for dead."""
+        """Renew the lease; under a new name, if others have declared this process dead."""
         name = self._leases.beat()
         if name is not None:
             self._assistant.give_up_running()

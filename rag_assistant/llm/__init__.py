@@ -1,1 +1,1 @@
-"""The model's side of the wire: any OpenAI-compatible endpoint, or a model of a local file. The SDK lives here only."""
+"""Access to models: any OpenAI-compatible endpoint, or a model in a local file. The SDK is used only here."""

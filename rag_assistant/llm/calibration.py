@@ -1,4 +1,4 @@
-"""What a model's answers teach: how it counts tokens, how many it takes, and whether it calls tools."""
+"""What a model's answers teach: how it counts tokens, its context limit, and whether it calls tools."""
 
 import json
 import threading
@@ -23,58 +23,58 @@ from rag_assistant.llm.prompt_counts import (
 from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading, pictures_in
 from rag_assistant.records.errors import StorageFailed
 
-# A model that let tools lie so often, where a search would have found something, is offered none any more.
+# A model that ignored tools this often, where a search would have found something, is no longer offered any.
 MAX_UNUSED = 2
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
 MIN_RATIO_CHANGE = 0.1
-# Shorter ones say more of a chat template than of a tokenizer.
+# Shorter requests say more about a chat template than about a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
-# Nobody counts ten times as many tokens as we do: such a figure is a mistake.
+# Nobody counts ten times as many tokens as we do: such a figure is an error.
 MAX_TIMES_OUR_ESTIMATE = 8
-# With so many requests before it a count is compared.
+# How many earlier requests a count is compared with.
 MAX_EARLIER = 32
 
 Key = tuple[str, str | None]
 
 
 class ToolHabits:
-    """Knows of each model whether it takes tools, and whether it ever calls one."""
+    """Knows for each model whether it accepts tools, and whether it ever calls one."""
 
     def __init__(self) -> None:
         self._unused: dict[tuple[str, str | None], int] = {}
         self._calls: set[tuple[str, str | None]] = set()
 
     def takes_tools(self, endpoint: Endpoint) -> bool:
-        """Tell whether it is worth while to offer tools."""
+        """Return whether offering tools makes sense."""
         return endpoint.takes_tools and self._unused.get(endpoint.key, 0) < MAX_UNUSED
 
     def has_called(self, endpoint: Endpoint) -> bool:
-        """Tell whether a model has ever called a tool."""
+        """Return whether a model has ever called a tool."""
         return endpoint.key in self._calls
 
     def learn_call(self, endpoint: Endpoint) -> None:
-        """Take note that a model called a tool."""
+        """Record that a model called a tool."""
         self._calls.add(endpoint.key)
 
     def learn_unused(self, endpoint: Endpoint) -> None:
-        """Take note that a model answered by itself where a search would have found something."""
+        """Record that a model answered without tools where a search would have found something."""
         self._unused[endpoint.key] = self._unused.get(endpoint.key, 0) + 1
 
     def learn_refusal(self, endpoint: Endpoint) -> None:
-        """Take note that an endpoint refuses tools."""
+        """Record that an endpoint refuses tools."""
         self._unused[endpoint.key] = MAX_UNUSED
 
 
-# How a store of what is known of a model loads and keeps it, by base URL and model.
+# How what is known of a model is loaded and stored, by base URL and model.
 LoadCounts = Callable[[str, str], ModelCounts | None]
 KeepCounts = Callable[[str, str, ModelCounts], None]
 
 
 class Calibration:
-    """Learns, for each endpoint and model, how it counts tokens, and the longest request that it takes.
+    """Learns how each model counts tokens, and the longest request it accepts.
 
-    What is learned is kept by ``keep``, but not every small change of a ratio.
+    ``keep`` stores what is learned, except small changes of a ratio.
     """
 
     def __init__(self, load: LoadCounts = lambda *_: None, keep: KeepCounts = lambda *_: None) -> None:
@@ -86,11 +86,11 @@ class Calibration:
         self._earlier: dict[Key, deque[CountedPrompt]] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
-        """Return by what our estimate has to be multiplied for this model; 1 while nothing is known."""
+        """Return the factor for our estimates for this model; 1 while unknown."""
         return self._known(endpoint).ratio or 1.0
 
     def limited(self, endpoint: Endpoint) -> Endpoint:
-        """Return an endpoint with the most tokens that it takes: declared, or learned since that was declared."""
+        """Return an endpoint with its context limit: the declared one, or one learned since."""
         counts = self._known(endpoint)
         if counts.declared_limit != endpoint.context_tokens:
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
@@ -99,7 +99,7 @@ class Calibration:
         return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
     def read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
-        """Return how much of a request an endpoint read, and learn from that; ``None`` where it does not count."""
+        """Return how much of a request an endpoint read, and learn from it; ``None`` if it doesn't count."""
         count, cached = reported_counts(reply.usage)
         if count is None:
             return None
@@ -127,25 +127,25 @@ class Calibration:
         return Reading(verdict.sent, verdict.read)
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
-        """Take note of a request: our own estimate, uncorrected, and what the endpoint counted of all of it."""
+        """Learn from our uncorrected estimate of a request and the endpoint's full count."""
         if min(counted, estimated) < MIN_TOKENS_TO_LEARN_FROM or counted > MAX_TIMES_OUR_ESTIMATE * estimated:
             return
         newest = min(MAX_RATIO, max(MIN_RATIO, counted / estimated))
         with self._lock:
             self._accepted[endpoint.key] = max(counted, self._accepted.get(endpoint.key, 0))
             ratio = self._known(endpoint).ratio
-            # A larger count is believed at once, a smaller one slowly: too long a request costs more than a short one.
+            # A larger count is accepted at once, a smaller one slowly: too long a request costs more than a short one.
             mixed = newest if ratio is None else ratio + SHARE_OF_NEWEST * (newest - ratio)
             self._learn(endpoint, ratio=max(newest, mixed))
 
     def learn_limit(self, endpoint: Endpoint, limit: int | None) -> None:
-        """Take note of what a server tells that it takes; ``None`` forgets what was learned."""
+        """Store the limit a server reports; ``None`` clears what was learned."""
         self._learn(endpoint, context_limit=limit)
 
     def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:
-        """Take note of a request that was refused for its length; the figures are the endpoint's, as far as told.
+        """Learn from a request refused for its length; the figures are the endpoint's, as far as known.
 
-        They can only make us more careful. A limit below what the model has taken before is not believed.
+        They only make us more careful: a limit below what the model has accepted before is ignored.
         """
         with self._lock:
             if limit is not None and limit >= max(MIN_LIMIT_TOKENS, self._accepted.get(endpoint.key, 0)):
@@ -170,19 +170,19 @@ class Calibration:
             ratio = counts.ratio or 1.0
             is_near = stored.ratio is not None and abs(stored.ratio - ratio) < MIN_RATIO_CHANGE * ratio
             if _is_kept(endpoint) and counts != (replace(stored, ratio=counts.ratio) if is_near else stored):
-                with suppress(StorageFailed):  # It is learned again.
+                with suppress(StorageFailed):  # It will be learned again.
                     self._keep(endpoint.base_url, endpoint.model or "", counts)
                     self._kept[endpoint.key] = counts
             return counts
 
 
 def _is_kept(endpoint: Endpoint) -> bool:
-    """Tell whether it is known again after a restart; a local model has another address then."""
+    """Return whether it can be recognised after a restart; a local model's address changes."""
     return endpoint.model is not None and not (endpoint.local or endpoint.quotes)
 
 
 def estimated_tokens(request: ModelRequest) -> int:
-    """Return our own estimate of a request, before any correction."""
+    """Return our own uncorrected estimate of a request."""
     more = [*request.tools, *request.fields.values()]
     schemas = estimate_tokens(json.dumps(more)) if more else 0
     return schemas + sum(count_message(message, estimate_tokens) for message in request.messages)

@@ -1,7 +1,7 @@
-"""A call to a model that can be ended from outside at any moment: by a person, or by a deadline.
+"""A call to a model that can be ended from outside at any time: by a person, or by a deadline.
 
-A thread that waits for the next byte cannot look at a flag. So who ends a call shuts its socket down, which wakes the
-waiting thread at once; the call knows why it ended.
+A thread blocked on the next byte can't check a flag. So ending a call shuts its socket down, which wakes the thread at
+once; the call knows why it ended.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ POLL_INTERVAL_SECONDS = 0.2
 class ModelCall:
     """One answer's call to a model, with the deadline for what it waits for.
 
-    ``replies`` are those with which its requests, whatever they were for, came to their end: they say what was used.
-    ``traceparent`` goes along with a request, so that the endpoint's own trace can be found.
+    ``replies`` are those of all its completed requests, for token counts. ``traceparent`` is sent with requests, to
+    find the endpoint's trace.
     """
 
     def __init__(self) -> None:
@@ -41,34 +41,34 @@ class ModelCall:
 
     @property
     def given_up(self) -> bool:
-        """Whether a person or the end of the server has ended the call: no other request follows."""
+        """Whether a person or the server has ended the call, so that no other request follows."""
         return self.stopped or self.interrupted
 
     def refuse_stopped(self, consequence: str = QUESTION_KEPT) -> None:
-        """Raise AnswerStopped if a person has ended the call, AnswerInterrupted if the server ends."""
+        """Raise AnswerStopped if a person has ended the call, AnswerInterrupted if the server is stopping."""
         if self.stopped:
             raise AnswerStopped("The answer was stopped.")
         if self.interrupted:
             raise AnswerInterrupted(f"The server stopped before the answer was complete.{consequence}")
 
     def stop(self) -> None:
-        """End the call because a person said so."""
+        """End the call at a person's request."""
         self.stopped = True
         self._hang_up()
 
     def interrupt(self) -> None:
-        """End the call because the server ends."""
+        """End the call because the server is stopping."""
         self.interrupted = True
         self._hang_up()
 
     def restart_deadline(self) -> None:
-        """Give what follows the whole time again; a person's word to stop stays."""
+        """Restart the time limits; a person's stop remains."""
         self._last_moment = None
 
     def begin_request(self, seconds: float) -> None:
-        """Begin a request of this call; all its requests together may take ``seconds``.
+        """Begin a request; all requests of the call together may take ``seconds``.
 
-        One that was overdue before does not end this one, a person's word does.
+        An earlier timeout doesn't end this request, a person's stop does.
         """
         if self._last_moment is None:
             self._last_moment = time.monotonic() + seconds
@@ -78,12 +78,12 @@ class ModelCall:
         self.overdue = None
 
     def wait_for(self, seconds: float | None, if_late: str = "") -> None:
-        """Set how long what is awaited now may take, and what is said if it does not come; ``None``: nothing is."""
+        """Set how long to wait for what comes next, and the message if it doesn't come; ``None``: no limit."""
         self._if_late = if_late
         self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def attach(self, connection: socket.socket) -> None:
-        """Name the socket on which the call waits."""
+        """Set the socket the call waits on."""
         with self._lock:
             self._socket = connection
         if self.ended:
@@ -104,12 +104,12 @@ class ModelCall:
         with self._lock:
             if self._socket is not None:
                 with contextlib.suppress(OSError):
-                    # The plain socket's own method: an SSL socket's would first forget its state under the reader.
+                    # The plain socket's method: an SSL socket's would first drop its state while it is being read.
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
 
 class Watchdog:
-    """Looks after the deadlines of all running calls, with one thread."""
+    """Enforces the deadlines of all running calls, in one thread."""
 
     def __init__(self) -> None:
         self._calls: set[ModelCall] = set()
@@ -119,10 +119,10 @@ class Watchdog:
 
     @contextlib.contextmanager
     def watching(self, call: ModelCall) -> Iterator[None]:
-        """Look after a call as long as the block runs."""
+        """Watch the call's deadlines inside this context."""
         with self._lock:
             self._calls.add(call)
-            if self._thread is None or not self._thread.is_alive():  # A forked process has none.
+            if self._thread is None or not self._thread.is_alive():  # Threads don't survive a fork.
                 self._thread = threading.Thread(target=self._watch, name="deadlines", daemon=True)
                 self._thread.start()
         self._wake.set()

@@ -1,4 +1,4 @@
-"""Stream an answer from an OpenAI-compatible endpoint, with the SDK; and ask it for its models."""
+"""Stream an answer from an OpenAI-compatible endpoint with the SDK; and list its models."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 
 
 class Retrying(Struct, frozen=True):
-    """An attempt failed before its first text, and another one follows after a pause; ``why`` is a sentence."""
+    """An attempt failed before its first text and will be repeated after a pause; ``why`` is a sentence."""
 
     why: str
 
 
-# What comes of a request: pieces of text, and at its end the reply; before the first text perhaps why that takes long.
+# What a request yields: pieces of text, then the reply; before the first text perhaps why it takes long.
 Part = str | Retrying | ModelReply
 
 
 class ModelClient:
-    """Speaks to endpoints. Its clients are made at the first use: importing the SDK takes half a second."""
+    """Talks to endpoints. SDK clients are created at first use: importing the SDK takes half a second."""
 
     def __init__(self, settings: Callable[[], Settings]) -> None:
         self._settings = settings
@@ -65,11 +65,11 @@ class ModelClient:
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
-        # Models that were seen to close a thought that they had not opened.
+        # Models seen closing a thought they hadn't opened.
         self._thinkers: set[tuple[str, str | None]] = set()
 
     def warm_up(self) -> None:
-        """Load the SDK, so that the first question does not wait for it."""
+        """Load the SDK, so that the first question doesn't wait for it."""
         import rag_assistant.llm.sdk  # noqa: F401
 
     def close(self) -> None:
@@ -81,10 +81,10 @@ class ModelClient:
     def stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
     ) -> Iterator[Part]:
-        """Yield the text of an answer as it comes, and at its end what it ended with.
+        """Yield an answer's text as it comes, then its reply.
 
-        Before the first text, a refused connection, a 5xx and a 429 are tried again a few times. Raises a ModelError
-        (ContextTooLong and ToolsRefused among them), or AnswerStopped when ``call`` was stopped.
+        Before the first text, a refused connection, a 5xx and a 429 are retried a few times. Raises a ModelError (such
+        as ContextTooLong or ToolsRefused), or AnswerStopped when ``call`` was stopped.
         """
         timeout_seconds = self._settings().answer_timeout_seconds
         if request.timeout_seconds is not None:
@@ -114,9 +114,10 @@ class ModelClient:
                 attempt += 1
 
     def named(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
-        """Return the endpoint with its model's name and with how many tokens that takes, as far as it tells.
+        """Return the endpoint with its model's name and context limit, if it reports one.
 
-        Where no name is set, the first of its list. Raises a ModelError if a name is needed and no list comes.
+        Without a configured name, it is the first model in the endpoint's list. Raises a ModelError if a name is needed
+        and there is no list.
         """
         if endpoint.model is None:
             if endpoint.base_url not in self._first_models:
@@ -132,7 +133,7 @@ class ModelClient:
         return endpoint
 
     def _limit_told(self, endpoint: Endpoint) -> int | None:
-        """Return how many tokens the model takes, if the endpoint's list says so; asked once, without much patience."""
+        """Return the context limit in the endpoint's list, if any; requested once, with a short timeout."""
         if endpoint.key not in self._limits:
             self._limits[endpoint.key] = None
             try:
@@ -146,7 +147,7 @@ class ModelClient:
             self._limits[(endpoint.base_url, name)] = limit
 
     def limit_of_loaded(self, endpoint: Endpoint) -> int | None:
-        """Return how many tokens the model takes as it is loaded, where a server tells that at an address of its own.
+        """Return the context limit of the model as loaded, from servers that report it at their own address.
 
         Some know it only once the model has answered.
         """
@@ -170,7 +171,7 @@ class ModelClient:
         return None
 
     def listed(self, endpoint: Endpoint, call: ModelCall) -> tuple[str, ...]:
-        """Return the names of the endpoint's models, none where it gives no list; only an answer says why.
+        """Return the names of the endpoint's models, none if it has no list; only an answer says why.
 
         Raises ModelUnreachable, ModelTimedOut, ModelBusy.
         """
@@ -180,7 +181,7 @@ class ModelClient:
             return ()
 
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
-        """Return the names of the endpoint's models, each with how many tokens it takes, where that is told."""
+        """Return the names of the endpoint's models, each with its context limit, if known."""
         from rag_assistant.llm.sdk import timeouts
 
         call.wait_for(timeout_seconds, "no list of models arrived")
@@ -209,7 +210,7 @@ class ModelClient:
                 model=body["model"],
                 messages=(),
                 stream=True,
-                extra_body=body,  # Sent as it is: every message of ``messages`` would be looked through first.
+                extra_body=body,  # Sent as is: the SDK would otherwise examine every message of ``messages``.
                 extra_headers=headers,
                 timeout=timeouts(settings.connect_timeout_seconds),
             ) as response:
@@ -220,11 +221,11 @@ class ModelClient:
                     texts = iter([reader.whole_answer(response.text())])
                 try:
                     for text in filter(None, texts):
-                        call.wait_for(None)  # Who takes the text may take its time.
+                        call.wait_for(None)  # The consumer of the text may take its time.
                         yield text
                         call.wait_for(settings.token_timeout_seconds, "no more text arrived")
                 except APIConnectionError as error:
-                    # Many say with the last token that it is the last one, and some say no more.
+                    # Many mark the last token as the last one, and some send nothing more.
                     if reader.finish_reason is None or not isinstance(error.__cause__, StreamBrokenOff):
                         raise
             if call.ended:
@@ -238,7 +239,7 @@ class ModelClient:
     def _asking(
         self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False
     ) -> Iterator[openai.OpenAI]:
-        """Give the client for a request of a call, which is watched; what goes wrong becomes an error of ours."""
+        """Give the client for a request of a call, which is watched; errors are translated."""
         from rag_assistant.llm.sdk import open_client, sending_for
 
         key = (endpoint.base_url, endpoint.api_key)
@@ -249,7 +250,7 @@ class ModelClient:
 
 
 def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:
-    """Return the whole text of an answer, and what it ended with."""
+    """Return the whole text of an answer, and its reply."""
     texts, reply = [], ModelReply()
     for part in parts:
         if isinstance(part, str):
@@ -260,10 +261,10 @@ def collect(parts: Iterable[Part]) -> tuple[str, ModelReply]:
 
 
 def _request_body(endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:
-    """Return the request as it is sent; what is not set is not sent, so that the model's own default holds."""
+    """Return the request body; unset fields are left out, so that the model's defaults apply."""
     body = request.as_body(endpoint.model) | {"stream": True, "stream_options": {"include_usage": True}}
     if "max_tokens" in body and endpoint.base_url.startswith(OPENAI_BASE_URL):
-        # OpenAI's newer models refuse the old name; everybody else knows only that.
+        # OpenAI's newer models reject the old name; everybody else knows only that.
         body["max_completion_tokens"] = body.pop("max_tokens")
     return body
 
@@ -279,7 +280,7 @@ def _pause_before_retry(error: ModelError, attempt: int) -> float | None:
 
 
 def _sleep(seconds: float, call: ModelCall) -> None:
-    """Wait, unless the call is stopped meanwhile. Raises AnswerStopped then."""
+    """Wait, or raise AnswerStopped if the call is stopped meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         call.refuse_stopped()

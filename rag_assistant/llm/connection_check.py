@@ -1,4 +1,4 @@
-"""Whether the endpoints of the settings answer, and what stands in the way: step by step, in sentences."""
+"""Test the configured endpoints step by step, and say in sentences what is wrong."""
 
 import secrets
 import time
@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 30.0
 MAX_NAMED = 5
 RERANKED_QUESTION, RERANKED_TEXTS = "Is it ready?", ("It is ready.", "The geese are asleep.")
 EMBEDDED = "The embedding model answered with {} dimensions."
-# Longer than the context that Ollama has by default.
+# Longer than Ollama's default context.
 LONG_PROMPT_LINES, TOKENS_PER_LINE = 320, 16
 LINE = "The geese on the shore of the lake are asleep, and nobody wakes them."
 CODE_WORD, WANTED = "The code word is {}.", "What is the code word? Answer with that word alone."
@@ -47,7 +47,7 @@ Rerank = Callable[[str, Sequence[str]], Sequence[int]]
 
 
 class CheckStep(Struct, frozen=True):
-    """One thing that was tried; ``message`` is a sentence."""
+    """One tested step; ``message`` is a sentence."""
 
     name: StepName
     ok: bool
@@ -56,7 +56,7 @@ class CheckStep(Struct, frozen=True):
 
 
 class ConnectionCheck(Struct, frozen=True):
-    """What came of a check. ``models`` are those that the endpoint lists, none where it gives no list."""
+    """The result of a test. ``models`` are those the endpoint lists, empty if it has no list."""
 
     base_url: str | None
     model: str | None
@@ -65,16 +65,15 @@ class ConnectionCheck(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether every step went well."""
+        """Whether every step succeeded."""
         return all(step.ok for step in self.steps)
 
 
 def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank | None) -> ConnectionCheck:
-    """Ask the endpoint of the settings for its models and for a word.
+    """Test the configured endpoint: list its models, and ask for a word.
 
-    ``embed``, if there is one, is asked for a vector, and ``rerank`` for an order.
-
-    Raises NoEndpoint where there is nothing to ask.
+    ``embed``, if given, is asked for a vector, and ``rerank`` for an order. Raises NoEndpoint if there is nothing to
+    test.
     """
     if not models.has_endpoint and embed is None and rerank is None:
         raise NoEndpoint
@@ -98,7 +97,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     if steps[-1].ok and len(steps) > 1 and configured.base_url != OPENAI_BASE_URL:
         steps.append(_context(models))
     if steps[0].ok and not listed:
-        del steps[0]  # Not every endpoint has a list; whether that matters, the answer tells.
+        del steps[0]  # Not every endpoint has a list; whether that matters, the answer shows.
     model = configured.model or next(iter(listed), None)
     return ConnectionCheck(configured.base_url, model, tuple(listed), (*steps, *others))
 
@@ -115,14 +114,14 @@ def _step(name: StepName, act: Callable[[], str]) -> CheckStep:
 
 
 def _listed(listed: Sequence[str], model: str | None) -> str:
-    """Return what a list says about the model of the settings, None where none is set there."""
+    """Return what the list says about the configured model, None if none is configured."""
     if not listed:
         return "The endpoint lists no models."
     count = f"{len(listed)} {'model' if len(listed) == 1 else 'models'}"
     if model is None:
         others = f" Also listed: {_names(listed[1:])}." if listed[1:] else ""
         return f"{count} listed. openai_model is not set, so {listed[0]} is used.{others}"
-    if {model, f"{model}:latest"} & set(listed):  # Ollama leaves that ending to the reader.
+    if {model, f"{model}:latest"} & set(listed):  # Ollama allows leaving out that suffix.
         return f"{count} listed, including {model}."
     return f"{count} listed, but not {model}: {_names(listed)}."
 
@@ -136,7 +135,7 @@ def _answer(models: LanguageModels) -> str:
 
 
 def _context(models: LanguageModels) -> CheckStep:
-    """Return whether a word at the front of a long prompt arrives; what was learned of the limit is learned anew."""
+    """Return whether a word at the start of a long prompt arrives; the learned limit is learned again."""
     began = time.monotonic()
     call, word = ModelCall(), secrets.choice(CODE_WORDS)
     models.calibration.learn_limit(models.endpoint(call), None)

@@ -10,11 +10,11 @@ from rag_assistant.records.errors import EmbedderFailed, RerankerFailed
 if TYPE_CHECKING:
     import openai
 
-# Somebody waits for the answer, and there is an order without it.
+# Somebody waits for the answer, which works without reranking.
 RERANK_TIMEOUT_SECONDS = 8.0
 MAX_RERANKING_BYTES = 4_000_000
 BATCH_TIMEOUT_SECONDS = 60.0
-# A single text is mostly a question, which words can answer, too.
+# A single text is mostly a question, which keyword search can answer, too.
 ITEM_TIMEOUT_SECONDS = 8.0
 # A batch of the longest vectors as text.
 MAX_ANSWER_BYTES = 64_000_000
@@ -31,7 +31,7 @@ class EndpointReranker:
         self._client: openai.OpenAI | None = None
 
     def __call__(self, query: str, texts: Sequence[str]) -> list[int]:
-        """Return the indexes of some texts, the best answer first. Raises RerankerFailed."""
+        """Return the indexes of texts, best answer first. Raises RerankerFailed."""
         from rag_assistant.llm.sdk import open_client
 
         where = f'The reranking model "{self._model}" at {self._base_url}'
@@ -48,7 +48,7 @@ class EndpointReranker:
 
 
 def _order(answer: Any, count: int) -> list[int]:
-    """Return the indexes by their scores; what has none stands behind, as it stood."""
+    """Return the indexes by score; those without one come last, in their original order."""
     scores = {int(row["index"]): float(row["relevance_score"]) for row in answer["results"]}
     if not scores or not scores.keys() <= set(range(count)) or not all(map(math.isfinite, scores.values())):
         raise ValueError("scores of other texts, or none")
@@ -56,8 +56,6 @@ def _order(answer: Any, count: int) -> list[int]:
 
 
 class EndpointEmbedder:
-    """Asks an endpoint's ``/embeddings`` for the vectors of texts."""
-
     def __init__(self, base_url: str, api_key: str | None, model: str, connect_seconds: float) -> None:
         self.name = f"endpoint-{model}"
         self._base_url = base_url
@@ -82,7 +80,7 @@ class EndpointEmbedder:
             self._client.close()
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in their order. Raises EmbedderFailed."""
+        """Return one vector per text, in order. Raises EmbedderFailed."""
         from rag_assistant.llm.sdk import timeouts
 
         if self._client is None:
@@ -91,7 +89,7 @@ class EndpointEmbedder:
         seconds = ITEM_TIMEOUT_SECONDS if len(texts) == 1 else BATCH_TIMEOUT_SECONDS
         timeout = timeouts(min(self._connect_seconds, seconds), seconds)
         with service_failures(EmbedderFailed, where, self._api_key, seconds):
-            # Given a format, the SDK leaves the numbers as they come; many servers know no other.
+            # With a format given, the SDK leaves the numbers as they are; many servers support no other.
             answer: Any = self._client.embeddings.create(
                 model=self._model, input=list(texts), encoding_format="float", timeout=timeout
             )

@@ -1,4 +1,4 @@
-"""Where questions are answered: an endpoint with its name and its limits."""
+"""The endpoint that answers questions, with its model and limits."""
 
 from msgspec import Struct
 
@@ -6,9 +6,9 @@ from rag_assistant.records import QUOTES
 
 
 class Endpoint(Struct, frozen=True):
-    """An OpenAI-compatible endpoint. ``model`` None: the first that it lists; ``context_tokens`` None: not known.
+    """An OpenAI-compatible endpoint. ``model`` None: the first it lists; ``context_tokens`` None: unknown.
 
-    ``local``: it is the model of ``local_model``, in a process of ours. ``quotes``: there is no model.
+    ``local``: the model of ``local_model``, in a supervised process. ``quotes``: there is no model.
     """
 
     base_url: str
@@ -21,9 +21,9 @@ class Endpoint(Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """By what is kept what was learnt of its model."""
+        """The key under which what was learned of its model is stored."""
         return self.base_url, self.model
 
 
-# What answers where no model is connected: sentences of the documents.
+# Answers while no model is connected: sentences of the documents.
 QUOTES_ENDPOINT = Endpoint("", None, QUOTES, quotes=True, takes_tools=False)

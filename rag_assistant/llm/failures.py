@@ -1,4 +1,4 @@
-"""What goes wrong with a model, in words: the SDK's and the network's exceptions become errors of ours."""
+"""Translates exceptions of the SDK and the network into our errors, with messages for people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import openai
 
 MAX_REASON_CHARS = 300
-# A shorter key is a word for a server that has no keys, such as "ollama", and may stand in what it says.
+# A shorter key is a placeholder for a server without keys, such as "ollama", and may occur in its messages.
 MIN_KEY_CHARS = 8
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 # And not about a path, such as /models.
@@ -43,7 +43,7 @@ CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
 
 @contextmanager
 def failures_named(endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Turn what the SDK and the network raise into errors of ours, which say what to do."""
+    """Translate exceptions of the SDK and the network into errors that say what to do."""
     try:
         yield
     except Exception as error:
@@ -57,7 +57,7 @@ def failures_named(endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool
 def service_failures(
     kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
 ) -> Iterator[None]:
-    """Turn what the SDK raises, where no question is asked, into errors of one ``kind`` that say ``where`` it was."""
+    """Translate the SDK's exceptions outside of questions into errors of one ``kind`` that say ``where`` it was."""
     import openai
 
     try:
@@ -115,7 +115,7 @@ def reported_error(body: object, api_key: str | None) -> AssistantError:
 
 
 def cause_of(error: BaseException) -> str:
-    """Return why a connection was not made, as the rest of a sentence, as far as the chain of exceptions tells."""
+    """Return why a connection failed, as the rest of a sentence, as far as the chain of exceptions tells."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, ssl.SSLCertVerificationError):
@@ -162,7 +162,7 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> As
 
 
 def reason_given(body: object, api_key: str | None = None) -> str:
-    """Return what an endpoint gave as its reason, as one short sentence that can be kept, without the key."""
+    """Return an endpoint's reason as one short sentence, without the key."""
     text = storable(" ".join(reason_in(body).split()))
     if api_key and len(api_key) >= MIN_KEY_CHARS:
         text = text.replace(api_key, "[the key]")
@@ -171,7 +171,7 @@ def reason_given(body: object, api_key: str | None = None) -> str:
 
 
 def _seconds(header: str | None) -> float | None:
-    """Return the seconds that an endpoint asks for, at most a day; ``None`` where it names none."""
+    """Return the seconds in a Retry-After header, at most a day; ``None`` if there are none."""
     try:
         seconds = float(header or "nan")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The model of a GGUF file, as an endpoint: its process is started behind the first page and watched."""
+"""The model of a GGUF file, as an endpoint: its process is started in the background and supervised."""
 
 import importlib.util
 import json
@@ -14,13 +14,13 @@ from rag_assistant.runtime.supervised_process import Process, SupervisedProcess,
 from rag_assistant.settings.package_files import command_for_extra
 
 START_TIMEOUT_SECONDS = 120.0
-# What llama.cpp keeps of a conversation takes memory for each token: a model that could take more is given this much.
+# The context that llama.cpp keeps takes memory per token: models that could take more are limited to this.
 DEFAULT_CONTEXT_TOKENS = 8192
 GGUF = b"GGUF"
 
 
 class LocalModel:
-    """Runs the model of a file and says where it answers, with the limit and the tools that the file has."""
+    """Runs the model of a file and returns its endpoint, with the limit and tool support of the file."""
 
     def __init__(self, path: str, context_tokens: int | None = None) -> None:
         self._path = Path(path).expanduser()
@@ -29,11 +29,11 @@ class LocalModel:
         self.process: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
 
     def expected_endpoint(self) -> Endpoint:
-        """Return the endpoint as far as it is known without waiting for it."""
+        """Return the endpoint as far as it is known without waiting."""
         return self.process.service or Endpoint("", None, self._path.stem, self._context_tokens, local=True)
 
     def endpoint(self, ended: Callable[[], bool] = lambda: False) -> Endpoint:
-        """Return where the model answers, as soon as it does; give up when ``ended``. Raises ModelUnreachable."""
+        """Wait for the endpoint of the model, unless ``ended``. Raises ModelUnreachable."""
         self.process.start()
         endpoint = self.process.wait(START_TIMEOUT_SECONDS, ended)
         if endpoint is None:
@@ -57,7 +57,7 @@ class LocalModel:
         return process
 
     def _check(self) -> None:
-        """Raise ModelFileMissing, with what to do, if this cannot run."""
+        """Raise ModelFileMissing, with what to do, if the model can't run."""
         if importlib.util.find_spec("xllamacpp") is None:
             raise ModelFileMissing(
                 "local_model needs the package xllamacpp, which is not installed. "

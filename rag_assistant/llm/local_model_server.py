@@ -1,8 +1,8 @@
 """The process of a local model: llama.cpp with its own OpenAI-compatible server on loopback.
 
-Started by ``local_model.py`` with the file's path and the most tokens to take as arguments, and a key as the first line
-of input. Prints one line of JSON (address, context_tokens, takes_tools), and ends when its input does. Native code that
-dies here takes nothing else with it.
+``local_model.py`` starts it with the file's path and the context size as arguments, and a key as the first line of
+input. It prints one line of JSON (address, context_tokens, takes_tools), and ends when its input does. A crash of its
+native code affects nothing else.
 """
 
 import json
@@ -16,7 +16,7 @@ MAX_THREADS = 8
 
 
 def main() -> None:
-    """Load the model, serve it, and wait for the end of the input."""
+    """Load the model and serve it until the input ends."""
     path, context_tokens = sys.argv[1], int(sys.argv[2])
     key = sys.stdin.readline().strip()
     import xllamacpp
@@ -27,11 +27,11 @@ def main() -> None:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
-    params.n_parallel = 1  # Each further answer at a time would need memory of its own.
-    params.n_ctx = context_tokens  # The server takes less where the file says that the model does.
-    params.use_jinja = True  # The template of the file, with its tools.
-    # Threads that write a token wait for one another: where another process holds a core they come to a standstill
-    # (0.3 to 15 tokens a second on two busy cores, against 35 with one thread). So writing leaves one core alone.
+    params.n_parallel = 1  # Each further concurrent answer would need memory of its own.
+    params.n_ctx = context_tokens  # The server uses less if the file says that the model does.
+    params.use_jinja = True  # The chat template of the file, with its tools.
+    # Threads that generate a token wait for one another: if another process holds a core they come to a standstill (0.3
+    # to 15 tokens a second on two busy cores, against 35 with one thread). So one core is left free.
     cores = min(MAX_THREADS, os.cpu_count() or 1)
     params.cpuparams.n_threads = max(1, cores - 1)
     params.cpuparams_batch.n_threads = cores
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def described(address: str, key: str) -> dict[str, Any]:
-    """Return what the server tells about its model."""
+    """Return what the server reports about its model."""
     request = urllib.request.Request(f"{address}/props", headers={"Authorization": f"Bearer {key}"})
     with urllib.request.urlopen(request) as response:
         props = json.load(response)

@@ -1,4 +1,4 @@
-"""Model servers that already listen on this machine, noticed at the ports that they come with."""
+"""Finds model servers that run on this machine, at their default ports."""
 
 import http.client
 import json
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-# As their makers set them: docs.ollama.com, lmstudio.ai/docs, llama.cpp's server README.
+# Defaults: docs.ollama.com, lmstudio.ai/docs, llama.cpp's server README.
 PORTS = {"Ollama": 11434, "LM Studio": 1234, "llama.cpp": 8080}
 TIMEOUT_SECONDS = 0.3
 MAX_WAIT_SECONDS = 1.0
 CACHED_SECONDS = 5.0
 MAX_LIST_BYTES = 1_000_000
-# How models are called that embed, rank or listen, and cannot chat.
+# Names of models that embed, rank or transcribe, and can't chat.
 NOT_FOR_CHAT = re.compile(r"embed|rerank|minilm|whisper|(?<![a-z0-9])(?:bge|e5|gte)(?![a-z0-9])", re.IGNORECASE)
 
 
 class LocalServer(Struct, frozen=True):
-    """A server that lists models; ``models`` are those that can chat. ``name`` is whose port it is."""
+    """A server that lists models; ``models`` are those that can chat. ``name`` is the product with this port."""
 
     name: str
     port: int
@@ -33,7 +33,7 @@ class LocalServer(Struct, frozen=True):
 
 
 class LocalServers:
-    """Looks for model servers when it is asked, and keeps what it found for a moment. Nothing leaves this machine."""
+    """Looks for model servers on request, and caches the result briefly. Nothing leaves this machine."""
 
     def __init__(self, own_port: int, ports: Mapping[str, int] = PORTS) -> None:
         self._ports = {name: port for name, port in ports.items() if port != own_port}
@@ -42,7 +42,7 @@ class LocalServers:
         self._looked_at: float | None = None
 
     def find(self) -> list[LocalServer]:
-        """Return the servers that listen now."""
+        """Return the servers that are running now."""
         with self._lock:
             if self._looked_at is None or time.monotonic() - self._looked_at > CACHED_SECONDS:
                 self._servers = self._look()
@@ -50,7 +50,7 @@ class LocalServers:
             return self._servers
 
     def _look(self) -> list[LocalServer]:
-        """Ask all ports at once; who has not answered in time is not waited for."""
+        """Ask all ports at once, and ignore those that don't answer in time."""
         servers: dict[str, LocalServer] = {}
         threads = [
             threading.Thread(target=_ask, args=(name, port, servers), name="local servers", daemon=True)
@@ -71,7 +71,7 @@ def _ask(name: str, port: int, servers: dict[str, LocalServer]) -> None:
         listed = json.loads(connection.getresponse().read(MAX_LIST_BYTES))["data"]
         models = tuple(str(one["id"]) for one in listed or () if not NOT_FOR_CHAT.search(str(one["id"])))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, RecursionError):
-        return  # Nobody there, or something else.
+        return  # Nothing there, or something else.
     finally:
         connection.close()
     servers[name] = LocalServer(name, port, models)

@@ -1,4 +1,4 @@
-"""The model that answers now: the endpoint of the settings, else the local model, else quotes."""
+"""The model that answers now: the configured endpoint, or the local model, or else quotes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
 
 class LanguageModels:
-    """Chooses the endpoint for each question anew, so that a change of the settings counts from the next one on."""
+    """Chooses the endpoint for each question, so that changed settings apply from the next one on."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LanguageModels:
         self._local = local
         self.client = ModelClient(settings)
         self.calibration = calibration or Calibration()
-        # By their base URL: what was learnt when they were asked last, and how that went.
+        # By base URL: the result of the last list request.
         self._last: dict[str, Endpoint] = {}
         self._states: dict[str, str] = {}
         self._asked_limits: set[tuple[str, str | None]] = set()
@@ -49,25 +49,25 @@ class LanguageModels:
     def for_person(
         self, refuse_beyond_limits: Callable[[], None], count_tokens: Callable[[int], None]
     ) -> LanguageModels:
-        """Return the same models for a person whose tokens are counted, and may be used up."""
+        """Return the same models for a person, whose tokens are counted and limited."""
         models = copy(self)
         models.refuse_beyond_limits, models._count_tokens = refuse_beyond_limits, count_tokens
         return models
 
     def trying(self, settings: Settings) -> LanguageModels:
-        """Return the same models by settings that are not in force."""
+        """Return the same models with settings that aren't in force."""
         models = copy(self)
         models._settings = lambda: settings
         return models
 
     @property
     def connected(self) -> bool:
-        """Whether a model answers: an endpoint, a key or a file is set. Otherwise answers are quotes."""
+        """Whether a model is configured: an endpoint, a key or a file. Otherwise answers are quotes."""
         return self.has_endpoint or self._local is not None
 
     @property
     def has_endpoint(self) -> bool:
-        """Whether an endpoint answers: its address or a key is set."""
+        """Whether an endpoint is configured: its address or a key is set."""
         settings = self._settings()
         return settings.openai_base_url is not None or settings.openai_api_key is not None
 
@@ -77,7 +77,7 @@ class LanguageModels:
             self._local.process.start()
 
     def close(self) -> None:
-        """End the local model's process, and the connections to endpoints."""
+        """Stop the local model's process, and close the connections to endpoints."""
         self.client.close()
         if self._local is not None:
             self._local.process.close()
@@ -99,21 +99,21 @@ class LanguageModels:
         return self.calibration.limited(endpoint)
 
     def summary_endpoint(self, endpoint: Endpoint, call: ModelCall) -> Endpoint:
-        """Return the endpoint that answers with the model that is to write summaries. Raises a ModelError."""
+        """Return the endpoint with the model that writes summaries. Raises a ModelError."""
         model = self._settings().summary_model
         if model is None or not self.has_endpoint:
             return endpoint
         return self.calibration.limited(self.client.named(replace(self.configured_endpoint(), model=model), call))
 
     def configured_endpoint(self) -> Endpoint:
-        """Return the endpoint as the settings name it."""
+        """Return the endpoint as configured."""
         settings = self._settings()
         base_url = settings.openai_base_url or OPENAI_BASE_URL
         model = settings.openai_model or (OPENAI_DEFAULT_MODEL if base_url == OPENAI_BASE_URL else None)
         return Endpoint(base_url.rstrip("/"), settings.openai_api_key, model, settings.model_context_tokens)
 
     def listed(self) -> tuple[str, ...]:
-        """Return the names of the endpoint's models, none where it lists none. Raises a ModelError."""
+        """Return the names of the endpoint's models, none if it lists none. Raises a ModelError."""
         endpoint = self.configured_endpoint()
         with self._noting_failures(endpoint):
             listed = self.client.listed(endpoint, ModelCall())
@@ -121,7 +121,7 @@ class LanguageModels:
             return listed
 
     def ask_state(self) -> str:
-        """Return how the model is, after asking an endpoint for its list of models, which costs nothing."""
+        """Return the model's state after requesting the endpoint's list of models, which costs nothing."""
         if self.has_endpoint:
             with contextlib.suppress(ModelError):
                 self.listed()
@@ -130,7 +130,7 @@ class LanguageModels:
     def stream(
         self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
     ) -> Generator[Part]:
-        """Yield what comes of a request; see ModelClient.stream. What an endpoint refuses is remembered."""
+        """Yield the parts of an answer; see ModelClient.stream. Refusals are remembered."""
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
@@ -152,7 +152,7 @@ class LanguageModels:
                     self._note_answer(endpoint, request, "".join(texts), reply.usage if reply else None)
 
     def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
-        """Return how much of a request was read. Once, and after a cut, the server is asked what it takes."""
+        """Return how much of a request was read. Once, and after a cut, the server is asked for its limit."""
         reading = self.calibration.read(endpoint, request, reply)
         is_cut = reading is not None and reading.limit is not None
         if endpoint.local or (endpoint.key in self._asked_limits and not is_cut):
@@ -165,14 +165,14 @@ class LanguageModels:
         return replace(reading, limit=limit) if reading is not None and is_cut else reading
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
-        """Take note that an endpoint answered, and count what that took; estimated if nobody tells."""
+        """Record a successful answer, and count its tokens; estimated if nobody reports them."""
         self._states[endpoint.base_url] = "ready"
         estimate = estimated_tokens(request) + estimate_tokens(text)
         self._count_tokens(tokens_told(usage) or round(estimate * self.calibration.ratio(endpoint)))
 
     @contextlib.contextmanager
     def _noting_failures(self, endpoint: Endpoint) -> Iterator[None]:
-        """Remember what an endpoint refuses, and that it is away."""
+        """Remember what an endpoint refuses, and that it is unreachable."""
         try:
             yield
         except ToolsRefused:
@@ -184,7 +184,7 @@ class LanguageModels:
 
     @property
     def state(self) -> str:
-        """How the model is, without asking it: of an endpoint, how the last request to it went."""
+        """The model's state without asking it: of an endpoint, the outcome of the last request."""
         if not self.connected:
             return "ready"
         if self._local is not None and not self.has_endpoint:
@@ -192,7 +192,7 @@ class LanguageModels:
         return self._states.get(self.known_endpoint().base_url, "not_checked")
 
     def known_endpoint(self) -> Endpoint:
-        """Return the endpoint as far as it is known without asking anyone or waiting for anything."""
+        """Return the endpoint as far as it is known without requests or waiting."""
         if not self.connected:
             return QUOTES_ENDPOINT
         if self._local is not None and not self.has_endpoint:
@@ -205,6 +205,6 @@ class LanguageModels:
 
 
 def tokens_told(usage: dict[str, Any] | None) -> int | None:
-    """Return how many tokens an endpoint says that a request took, ``None`` if it says nothing of use."""
+    """Return how many tokens an endpoint says a request used, ``None`` if it reports nothing usable."""
     counts = [(usage or {}).get(name) for name in ("prompt_tokens", "completion_tokens")]
     return sum(count for count in counts if isinstance(count, int) and count > 0) or None

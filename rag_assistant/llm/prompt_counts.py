@@ -1,7 +1,7 @@
-"""What an endpoint's count of a prompt means: all that was sent, only what its cache had not, or that it cut.
+"""What an endpoint's prompt count means: everything sent, only the uncached part, or a cut prompt.
 
-Some servers cut a prompt that is too long by themselves, answer with 200, and tell by nothing but ``prompt_tokens``
-(Ollama does so by default). Pure: no network, no clock, no state.
+Some servers cut a prompt that is too long, answer with 200, and show it only in ``prompt_tokens`` (Ollama does so by
+default). Pure: no network, no clock, no state.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from msgspec import Struct
 
 from rag_assistant.records import ModelRequest, pictures_in, text_in
 
-# No context is smaller: a count of less than half was taken of something else.
+# No context is smaller: a count of less than half can't be of the request.
 MIN_LIMIT_TOKENS = 256
-# Tokens of one character, by the first byte that it has in UTF-8: the mean of five tokenizers (bench/history.md), which
-# comes nearer than ``estimate_tokens``, as that rather says too much. Then how many times as many any tokenizer makes,
-# at least and at most, and by how much one text differs from others of the same tokenizer (standard deviation).
+# Tokens per character, by its first byte in UTF-8: the mean of five tokenizers (bench/history.md), which is more
+# accurate than ``estimate_tokens``, which errs on the high side. Then the lowest and highest factor of any tokenizer,
+# and how much texts differ for the same tokenizer (standard deviation).
 CLASSES = (
     (b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 0.24, 0.75, 1.5, 0.08),
     (b"0123456789", 1.1, 0.42, 1.6, 0.08),
@@ -33,65 +33,65 @@ CLASSES = (
     (bytes(range(0xCB, 0xE2)), 0.66, 0.42, 3.0, 0.3),  # From Greek to Thai.
     (bytes(range(0xE3, 0xF5)), 0.89, 0.42, 3.0, 0.3),  # East Asia, and pictographs.
 )
-# The same of messages, and of what a server may show to a model in a form of its own, or not at all.
+# The same for messages, and for what a server may show a model in its own form, or not at all.
 MESSAGES, UNSURE = (0.75, 1.5, 0.08), (0.0, 4.0, 1.5)
 CLASS_OF = bytes(next((n for n, row in enumerate(CLASSES, 1) if byte in row[0]), 0) for byte in range(256))
 FEWEST, MOST, OF_TEXT = zip(*(row[2:] for row in CLASSES), MESSAGES, UNSURE, strict=True)
-# How far a tokenizer is from the mean of all, over all classes and in each; what a template adds; what is left of an
-# equal request; and the tokens that a text has more or less however short it is.
+# How far a tokenizer is from the mean of all, overall and in each class; what a template adds; what is left of an equal
+# request; and the tokens a text varies by, however short.
 OF_TOKENIZER, OF_CLASS, TEMPLATE_TOKENS, ROUNDING, OF_SHORT_TEXT = 0.3, 0.2, 50, 2, 1.6
-# A count is too low from so many standard deviations on; they are larger where earlier counts were off by more than is
+# From this many standard deviations on, a count is too low; they are larger where earlier counts were off by more than
 # usual.
 MAX_DEVIATIONS, USUAL_DEVIATIONS = 4, 3
 # A line of dashes is a token or two.
 REPEATED = re.compile(rb"([^\w ])\1{3,}")
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_PICTURE = 1000
-# After so many counts of everything, a low one is not of what was not cached.
+# After this many full counts, a low one isn't just of the uncached part.
 SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
-# One that cuts may keep half of its context free, and a few tokens more or less.
+# A server that cuts may keep half of its context free, and a few tokens more or less.
 HALF_TOLERANCE_TOKENS = 64
 LIMIT_STEP = 1024
 
-# Expected tokens: of each class, of messages, and of what is unsure.
+# Expected tokens: of each class, of messages, and of the uncertain part.
 Tokens = tuple[float, ...]
 NOTHING: Tokens = (0.0,) * len(FEWEST)
 
 
 class PromptSize(Struct, frozen=True, dict=True):
-    """How long a request is: its parts by what tells them from others, in the order in which they are sent."""
+    """The size of a request: its parts, each with a hash, in the order in which they are sent."""
 
     parts: Mapping[tuple[int, int], Tokens]
 
     @cached_property
     def tokens(self) -> Tokens:
-        """What is to be expected of the whole."""
+        """Return the expected tokens of the whole."""
         return _sum(self.parts.values())
 
     @cached_property
     def expected(self) -> float:
-        """How many tokens are to be expected."""
+        """The expected number of tokens."""
         return sum(self.tokens)
 
     def behind(self, other: PromptSize) -> list[Tokens]:
-        """Return what is to be expected of each part that follows on the beginning that both have in common."""
+        """Return the expected tokens of each part after the beginning that both share."""
         pairs = zip_longest(self.parts, islice(other.parts, len(self.parts)))
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         return list(islice(self.parts.values(), shared, None))
 
 
 class CountedPrompt(Struct, frozen=True):
-    """An earlier request, and its count, 0 where it was not read whole."""
+    """An earlier request, and its count, 0 if it wasn't read whole."""
 
     size: PromptSize
     count: int
 
 
 class Verdict(Struct, frozen=True):
-    """What a count means: ``sent`` tokens were sent, as well as we know, and ``read`` of them were read.
+    """What a count means: of ``sent`` tokens, as well as we know, ``read`` were read.
 
-    ``read`` is ``None`` where the count is of something else: of what was not cached, if ``is_rest``. ``is_whole``: it
-    is of everything, although a cache may have had a part.
+    ``read`` is ``None`` if the count is of something else: of the uncached part, if ``is_rest``. ``is_whole``: it
+    includes everything, although part of it may have been cached.
     """
 
     sent: int
@@ -102,7 +102,6 @@ class Verdict(Struct, frozen=True):
 
 
 def size_of(request: ModelRequest) -> PromptSize:
-    """Return how long a request is."""
     parts: dict[tuple[int, int], Tokens] = {}
     more = [*request.tools, *request.fields.values()]
     if more:
@@ -112,7 +111,7 @@ def size_of(request: ModelRequest) -> PromptSize:
         calls = message.get("tool_calls")
         text = text_in(message) + ("".join(json.dumps(call.get("function")) for call in calls) if calls else "")
         key, nth = hash((message["role"], text)), 0
-        while (key, nth) in parts:  # Equal texts are two.
+        while (key, nth) in parts:  # Equal texts count twice.
             nth += 1
         pictures = float(TOKENS_PER_PICTURE * len(pictures_in(message)))
         parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), pictures)
@@ -125,7 +124,7 @@ def _expected(text: str) -> Tokens:
 
 
 def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
-    """Return the tokens of a prompt as an endpoint reports them, and how many of those came from its cache."""
+    """Return the prompt tokens that an endpoint reports, and how many of those came from its cache."""
     usage = usage or {}
     details = usage.get("prompt_tokens_details")
     count, cached = usage.get("prompt_tokens"), details.get("cached_tokens") if isinstance(details, dict) else None
@@ -138,12 +137,12 @@ def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
 def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPrompt], whole_counts: int) -> Verdict:
     """Return what a count of a request means.
 
-    ``earlier`` are requests to the same model. ``whole_counts`` is how many counts were of everything although a cache
-    may have had a part, or -1 where counts are of what it had not.
+    ``earlier`` are requests to the same model. ``whole_counts`` is how many counts included everything although part
+    may have been cached, or -1 if counts exclude cached tokens.
     """
     sent, deviation = _predicted(size, [one for one in earlier if one.count])
     fewest = max(_times(FEWEST, size.tokens), sent - MAX_DEVIATIONS * deviation)
-    # Some do not count what an earlier request, and perhaps its answer, left in their cache.
+    # Some don't count what an earlier request, and perhaps its answer, left in their cache.
     behind = min((size.behind(one.size) for one in earlier), key=len, default=list(size.parts.values()))
     rest = _sum(behind)
     is_more = count > _times(MOST, rest) + CACHE_BLOCK_TOKENS
@@ -164,20 +163,20 @@ def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPr
 
 
 def guess_limit(read: int, accepted: int, sent: int) -> int:
-    """Return the context that an endpoint probably has that read so much of a request; it took ``accepted`` before."""
+    """Return the likely context of an endpoint that read this much of a request; it ``accepted`` a length before."""
     doubled = 1 << (read - 1).bit_length()
     if 0 < read - doubled // 2 <= HALF_TOLERANCE_TOKENS and accepted <= doubled <= sent:
         return doubled
     least = max(read, accepted)
     rounded = ceil(least / LIMIT_STEP) * LIMIT_STEP
-    # As much is kept free for the answer, so that a guess that is too high cuts no other request.
+    # As much is kept free for the answer, so that too high a guess cuts no other request.
     return rounded if 3 * rounded <= 4 * least else ceil(least / MIN_LIMIT_TOKENS) * MIN_LIMIT_TOKENS
 
 
 def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[float, float]:
-    """Return how many tokens a request has by what earlier ones were counted, and the standard deviation of that.
+    """Return the tokens of a request predicted from earlier counts, and the standard deviation.
 
-    A Gaussian process: what is known of a tokenizer, and of each text that was sent before, follows from the counts.
+    A Gaussian process: what is known of a tokenizer, and of each text sent before, follows from the counts.
     """
     sizes = [*(one.size for one in counted), size]
     parts = {key: tokens for one in sizes for key, tokens in one.parts.items()}

@@ -1,4 +1,4 @@
-"""Take the text of an answer from what an endpoint sends, streamed or whole: JSON of which nothing is certain."""
+"""Reads the text of an answer from an endpoint's JSON, streamed or whole, about which nothing is certain."""
 
 import json
 from typing import Any
@@ -11,17 +11,17 @@ from rag_assistant.records import ModelReply
 from rag_assistant.records.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelFailed
 from rag_assistant.records.validation import storable
 
-# Enough to tell what a body is.
+# Enough to recognise a body.
 MAX_START_CHARS = 1000
-# Twice what the models of today write at most (128,000 tokens); whoever writes more does not end.
+# Twice what current models write at most (128,000 tokens); one that writes more won't stop.
 MAX_ANSWER_CHARS = 1_000_000
-# Under these names endpoints send what a model thinks before it answers.
+# The names under which endpoints send a model's reasoning.
 REASONING = ("reasoning_content", "reasoning")
-SAME_REASONS = {"model_length": "length", "max_tokens": "length"}  # As Mistral and Anthropic say it.
+SAME_REASONS = {"model_length": "length", "max_tokens": "length"}  # As Mistral and Anthropic call it.
 
 
 class AnswerReader:
-    """Takes the parts of an answer, and keeps what is not text. ``shown`` is set with the first text."""
+    """Reads the parts of an answer, and keeps what isn't text. ``shown`` is set with the first text."""
 
     def __init__(self, api_key: str | None = None, *, thinks_at_once: bool = False) -> None:
         self._api_key = api_key
@@ -41,7 +41,7 @@ class AnswerReader:
         return ModelReply(reason, self.usage, calls, thought=hidden or self.thoughts.chars > 0)
 
     def whole_answer(self, body: str) -> str:
-        """Return the text of an answer that is not streamed. Raises ModelFailed if it is none."""
+        """Return the text of an answer that isn't streamed. Raises ModelFailed if it isn't one."""
         if is_web_page(body[:MAX_START_CHARS]):
             raise ModelFailed(f"The endpoint returned a web page instead of an answer. {CHECK_ADDRESS}")
         try:
@@ -77,18 +77,18 @@ class AnswerReader:
         if self._length > MAX_ANSWER_CHARS:
             raise AnswerInterrupted(f"The answer was cut off after {MAX_ANSWER_CHARS:,} characters.{TEXT_SAVED}")
         content, self._half = self._half + content, ""
-        if "\ud800" <= content[-1:] <= "\udbff":  # The second half of this pair of characters comes with the next.
+        if "\ud800" <= content[-1:] <= "\udbff":  # The second half of this surrogate pair comes with the next chunk.
             content, self._half = content[:-1], content[-1]
         text = self.thoughts.feed(storable(content))
         self.shown = self.shown or bool(text)
         return text
 
     def rest(self) -> str:
-        """Return what was held of the text until it was over."""
+        """Return the text that was held back until the end."""
         return self.thoughts.feed(storable(self._half)) + self.thoughts.rest()
 
     def _take_all(self, delta: dict[str, Any]) -> str:
-        """Take what may stand beside text, such as a tool call, and return the text. Raises AnswerTooLong."""
+        """Read everything in a delta, such as tool calls, and return the text. Raises AnswerTooLong."""
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
         if thought := sum(len(str(delta[name])) for name in REASONING if delta.get(name)):
@@ -107,7 +107,7 @@ def _no_answer(chunk: object) -> ModelFailed:
 
 
 def _text_in(content: Any) -> str:
-    """Return the text of a content, which may come as a list of parts."""
+    """Return the text of a content, which may be a list of parts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else ()

@@ -1,5 +1,6 @@
-"""Read why an endpoint refused a request: for its length, with the figures; because it takes no tools; or for anything
-else. The wordings are those of the servers and gateways that speak the OpenAI protocol; tests list them.
+"""Recognise why an endpoint refused a request: its length, with the figures; tools; or something else.
+
+The wordings are those of servers and gateways that speak the OpenAI protocol; tests list them.
 """
 
 import re
@@ -7,9 +8,9 @@ from collections.abc import Sequence
 
 from rag_assistant.records.errors import ContextTooLong
 
-# The status codes with which servers refuse a request for its length; the others speak of keys, rates and addresses.
+# The status codes for requests that are too long; others are about keys, rates and addresses.
 MAY_BE_TOO_LONG = frozenset({400, 413, 422, 500})
-# What the model wrote was no call that the endpoint could pass on (Groq): the next attempt may be one.
+# The model wrote an invalid tool call (Groq): the next attempt may be valid.
 MODEL_MISCARRIED = frozenset({"tool_use_failed"})
 
 TOO_LONG = re.compile(
@@ -27,7 +28,7 @@ NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
 ABOUT_SOMETHING_ELSE = re.compile(
     r"rate limit|per min|quota|max_tokens must be|'[^']*maximum context length[^']*'", re.IGNORECASE
 )
-# Compiled when they are looked for: an endpoint seldom refuses.
+# Compiled on use: endpoints seldom refuse.
 LIMIT = tuple(
     pattern.replace("N", NUMBER)
     for pattern in (
@@ -61,7 +62,7 @@ TAKES_NO_TOOLS = re.compile(
 
 
 def context_too_long(body: object) -> ContextTooLong | None:
-    """Return the error of an endpoint that refuses a request for its length, ``None`` for any other reason."""
+    """Return the error for a request refused for its length, ``None`` for any other reason."""
     text = "\n".join(_texts_in(body))
     if not TOO_LONG.search(text) or ABOUT_SOMETHING_ELSE.search(text):
         return None
@@ -73,23 +74,23 @@ def context_too_long(body: object) -> ContextTooLong | None:
 
 
 def refuses_tools(reason: str) -> bool:
-    """Tell whether an endpoint refused a request because it takes no tools, and not because of one call."""
+    """Return whether an endpoint refused a request because it supports no tools, and not because of one call."""
     return TAKES_NO_TOOLS.search(reason) is not None
 
 
 def is_web_page(body: str) -> bool:
-    """Tell whether a body is HTML: then something else than a model answered."""
+    """Return whether a body is HTML, so that it isn't from a model."""
     return body.lstrip("\ufeff \t\r\n").startswith("<")
 
 
 def code_of(body: object) -> str | None:
-    """Return the code of an endpoint's error."""
+    """Return an endpoint's error code."""
     code = _error_in(body).get("code")
     return code if isinstance(code, str) else None
 
 
 def reason_in(body: object) -> str:
-    """Return the sentence in an endpoint's error, wherever it stands; of a web page its title."""
+    """Return the sentence in an endpoint's error, wherever it is; for a web page its title."""
     if isinstance(body, str) and is_web_page(body):
         title = TITLE.search(body)
         return f"it answered with a web page{f', {title[1].strip()}' if title else ''}"
@@ -109,7 +110,7 @@ def _error_in(body: object) -> dict[str, object]:
 
 
 def _texts_in(body: object) -> list[str]:
-    """Return every text in an error; gateways put the one that they got inside of their own."""
+    """Return every text in an error; gateways embed the one they received in their own."""
     if isinstance(body, str):
         return [body]
     inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()

@@ -1,6 +1,6 @@
-"""The OpenAI SDK, as every endpoint is spoken to: its client over a transport that bounds what an endpoint may send.
+"""The OpenAI SDK's client for every endpoint, over a transport that bounds responses.
 
-Importing this module loads the SDK, which takes half a second: whoever needs it imports it where it is needed.
+Importing this module loads the SDK, which takes half a second: import it where it is needed.
 """
 
 import math
@@ -18,7 +18,7 @@ import openai
 
 from rag_assistant.llm.calls import ModelCall
 
-# What an endpoint may send, however long it goes on. Of a stream, some 300 bytes a token, nothing is held.
+# What an endpoint may send, however long it takes. Streams, some 300 bytes a token, aren't buffered.
 MAX_ERROR_BYTES = 100_000
 MAX_BODY_BYTES = 16_000_000
 MAX_STREAM_BYTES = 256_000_000
@@ -27,21 +27,21 @@ MAX_EVENT_BYTES = 2_000_000
 EVENT_ENDS = (b"\n\n", b"\r\r", b"\n\r\n")
 GZIP = zlib.MAX_WBITS | 16
 
-# The call for which a thread sends requests: it gets to know their sockets, so that it can be ended.
+# The call this thread sends requests for: it is given their sockets, so that it can be ended.
 _current_call: ContextVar[ModelCall | None] = ContextVar("_current_call", default=None)
 
 
 class OverlongBody(httpx2.ReadError):
-    """A body that is longer than it may be; the text says how much was read."""
+    """A body that is too long; the text says how much was read."""
 
 
 class StreamBrokenOff(httpx2.RemoteProtocolError):
-    """An event stream that ends without the event that says so."""
+    """An event stream that ends without its final event."""
 
 
 class _Client(openai.OpenAI):
     def platform_headers(self) -> dict[str, str]:
-        """Tell endpoints nothing of this machine: the SDK finds it out with a program that would get our keys."""
+        """Send nothing about this machine: the SDK would find it out with a program that inherits our keys."""
         return {}
 
 
@@ -53,9 +53,9 @@ def open_client(
     max_seconds: float = math.inf,
     max_idle_connections: int = 0,
 ) -> openai.OpenAI:
-    """Return a client, which retries nothing by itself and follows no redirect.
+    """Return a client without retries or redirects.
 
-    Idle connections are for requests that are not ended from outside: only a new one tells its call its socket.
+    Idle connections are for requests that aren't ended from outside: only a new one reports its socket to its call.
     """
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=max_idle_connections)
     http = httpx2.Client(transport=BoundedTransport(limits, max_bytes, max_seconds))
@@ -63,13 +63,13 @@ def open_client(
 
 
 def timeouts(connect_seconds: float, seconds: float | None = None) -> httpx2.Timeout:
-    """Return the time for connecting, and for each wait for bytes after that; ``None``: the watchdog sees to it."""
+    """Return the timeout for connecting, and for each read; ``None``: the watchdog's job."""
     return httpx2.Timeout(seconds, connect=connect_seconds)
 
 
 @contextmanager
 def sending_for(call: ModelCall) -> Iterator[None]:
-    """Let the requests that this thread sends inside belong to a call."""
+    """Assign the requests this thread sends inside to a call."""
     _current_call.set(call)
     try:
         yield
@@ -78,7 +78,7 @@ def sending_for(call: ModelCall) -> Iterator[None]:
 
 
 class BoundedTransport(httpx2.HTTPTransport):
-    """The SDK's own transport, with bodies that end, and with sockets that the current call can end."""
+    """The SDK's own transport, with bounded bodies, and sockets that the current call can close."""
 
     def __init__(self, limits: httpx2.Limits, max_bytes: int, max_seconds: float) -> None:
         super().__init__(limits=limits)
@@ -107,12 +107,12 @@ class BoundedTransport(httpx2.HTTPTransport):
 
 
 def is_event_stream(response: httpx2.Response) -> bool:
-    """Tell whether a body comes as server-sent events."""
+    """Return whether a body is server-sent events."""
     return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
 def _attaching(call: ModelCall) -> Callable[[str, dict[str, Any]], None]:
-    """Return what tells a call its socket when the connection is there (the ``trace`` extension of httpx)."""
+    """Return the callback that reports a connection's socket to its call (the ``trace`` extension of httpx)."""
 
     def trace(event: str, facts: dict[str, Any]) -> None:
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
@@ -123,7 +123,7 @@ def _attaching(call: ModelCall) -> Callable[[str, dict[str, Any]], None]:
 
 @dataclass(eq=False)
 class _BoundedBody(httpx2.SyncByteStream):
-    """A body that ends: one of an error without a word (``is_cut``), else with OverlongBody, or late, ReadTimeout."""
+    """A bounded body: an error's is cut silently (``is_cut``), others raise OverlongBody, or ReadTimeout when late."""
 
     body: httpx2.SyncByteStream
     max_bytes: int
@@ -133,7 +133,7 @@ class _BoundedBody(httpx2.SyncByteStream):
     is_cut: bool
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the body as it comes, unpacked."""
+        """Yield the decompressed body as it comes."""
         read = event_bytes = 0
         end = b""
         for piece in self._unpacked() if self.is_gzip else self.body:
@@ -158,7 +158,7 @@ class _BoundedBody(httpx2.SyncByteStream):
             raise StreamBrokenOff("the stream ended before the answer did")
 
     def _unpacked(self) -> Iterator[bytes]:
-        """Unpack what nobody asked to be packed; some proxies pack all that they pass on."""
+        """Decompress what nobody asked to be compressed; some proxies compress everything."""
         unpacker = zlib.decompressobj(GZIP)
         for piece in self.body:
             try:

@@ -1,22 +1,22 @@
-"""Part what a model thinks from its answer where both come as one text, in tags at its beginning. Pure."""
+"""Separate a model's reasoning from its answer if both come as one text, in tags at its start. Pure."""
 
 import re
 
-# As chat templates have them; what stands between such tags later in an answer is part of it.
+# As in chat templates; such tags later in an answer are part of it.
 TAGS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
     "[THINK]": "[/THINK]",
 }  # fmt: skip
 CLOSING = "</think>"
-# Models whose template opens the tag in the prompt, so that only its end is in what they write.
+# Models whose template opens the tag in the prompt, so that they only write its end.
 OPENED_IN_PROMPT = re.compile(r"\b(?:r1|qwq|reasoner)\b|thinking", re.I)
 
 
 class ThoughtFilter:
-    """Takes the text of an answer in pieces, and gives those that are no thoughts.
+    """Takes the text of an answer in pieces, and returns those that aren't reasoning.
 
-    Where it ``is_opened``, thoughts come first, up to the closing tag; if that never comes, there were none.
-    ``is_closed_only`` once a closing tag came without the opening one.
+    If it ``is_opened``, reasoning comes first, up to the closing tag; if that never comes, there was none.
+    ``is_closed_only`` is set once a closing tag came without an opening one.
     """
 
     def __init__(self, is_opened: bool = False) -> None:
@@ -28,7 +28,7 @@ class ThoughtFilter:
         self._is_answer = self._has_parted = False
 
     def feed(self, text: str) -> str:
-        """Return what is known to be answer by now. What may be a thought, or become a tag, is held."""
+        """Return what is known to be part of the answer; possible reasoning or tags are held back."""
         if self._is_answer:
             self._recent = (self._recent + text)[-len(text) - len(CLOSING) :]
             self.is_closed_only = self.is_closed_only or CLOSING in self._recent
@@ -53,7 +53,7 @@ class ThoughtFilter:
             self._has_parted = True
 
     def rest(self) -> str:
-        """Return what was held and turned out to be answer; all that follows is answer, too."""
+        """Return held text that turned out to be part of the answer; all that follows is, too."""
         held = "" if self._closing is not None else self._held
         self._held, self._is_answer = "", True
         return self.feed(held.lstrip() if self._has_parted else held)

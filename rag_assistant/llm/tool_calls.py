@@ -1,4 +1,4 @@
-"""Put the tool calls of a streamed answer together: they come in pieces, cut in as many ways as there are providers."""
+"""Assemble the tool calls of a streamed answer: each provider splits them differently."""
 
 import json
 import re
@@ -8,18 +8,18 @@ from typing import Any
 from rag_assistant.records.errors import AnswerTooLong
 from rag_assistant.records.validation import storable
 
-# How a call that is written out may begin, and what may stand around it.
+# How a call written as text may begin, and what may surround it.
 OPENINGS = tuple(f"{wrapped}{bare}" for wrapped in ("", "```json", "```", "<tool_call>") for bare in ('{"', '[{"'))
 MAX_OPENING_CHARS = 40
 MAX_WRITTEN_CHARS = 4000
-# More than any model means: an endpoint that goes on and on would keep us busy with them.
+# More than any model means: an endless stream of calls would keep us busy.
 MAX_CALLS = 100
 MAX_ARGUMENTS_CHARS = 200_000
 WRAPPING = re.compile(r"```(?:json|tool_call)?|</?tool_call>")
 
 
 class ToolCallCollector:
-    """Takes the ``tool_calls`` of deltas and messages, and gives whole calls in the OpenAI format."""
+    """Takes the ``tool_calls`` of deltas and messages, and returns whole calls in the OpenAI format."""
 
     def __init__(self) -> None:
         self._calls: list[dict[str, str]] = []
@@ -27,11 +27,11 @@ class ToolCallCollector:
         self._argument_chars = 0
 
     def feed(self, pieces: Any) -> None:
-        """Take the pieces of one delta; what is not a piece of a call is passed over. Raises AnswerTooLong.
+        """Add the pieces of one delta; anything else is ignored. Raises AnswerTooLong.
 
-        A piece continues the call with its index. One that names a tool begins a call of its own if it has no index,
-        another id, or comes when the arguments of that call are whole: some providers send whole calls, all with the
-        index 0. One with nothing but arguments continues the last call where its index is new.
+        A piece continues the call with its index. One that names a tool begins a new call if it has no index, another
+        id, or the arguments of that call are complete: some providers send whole calls, all with index 0. One with only
+        arguments continues the last call if its index is new.
         """
         for piece in pieces if isinstance(pieces, list) else ():
             if not isinstance(piece, dict):
@@ -60,13 +60,13 @@ class ToolCallCollector:
             call["arguments"] += text
 
     def calls(self) -> tuple[dict[str, Any], ...]:
-        """Return the calls in their order. A call without an id of its own gets one that no other call has."""
+        """Return the calls in order. Calls without an id get a unique one."""
         seen: set[str] = set()
         whole = []
         for call in self._calls:
             call_id = storable(call["id"])
             if not call_id or call_id in seen:
-                call_id = secrets.token_hex(5)[:9]  # Nine letters and digits: the one form that Mistral takes, too.
+                call_id = secrets.token_hex(5)[:9]  # Nine letters and digits: the only form that Mistral accepts.
             seen.add(call_id)
             function = {"name": storable(call["name"]), "arguments": storable(call["arguments"]) or "{}"}
             whole.append({"id": call_id, "type": "function", "function": function})
@@ -74,16 +74,16 @@ class ToolCallCollector:
 
 
 def may_be_calls(text: str) -> bool:
-    """Tell whether a text that is still coming may become tool calls, written out: as JSON, perhaps in a fence."""
+    """Return whether an incomplete text may become tool calls: JSON, perhaps in a code fence."""
     begun = "".join(text[:MAX_OPENING_CHARS].split())
     looks_so = any(begun.startswith(opening) or opening.startswith(begun) for opening in OPENINGS)
     return looks_so and len(text) <= MAX_WRITTEN_CHARS
 
 
 def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
-    """Return the tool calls that a text consists of, in the OpenAI format; none if it is anything else.
+    """Return the tool calls a text consists of, in the OpenAI format; none if it is anything else.
 
-    Small models write so what they should send as a call: ``{"name": ..., "arguments": {...}}``, one or a list.
+    Small models write calls as text: ``{"name": ..., "arguments": {...}}``, one or a list.
     """
     bare = WRAPPING.sub("", text).strip()
     try:
@@ -102,7 +102,7 @@ def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
 
 
 def _is_another(call: dict[str, str], call_id: str) -> bool:
-    """Tell whether a piece that names a tool begins another call than the one with its index."""
+    """Return whether a piece that names a tool begins another call than the one with its index."""
     if call_id and call["id"]:
         return call_id != call["id"]
     try:
@@ -117,5 +117,5 @@ def _text(value: Any) -> str:
 
 
 def _as_json(arguments: Any) -> str:
-    """Return arguments that came as an object as the JSON text that they should be."""
+    """Return arguments as JSON text, also if they came as an object."""
     return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)

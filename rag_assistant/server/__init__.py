@@ -1,1 +1,1 @@
-"""How it is served: waitress, a signal that ends it in order, and a line in the log for each request."""
+"""The server: waitress, an orderly shutdown, and request logging."""

@@ -1,6 +1,6 @@
-"""Serve for real: waitress, one process, with a thread for each answer that may be read at once.
+"""Run the server: waitress, one process, with a thread for each concurrent answer.
 
-A request gets a thread once its head and body are there, so a slow or silent client occupies none.
+A request gets a thread once its head and body have arrived, so a slow or silent client occupies none.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class TextLines(logging.Formatter):
-    """Writes a line for people, with the ids in brackets at its end."""
+    """Formats log lines for people, with ids in brackets at the end."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the line, without a traceback."""
+        """Return the line without a traceback."""
         fields = ", ".join(f"{name} {value}" for name, value in ids().items())
         return super().formatMessage(record) + (f" [{fields}]" if fields else "")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a line of JSON for each record, with the figures that the record carries as ``fields``."""
+    """Formats log records as JSON, with the figures in the record's ``fields``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a traceback stands in ``exception``."""
+        """Return the line; a traceback is in ``exception``."""
         line = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -67,7 +67,7 @@ class JsonLines(logging.Formatter):
 
 
 def configure_logging(level: str, line_format: Literal["text", "json"]) -> None:
-    """Log our own lines, and of others only what is amiss."""
+    """Log our own messages, and only warnings of others."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if line_format == "json" else TextLines(LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
@@ -76,40 +76,40 @@ def configure_logging(level: str, line_format: Literal["text", "json"]) -> None:
 
 log = logging.getLogger(__name__)
 
-# Beside those whose answers are written: pages, uploads, and the refusal of what is too much.
+# Beside those of answers: pages, uploads, and refusals of excess requests.
 SPARE_THREADS = 64
 MAX_CONNECTIONS = 4096
-# What is open beside clients and models: the database, the index, the log, document files.
+# Open files besides clients and models: the database, the index, the log, documents.
 SPARE_DESCRIPTORS = 100
-# A connection on which nothing happens is closed after so long; one with a running request never is.
+# An idle connection is closed after this time; one with a running request never is.
 IDLE_SECONDS = 30
-# Of a body, within that time: a smaller one comes whole.
+# Of a body, within that time: a smaller one arrives whole.
 MIN_BODY_BYTES = 65_536
 CLEANUP_INTERVAL_SECONDS = 5
-# Who reads nothing for so long is taken for gone.
+# A client that reads nothing for this long is considered gone.
 SEND_TIMEOUT_SECONDS = 60
 MAX_HEAD_BYTES = 65_536
-# Of a request that is still coming, and of a response that is not read: more is on disk, or waits.
+# Of a request being received, and of a response not yet read: the rest is on disk, or waits.
 MAX_BODY_BYTES_IN_MEMORY = 65_536
 MAX_UNREAD_BYTES = 262_144
-# How long the process of a server that was killed may take to end on a busy machine.
+# How long the process of a killed server may take to exit on a busy machine.
 LOCK_TIMEOUT_SECONDS = 2.0
-# What readers have for the end of their answers.
+# How long clients have to read the end of their answers.
 READERS_TIMEOUT_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 0.05
-TLS_HANDSHAKE = 0x16  # The first byte that a client of TLS sends (RFC 8446, 5.1), and of no request.
+TLS_HANDSHAKE = 0x16  # The first byte of a TLS client (RFC 8446, 5.1), and of no HTTP request.
 
 
-# From glibc's malloc.h. Each arena keeps what its busiest moment needed: after 900 chunks were embedded, a server had
-# 680 MB with glibc's eight for each core, and 345 with two.
+# From glibc's malloc.h. Each arena keeps its peak memory: after embedding 900 chunks, a server had 680 MB with glibc's
+# eight for each core, and 345 with two.
 M_ARENA_MAX, MAX_ARENAS = -8, 2
 
 
 class Parser(HTTPRequestParser):
-    """Refuses TLS at once, for whose client a plain server would otherwise wait, as it does for this one."""
+    """Refuses TLS at once: its client and a plain server would otherwise wait for each other."""
 
     def received(self, data: bytes) -> int:
-        """Take what has come of a request; return how much of it was taken."""
+        """Process received data of a request; return how much was consumed."""
         if data[0] == TLS_HANDSHAKE and not self.header_plus and self.body_rcv is None:
             super().received(b"TLS\r\n\r\n")
             return len(data)
@@ -117,14 +117,14 @@ class Parser(HTTPRequestParser):
 
 
 class Channel(HTTPChannel):
-    """A connection. Bytes one at a time do not keep it: a head, and every so many bytes of a body, come in time."""
+    """A connection. Single bytes don't keep it alive: a head, and regular amounts of a body, must arrive in time."""
 
     parser_class = Parser
     _progress_at = 0.0
     _bytes_since = 0
 
     def received(self, data: bytes) -> bool:
-        """Take what has come; it counts as activity if a request began or ended with it, or much of a body came."""
+        """Process received data; it counts as activity if a request began or ended, or much of a body came."""
         before = self.request
         taken = super().received(data)
         present = self.request
@@ -138,9 +138,9 @@ class Channel(HTTPChannel):
 
 
 def serve() -> None:
-    """Serve the assistant until the process is ended.
+    """Run the server until the process is ended.
 
-    Exits with a sentence if a setting is wrong, or if the data folder or the port is in use.
+    Exits with a sentence if a setting is invalid, or if the data folder or the port is in use.
     """
     ending = Ending()
     limit_arenas()
@@ -148,7 +148,7 @@ def serve() -> None:
         live = open_settings()
         settings = live.current
         data_dir = open_data_dir(home() / settings.data_dir)
-        # The services take it again, and for good. That of a server which was killed may be ending still.
+        # The services lock it again, permanently. A killed server may still be exiting.
         lock_data_dir(data_dir, LOCK_TIMEOUT_SECONDS).close()
         configure_logging(settings.log_level, settings.log_format)
         os.umask(0o077)
@@ -157,7 +157,7 @@ def serve() -> None:
         print(f"Settings: {live.path}\nData: {data_dir}")
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         print(f"Starting on {address}", flush=True)
-        # Loading it takes most of a start, and a wrong setting is told before.
+        # Loading this takes most of a start, and invalid settings are reported first.
         from rag_assistant.web import create_app
 
         app = create_app()
@@ -176,15 +176,15 @@ def serve() -> None:
 
 
 def limit_arenas() -> None:
-    """Let all threads share few of glibc's arenas. MALLOC_ARENA_MAX in the environment has the last word."""
+    """Limit the number of glibc's arenas, unless MALLOC_ARENA_MAX is set."""
     if "MALLOC_ARENA_MAX" not in os.environ:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def options(settings: Settings) -> dict[str, Any]:
-    """Return what differs from waitress's own choices. Which proxies are believed is decided in web/entry.py."""
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # A client that leaves, a queue that grows: no news.
+    """Return what differs from waitress's defaults. Trusted proxies are decided in web/entry.py."""
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # A client that leaves or a growing queue is no news.
     return {
         "threads": settings.max_running_answers + SPARE_THREADS,
         "connection_limit": max_connections(settings),
@@ -193,7 +193,7 @@ def options(settings: Settings) -> dict[str, Any]:
         "channel_timeout": IDLE_SECONDS,
         "cleanup_interval": CLEANUP_INTERVAL_SECONDS,
         "max_request_header_size": MAX_HEAD_BYTES,
-        # Each route has a limit of its own below this; the page sends several documents at once.
+        # Each route has its own, lower limit; the page sends several documents at once.
         "max_request_body_size": 1_000_000_000,
         "inbuf_overflow": MAX_BODY_BYTES_IN_MEMORY,
         "outbuf_overflow": 2 * MAX_UNREAD_BYTES,
@@ -205,7 +205,7 @@ def options(settings: Settings) -> dict[str, Any]:
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Return a socket that listens; exit with a sentence if somebody else does at our port."""
+    """Return a listening socket; exit with a sentence if the port is in use."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=MAX_CONNECTIONS)
@@ -214,13 +214,13 @@ def listen(settings: Settings) -> socket.socket:
             f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({os.strerror(error.errno or 0)}). "
             "Choose another with --port or the variable PORT, such as PORT=8001."
         )
-    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; each connection inherits it.
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections inherit it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, SEND_TIMEOUT_SECONDS * 1000)
     return listener
 
 
 def max_connections(settings: Settings) -> int:
-    """Return how many clients may be connected at once: each may need a second descriptor, for a body or a model."""
+    """Return the maximum number of clients: each may need a second descriptor, for a body or a model."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     left = sys.maxsize if hard == resource.RLIM_INFINITY else (hard - SPARE_DESCRIPTORS) // 2
@@ -228,9 +228,9 @@ def max_connections(settings: Settings) -> int:
 
 
 class Ending:
-    """Ends the server on SIGTERM or Ctrl-C: at once while it starts, in order afterwards.
+    """Ends the server on SIGTERM or Ctrl-C: at once during the start, in order afterwards.
 
-    First /readyz says that others are to be asked, then questions are refused, then running answers may end.
+    First /readyz fails, so that requests go elsewhere, then questions are refused, then running answers may finish.
     """
 
     def __init__(self) -> None:
@@ -241,13 +241,13 @@ class Ending:
             signal.signal(number, self._on_signal)
 
     def begin_with(self, services: Services, readers: Readers) -> None:
-        """From now on end these in order."""
+        """From now on shut these down in order."""
         self._end = lambda: finish(services, readers)
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if self._end is None or self._ended.is_set():
             raise SystemExit(0 if self._end else 128 + number)
-        if self._thread is None:  # Who tells it twice is heard once.
+        if self._thread is None:  # A repeated signal is ignored.
             self._thread = threading.Thread(target=self._run, args=(self._end,), name="end", daemon=True)
             self._thread.start()
 
@@ -257,11 +257,11 @@ class Ending:
         except Exception:
             log.exception("The server does not end in order")
         self._ended.set()
-        os.kill(os.getpid(), signal.SIGTERM)  # The thread that serves ends by it.
+        os.kill(os.getpid(), signal.SIGTERM)  # This ends the serving thread.
 
 
 def finish(services: Services, readers: Readers) -> None:
-    """Let others be asked, refuse questions, let running answers end, and interrupt the rest."""
+    """Fail /readyz, refuse questions, let running answers finish, and interrupt the rest."""
     settings = services.settings.current
     services.is_ending = True
     time.sleep(settings.drain_seconds)
@@ -272,17 +272,17 @@ def finish(services: Services, readers: Readers) -> None:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:
-    """Wait for a condition, at most so long."""
+    """Wait for a condition, up to a limit."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(POLL_INTERVAL_SECONDS)
 
 
 def leave(services: Services) -> None:
-    """Let others take over, leave SQLite as one file, send the last traces, and end.
+    """Release claims, merge SQLite's log into its file, send the last traces, and exit.
 
-    A log beside it would be missed by whoever copies only that. Python's own end is left out: a thread that embeds
-    or loads meanwhile would come back from C++ into an interpreter that has gone, which ends a process by SIGABRT.
+    Whoever copies only the database file would miss a log beside it. The interpreter's own shutdown is skipped: a
+    thread that is embedding or loading would return from C++ into a finalized interpreter, which aborts the process.
     """
     status = 1
     with suppress(BaseException):
@@ -302,8 +302,8 @@ access_log = logging.getLogger("rag_assistant.access")
 
 
 def logged(app: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Return an application that logs its requests. What was searched for stands behind the ? and is left out."""
-    access_log.setLevel(logging.INFO)  # Who asks for it wants it at every log_level.
+    """Return an application that logs its requests. The query string, which holds searches, is left out."""
+    access_log.setLevel(logging.INFO)  # It is enabled explicitly, so it appears at every log_level.
 
     def call(wsgi: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         began = time.monotonic()

@@ -1,1 +1,1 @@
-"""What may be configured, and the values in force now."""
+"""The settings, and the values in force."""

@@ -1,4 +1,4 @@
-"""What servers on one database must have in common, and what they had better: each has a settings.json of its own."""
+"""Which settings servers on one database must or should share: each has its own settings.json."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from rag_assistant.records.validation import shown
 from rag_assistant.settings.schema import Settings
 
 NEEDED_BY_ALL = ("embedder", "files_url")
-# What documents become, for which a worker answers.
+# What affects documents, and so concerns workers.
 OF_DOCUMENTS = (*("chunk_chars", "chroma_url", "ocr", "extraction_timeout_seconds"),)
-# And what people meet: what the model sees, who answers and how, what is found, what is refused, under which address.
+# And what users notice: what the model sees, which model answers and how, search, limits, addresses.
 SHARED = (
     *("max_history_turns", "history_strategy", "on_overflow", "window_slack", "history_recall"),
     *("search_conversations", "notes", "propose_notes"),
@@ -24,16 +24,16 @@ SHARED = (
 
 
 def shared_settings(values: Settings) -> dict[str, Any]:
-    """Return the values that others are told: of a worker, those on which its work depends."""
+    """Return the values to share with other servers: for a worker, those that affect documents."""
     return values.model_dump(
         mode="json", include={*NEEDED_BY_ALL, *(OF_DOCUMENTS if values.role == "worker" else SHARED)}
     )
 
 
 def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return why a server cannot run beside others, ``None`` if it can.
+    """Return why a server can't run beside others, ``None`` if it can.
 
-    Each would embed everything for itself, or look in vain for the files of the others.
+    Otherwise each would embed everything for itself, or look in vain for the files of the others.
     """
     for other in others:
         for name in NEEDED_BY_ALL:
@@ -46,11 +46,11 @@ def conflict(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> str
 
 
 def differences(own: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each setting in which others differ, so that answers depend on who gives them."""
+    """Return a sentence for each differing setting, as answers then depend on the server."""
     sentences = []
     others = list(others)
     for name in [name for name in SHARED if name in own]:
-        # Who tells fewer settings is a worker, or of another version.
+        # One with fewer settings is a worker, or another version.
         values = {repr(other[name]) for other in others if name in other and other[name] != own[name]}
         if values:
             sentences.append(f"{name} is {own[name]!r} here and {', '.join(sorted(values))} at another server.")

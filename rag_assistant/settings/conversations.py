@@ -1,4 +1,4 @@
-"""Which model answers and how long it may take; what it sees of a conversation, and how it answers."""
+"""Settings of models and conversations."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""How a setting is declared: a field with a sentence below it. What it allows follows from its type, or is said."""
+"""How a setting is declared: a field with a sentence below it. Allowed values follow from its type, or are given."""
 
 from functools import partial
 from ipaddress import ip_network
@@ -25,7 +25,7 @@ Origin = Annotated[str, Field(pattern=r"^https?://[^/*\s]+$")]
 
 
 def setting(default: Any, *, allowed: str | None = None, live: bool = True, **limits: Any) -> Any:
-    """Declare a setting: ``allowed`` completes "it must be ..."; a setting that is not ``live`` waits for a restart."""
+    """Declare a setting: ``allowed`` completes "it must be ..."; one that isn't ``live`` needs a restart."""
     return Field(default, json_schema_extra={"allowed": allowed, "live": live}, **limits)
 
 
@@ -35,12 +35,12 @@ at_start = partial(setting, live=False)
 class Group(BaseModel):
     """Settings of one topic."""
 
-    # The whole is checked, and never a group by itself.
+    # Validated as a whole, never as a single group.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True, use_attribute_docstrings=True)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Let each field say what it allows."""
+        """Set the ``allowed`` text of each field."""
         for field in cls.model_fields.values():
             extra: Any = field.json_schema_extra or {"live": True}
             field.description = " ".join((field.description or "").split())
@@ -48,7 +48,7 @@ class Group(BaseModel):
 
 
 def _allowed_by(field: FieldInfo) -> str:
-    """Return what a field's type and limits allow, in words."""
+    """Return what a field's type and constraints allow, in words."""
     kinds = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else (field.annotation,)
     kind, *null = kinds
     limits = {

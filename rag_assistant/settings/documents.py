@@ -6,7 +6,7 @@ from pydantic import StringConstraints
 
 from rag_assistant.settings.declaration import Group, Url, at_start, setting
 
-# What Chroma 1.5 has; a test compares them.
+# The functions of Chroma 1.5; a test compares them.
 CHROMA_FUNCTIONS = (
     "amazon_bedrock", "baseten", "chroma-cloud-qwen", "chroma_langchain", "cloudflare_workers_ai", "cohere", "default",
     "google_gemini", "google_genai", "google_generative_ai", "google_palm", "google_vertex", "huggingface",
@@ -15,7 +15,7 @@ CHROMA_FUNCTIONS = (
 )  # fmt: skip
 
 
-# A credential in an address would be shown and logged; git and ssh have their own places for them.
+# Credentials in an address would be shown and logged; git and ssh store them elsewhere.
 DocumentSource = Annotated[
     str,
     StringConstraints(

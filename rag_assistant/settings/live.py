@@ -1,6 +1,6 @@
-"""The settings file: where it is, made once from the example, and read, checked and applied whenever it changes.
+"""The settings file: created once from the example, then read, checked and applied whenever it changes.
 
-From then on it is written only where a person changes something on the page.
+It is only written when somebody changes a setting on the page.
 """
 
 import hashlib
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 MAX_FILE_BYTES = 1_000_000
 POLL_INTERVAL_SECONDS = 1.0
-# What stands for the content of a file that could not be read.
+# Stands for the content of an unreadable file.
 UNREADABLE = "unreadable"
 
 
 class LiveSettings:
-    """The settings in force, following settings.json while we run. A broken file changes nothing and is named."""
+    """The settings in force, which follow settings.json. A broken file changes nothing and is reported."""
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
         self.path = path
@@ -44,13 +44,13 @@ class LiveSettings:
         self._key = secrets.token_bytes()
         self._era = secrets.token_hex(4)
         self._changes = 0
-        # What is wrong with the file, and which of its changes wait for a restart.
+        # What is wrong with the file, and which of its changes need a restart.
         self.problem: str | None = None
         self.restart_required: tuple[str, ...] = ()
 
     @property
     def current(self) -> Settings:
-        """The values in force now; read it once for each question, so that one question sees one set."""
+        """The values in force; read them once per question, so that it sees consistent settings."""
         return self._loaded.values
 
     @property
@@ -60,13 +60,13 @@ class LiveSettings:
 
     @property
     def version(self) -> str:
-        """A text that is another one whenever a value or the problem has changed, or the server was started again."""
+        """A text that changes with any value or problem, and with a restart."""
         return f"{self._era}-{self._changes}"
 
     def look(self) -> None:
-        """Read the file again if its content changed, and apply it if it is right.
+        """Read the file again if it has changed, and apply it if it is valid.
 
-        What is wrong is reported when it is still so at the next look: an editor may be in the middle of saving.
+        Errors are reported if they persist at the next look: an editor may be saving.
         """
         try:
             last, self._read_last = self._read_last, UNREADABLE
@@ -88,14 +88,14 @@ class LiveSettings:
             self._apply(loaded)
 
     def stamp(self) -> str:
-        """Return a text that stands for the file as it is now; nobody else can know it."""
+        """Return an unguessable text that identifies the file's current state."""
         return self._stamp_of(_read(self.path))
 
     def change(self, values: Mapping[str, Any], stamp: str) -> None:
-        """Write some settings into the file, which keeps all others, and apply it.
+        """Write settings into the file, which keeps all others, and apply it.
 
-        Raises SettingsChanged if the file is not the one of the ``stamp`` any more, SettingsError if a value is wrong,
-        the file is broken or it cannot be written; then it is as it was.
+        Raises SettingsChanged if the file no longer matches the ``stamp``, SettingsError if a value is invalid, or the
+        file is broken or not writable; then nothing changes.
         """
         with self._changing:
             content = _read(self.path)
@@ -115,11 +115,10 @@ class LiveSettings:
         return hmac.new(self._key, content or b"", hashlib.sha256).hexdigest()
 
     def watch(self) -> None:
-        """Look at the file every second, in a thread of its own, until ``close``."""
+        """Check the file every second, in a thread, until ``close``."""
         threading.Thread(target=self._watch, name="settings", daemon=True).start()
 
     def close(self) -> None:
-        """Stop watching."""
         self._closing.set()
 
     def _watch(self) -> None:
@@ -127,7 +126,7 @@ class LiveSettings:
             self.look()
 
     def _apply(self, loaded: LoadedSettings) -> None:
-        """Take over every live value; name those that wait for a restart."""
+        """Apply all live values; report those that need a restart."""
         before, after = self.current.model_dump(), loaded.values.model_dump()
         changed = [name for name in after if after[name] != before[name]]
         waiting = tuple(name for name in changed if not is_live(name))
@@ -150,20 +149,20 @@ class LiveSettings:
 
 
 def settings_path(environment: Mapping[str, str]) -> Path:
-    """Return the file that SETTINGS_FILE names, else settings.json in the folder from which relative paths count."""
+    """Return the file named by SETTINGS_FILE, or settings.json in the home folder."""
     return home() / (environment.get("SETTINGS_FILE") or "settings.json")
 
 
 def open_settings(environment: Mapping[str, str] | None = None) -> LiveSettings:
-    """Return the settings of settings.json, or of the file that SETTINGS_FILE names; without it, every default."""
+    """Return the live settings of settings.json or SETTINGS_FILE; without a file, the defaults."""
     environment = os.environ if environment is None else environment
     return LiveSettings(settings_path(environment), environment)
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the file's bytes, just more than allowed if it is too large, ``None`` if there is no file."""
+    """Return the file's bytes, slightly more than allowed if it is too large, ``None`` if there is no file."""
     try:
-        # Opening a pipe would wait for somebody who writes into it.
+        # Opening a pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - see above
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise SettingsError(f"{path.name} is not a file.")
@@ -188,10 +187,9 @@ def _decoded(content: bytes | None, file_name: str) -> str | None:
 
 
 def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
-    """Make settings.json and its schema where they are not; a file that is there stays as it is.
+    """Create settings.json and its schema if they don't exist.
 
-    A file that SETTINGS_FILE names is not made: a misspelt name is to be noticed. A folder that cannot be written to
-    is one sentence in the log.
+    A file named by SETTINGS_FILE isn't created: a misspelt name should be noticed. A read-only folder is only logged.
     """
     environment = os.environ if environment is None else environment
     path = settings_path(environment)
@@ -210,23 +208,23 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
 
 
 def _make(path: Path, content: bytes) -> None:
-    """Write a file that is not there, for its owner alone: keys will stand in it."""
+    """Create a file, readable only by its owner, since it will hold keys."""
     if path.exists():
         return
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
     except FileExistsError:
-        return  # Another process of ours was quicker.
+        return  # Another process was quicker.
     log.info("%s was made; every setting that it does not name has its default.", path)
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Let a file, or what a link leads to, have another content, whole or not at all. Raises SettingsError."""
+    """Atomically replace the content of a file, or of a link's target. Raises SettingsError."""
     path = path.resolve()
     written = ""
     try:
-        descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # For its owner alone.
+        descriptor, written = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # Readable only by its owner.
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()

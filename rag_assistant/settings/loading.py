@@ -1,6 +1,6 @@
-"""How the text of settings.json and the environment become one validated, frozen Settings.
+"""Turns settings.json and the environment into one validated, frozen Settings.
 
-The environment beats the file, the file beats the defaults. Pure; settings_file.py follows the file.
+The environment overrides the file, the file overrides the defaults. Pure; live.py follows the file.
 """
 
 import json
@@ -16,7 +16,7 @@ from rag_assistant.records.validation import allowed_for, first_problem, shown
 from rag_assistant.settings.declaration import Url
 from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SECRET, Settings
 
-# Other names that a variable of the environment may have; the setting's own name wins.
+# Other names for environment variables; the setting's own name takes precedence.
 ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
 
 # The setting of each other name in settings.json.
@@ -26,7 +26,7 @@ Origin = Literal["default", "file", "environment"]
 
 
 class LoadedSettings(Struct, frozen=True):
-    """Settings with where each value came from."""
+    """Settings with the origin of each value."""
 
     values: Settings
     origins: dict[str, Origin]
@@ -65,9 +65,9 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
 
 
 def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "settings.json") -> str:
-    """Return a file's text with some settings changed, as their own names say; the others stay as they are.
+    """Return a file's text with some settings changed, given by their own names.
 
-    Raises SettingsError if the text is broken or a value is not allowed.
+    Raises SettingsError if the text is broken or a value isn't allowed.
     """
     for name, value in values.items():
         _check({name: value}, "", name)
@@ -76,7 +76,7 @@ def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "
 
 
 def _members(content: dict[str, Any], file_name: str, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield each name with its value, such as ``oidc.issuer`` for what stands in an object. Raises SettingsError."""
+    """Yield each name with its value, such as ``oidc.issuer`` for a member of an object. Raises SettingsError."""
     for key, value in content.items():
         if key not in OBJECTS:
             yield key, value
@@ -108,7 +108,7 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
 
 
 def _what_is_wrong(error: json.JSONDecodeError) -> str:
-    """Return what is wrong with text that is not JSON. Python before 3.13 does not name a comma too many."""
+    """Return what is wrong with invalid JSON. Python before 3.13 doesn't report trailing commas."""
     if not error.doc.strip():
         return "it is empty; write {} for the defaults"
     following = error.doc[error.pos : error.pos + 1]
@@ -118,7 +118,7 @@ def _what_is_wrong(error: json.JSONDecodeError) -> str:
 
 
 class _Twice(Exception):
-    """A name stands in one object twice."""
+    """A name occurs twice in an object."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -151,7 +151,7 @@ def _check(values: dict[str, Any], where: str, spelled: str) -> None:
 
 
 def _line_of(name: str, text: str, occurrence: int = 1) -> int:
-    """Return the line on which a name stands, for the first or a later time; ``oidc.issuer`` stands behind oidc."""
+    """Return the line of a name, for its first or a later occurrence; ``oidc.issuer`` comes after oidc."""
     outer, _, inner = name.rpartition(".")
     begin = max(0, text.find(json.dumps(outer))) if outer else 0
     matches = list(re.finditer(rf"{re.escape(json.dumps(inner))}\s*:", text[begin:]))
@@ -159,7 +159,7 @@ def _line_of(name: str, text: str, occurrence: int = 1) -> int:
 
 
 def _from_environment(name: str, raw: str) -> Any:
-    """Return a variable's value: text where the setting is text, else the JSON value that it spells, if it does."""
+    """Return a variable's value: text for text settings, otherwise parsed as JSON if possible."""
     if name in _TEXT_SETTINGS:
         return None if raw == "null" else raw
     try:

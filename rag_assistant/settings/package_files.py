@@ -1,7 +1,7 @@
-"""Where our own files are, and where a person's are: in a checkout beside app.py, installed in two places.
+"""Where our own files and a person's files are: in a checkout beside app.py, in an installation in two places.
 
-A wheel carries templates, static files, migrations and the guide in ``_files`` (pyproject.toml puts them there), in the
-same tree as in a checkout. What a person keeps then lies in the data folder of the platform.
+A wheel has templates, static files, migrations and the guide in ``_files`` (see pyproject.toml), in the same tree as a
+checkout. A person's files are then in the platform's data folder.
 """
 
 from pathlib import Path
@@ -20,12 +20,12 @@ SETTINGS_SCHEMA = FILES / "settings.schema.json"
 
 
 def command_for_extra(name: str) -> str:
-    """Return the command that installs an extra: another one in a checkout than where the wheel is installed."""
+    """Return the command that installs an extra, in a checkout or from the wheel."""
     return f"pip install 'rag-assistant[{name}]'" if IS_INSTALLED else f".venv/bin/pip install -e '.[{name}]'"
 
 
 def home() -> Path:
-    """Return the folder from which relative paths count: that of app.py, or the platform's data folder for us."""
+    """Return the base of relative paths: the folder of app.py, or our platform data folder."""
     if not IS_INSTALLED:
         return FILES
     from platformdirs import user_data_path

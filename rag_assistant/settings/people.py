@@ -4,7 +4,7 @@ from pydantic import field_validator
 
 from rag_assistant.settings.declaration import FROM_1_OR_NO_LIMIT, NETWORKS, Group, Network, Url, at_start, setting
 
-# As HTTP names a header; without underscores, which servers take for hyphens.
+# An HTTP header name; without underscores, which servers turn into hyphens.
 HEADER_PATTERN = r"^[A-Za-z][A-Za-z0-9-]*$"
 HEADER = 'the name of a header, such as "Remote-User", or null'
 

@@ -1,1 +1,1 @@
-"""Other programs whose tools a model may call, over the Model Context Protocol."""
+"""External tools for the model, over the Model Context Protocol."""

@@ -1,7 +1,6 @@
-"""One server of tools, from threads: the SDK's client, in an event loop of its own. Loaded only if a server is set.
+"""One tool server, used from threads: the SDK's client in its own event loop. Loaded only if a server is configured.
 
-The connection is kept. One that breaks, or a server that does not answer in time, is given up, and the next call
-connects again.
+The connection is kept. After an error or timeout it is closed, and the next call connects again.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 Given = TypeVar("Given")
 
-# A command may have to fetch itself at its first start.
+# A command may have to download itself at its first start.
 CONNECT_TIMEOUT_SECONDS = 60.0
 CALL_TIMEOUT_SECONDS = 60.0
 CLOSE_TIMEOUT_SECONDS = 2.0
 MAX_TOOLS = 100
 MAX_RESULT_CHARS = 8000
-# The SDK tells in the same way what a server refuses, and that it is gone.
+# The SDK raises the same for a refusal and for a lost connection.
 CONNECTION_ENDED = (mcp.types.CONNECTION_CLOSED, mcp.types.REQUEST_TIMEOUT)
 NOTHING = "The tool returned nothing."
 
 
 class RemoteTool(Struct, frozen=True):
-    """A tool as its server describes it. One that is not ``read_only`` needs a person's word."""
+    """A tool as its server describes it. One that isn't ``read_only`` needs confirmation."""
 
     name: str
     description: str
@@ -46,7 +45,7 @@ class RemoteTool(Struct, frozen=True):
 
 
 class ToolServer:
-    """Lists and calls the tools of one server: a URL, or a command with its words."""
+    """Lists and calls the tools of one server: a URL, or a command with arguments."""
 
     def __init__(self, name: str, where: str | Sequence[str]) -> None:
         self.name = name
@@ -57,7 +56,7 @@ class ToolServer:
         self._client: mcp.Client | None = None
 
     def tools(self) -> list[RemoteTool]:
-        """Return its tools. Raises ToolFailed."""
+        """Return the server's tools. Raises ToolFailed."""
 
         async def listed(client: mcp.Client) -> list[RemoteTool]:
             tools: list[RemoteTool] = []
@@ -73,7 +72,7 @@ class ToolServer:
         return self._within(CONNECT_TIMEOUT_SECONDS, listed)
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """Return the text that a tool gave. Raises ToolFailed, also with what the tool itself says went wrong."""
+        """Return the text result of a tool. Raises ToolFailed, also for errors the tool reports."""
 
         async def called(client: mcp.Client) -> mcp.types.CallToolResult:
             return await client.call_tool(name, arguments)
@@ -85,7 +84,7 @@ class ToolServer:
         return _shortened(text)
 
     def close(self) -> None:
-        """End the connection, and with it the command that was started."""
+        """Close the connection, and stop the command that was started."""
         if self._lock.acquire(timeout=CLOSE_TIMEOUT_SECONDS):
             try:
                 self._disconnect()
@@ -93,13 +92,13 @@ class ToolServer:
                 self._lock.release()
 
     def _within(self, seconds: float, ask: Callable[[mcp.Client], Awaitable[Given]]) -> Given:
-        """Return what is asked of the connected client, or give the connection up. Raises ToolFailed."""
+        """Return a result from the connected client, or close the connection. Raises ToolFailed."""
 
         async def bounded(client: mcp.Client) -> Given:
             with fail_after(seconds):
                 return await ask(client)
 
-        # Behind somebody else who waits for a connection.
+        # Somebody else is waiting for a connection.
         if not self._lock.acquire(timeout=CONNECT_TIMEOUT_SECONDS):
             raise ToolFailed(f"The tool server {self.name} did not begin in time.")
         try:
@@ -115,7 +114,7 @@ class ToolServer:
             raise self._failed(error, f"did not answer within {seconds:g} seconds") from error
 
     def _connected(self) -> tuple[mcp.Client, BlockingPortal]:
-        """Return the client; the lock is held. Raises ToolFailed."""
+        """Return the connected client; the lock is held. Raises ToolFailed."""
         if self._client is None or self._portal is None:
             try:
                 self._portal = self._stack.enter_context(start_blocking_portal())
