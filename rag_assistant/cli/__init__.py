@@ -1,14 +1,14 @@
 """The command line: ``rag-assistant ask``, and in a checkout ``.venv/bin/python app.py ask``.
 
-What people keep, a command asks of the API, in this process or of a server elsewhere (api.py); what is about the
-installation itself, it does with the services (commands.py).
+Commands about people's data use the API, in this process or of another server (api.py); those about the installation
+use the services (commands.py).
 """
 
 from importlib import import_module
 
 import click
 
-# The module of each command, which is loaded when the command is named, and what --help says of it.
+# The module of each command, imported when it is called, and its line in --help.
 COMMANDS = {
     "ask": ("ask", "Ask a question and print the answer as it is written."),
     "chat": ("ask", "Chat in the terminal: /help lists the commands, Ctrl-C stops an answer, Ctrl-D quits."),

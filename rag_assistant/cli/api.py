@@ -1,4 +1,4 @@
-"""The API as the commands speak it: of the application in this process, or of a server elsewhere."""
+"""The API for commands: of the application in this process, or of another server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 SERVER_VARIABLE, TOKEN_VARIABLE = "RAG_ASSISTANT_SERVER", "RAG_ASSISTANT_TOKEN"
-# An open answer has a sign of life every 15 seconds.
+# An open answer sends a heartbeat every 15 seconds.
 CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 10.0, 60.0
 MAX_CONNECTIONS = 4
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-# What a script can tell apart; 2 is a wrong command line.
+# For scripts; 2 is a usage error.
 NOT_ALLOWED, TRY_LATER, NOT_REACHED = 3, 4, 5
 EXIT_CODES = {401: NOT_ALLOWED, 403: NOT_ALLOWED, 429: TRY_LATER, 503: TRY_LATER}
 OPTIONS = (
@@ -41,7 +41,7 @@ OPTIONS = (
 
 
 class Api:
-    """Sends requests. ``services`` are those of the application in this process, ``None`` for a server elsewhere."""
+    """Sends requests. ``services`` are those of this process, ``None`` for another server."""
 
     def __init__(self, http: httpx2.Client, services: Services | None = None, *, has_token: bool = False) -> None:
         self.services = services
@@ -50,12 +50,12 @@ class Api:
         self._has_token = has_token
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, **params: str) -> Any:
-        """Return what the API answers, ``None`` where that is nothing. Raises ApiError."""
+        """Return the API's response, ``None`` if it is empty. Raises ApiError."""
         with self._send(method, path, body, params=params) as response:
             return self._parsed(response) if response.status_code != 204 else None
 
     def pages(self, path: str, **params: str) -> Iterator[dict[str, Any]]:
-        """Yield the items of a list, page after page. Raises ApiError."""
+        """Yield the items of a list, page by page. Raises ApiError."""
         name, cursor = path.rpartition("/")[2], ""
         while cursor is not None:
             page = self.call("GET", path, None, limit="100", **params, **({"cursor": cursor} if cursor else {}))
@@ -63,12 +63,12 @@ class Api:
             cursor = page["next_cursor"]
 
     def text(self, path: str, **params: str) -> Iterator[str]:
-        """Yield a text as it comes. Raises ApiError."""
+        """Yield a text as it arrives. Raises ApiError."""
         with self._send("GET", path, params=params) as response:
             yield from map(printable, response.iter_text())
 
     def upload(self, path: str, file: Path, fields: Mapping[str, str]) -> Any:
-        """Send a file with fields beside it, and return what the API answers. Raises ApiError, OSError."""
+        """Send a file with form fields, and return the API's response. Raises ApiError, OSError."""
         with (
             file.open("rb") as opened,
             self._send("POST", path, data=dict(fields), files={"file": (file.name, opened)}) as response,
@@ -77,7 +77,7 @@ class Api:
 
     @contextmanager
     def answering(self, question: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
-        """Ask, and give the events of the answer; where the connection breaks, they go on. Ctrl-C meanwhile stops it.
+        """Ask, and give the events of the answer, reconnecting if the connection breaks. Ctrl-C stops the answer.
 
         Raises ApiError.
         """
@@ -101,7 +101,7 @@ class Api:
                 if (turn_id := response.headers.get("X-Turn-Id", "")).isdecimal():
                     turn_ids[:] = [int(turn_id)]
                 for event in self._stream_events(response):
-                    if not ended:  # What comes behind the end is read, so that nobody hangs up on the server.
+                    if not ended:  # Reads to the end, so that the connection is closed cleanly.
                         turn_ids[:] = [event.data["turn_id"]] if "turn_id" in event.data else turn_ids
                         position = event.position or position
                         ended = event.name in ("end", "error")
@@ -128,10 +128,10 @@ class Api:
     def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, **request: Any
     ) -> Iterator[httpx2.Response]:
-        """Send a request and give its answer, unless that is a refusal. Raises ApiError."""
+        """Send a request and give its response. Raises ApiError for an error."""
         import httpx2
 
-        if body is not None:  # In ASCII: an argument may hold what is no character.
+        if body is not None:  # In ASCII: an argument may contain lone surrogates.
             request |= {"content": json.dumps(body), "headers": {"Content-Type": "application/json"}}
         try:
             with self._http.stream(method, path, **request) as response:
@@ -153,7 +153,7 @@ class Api:
         return ApiError(f"The server at {self._url} is not an assistant. Check the address.", NOT_REACHED)
 
     def _refusal(self, response: httpx2.Response) -> ApiError:
-        """Return what a server says about why it refuses."""
+        """Return a server's error."""
         status = response.status_code
         if status < 400:
             target = response.headers.get("Location")
@@ -178,9 +178,9 @@ class Api:
 
 
 def api_of_server(url: str, token: str | None) -> Api:
-    """Return the API of a server elsewhere. Redirects are never followed: the token is for the address that was named.
+    """Return the API of another server. Raises click.BadParameter.
 
-    Nor is a proxy of the environment used. Raises click.BadParameter.
+    Redirects are never followed, as the token is only for the given address. Nor is a proxy of the environment used.
     """
     import httpx2
 
@@ -196,7 +196,7 @@ def api_of_server(url: str, token: str | None) -> Api:
     if token and parts.scheme == "http" and parts.host not in LOOPBACK:
         click.secho(f"{url} is not encrypted: others on the network can read the token.", fg="yellow", err=True)
     headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    # What the system trusts, also a certificate authority of one's own.
+    # The system's certificate authorities, including one's own.
     context = ssl.create_default_context()
     timeout = httpx2.Timeout(READ_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
     http = httpx2.Client(base_url=url, headers=headers, timeout=timeout, verify=context, trust_env=False)
@@ -206,7 +206,7 @@ def api_of_server(url: str, token: str | None) -> Api:
 def api_here(services: Services) -> Api:
     """Return the API of the application in this process, over services that were started for a command.
 
-    Whoever may run a command on this machine may do everything, as where there are no accounts.
+    Whoever may run commands on this machine may do everything, as without accounts.
     """
     import httpx2
 
@@ -225,7 +225,7 @@ def api_here(services: Services) -> Api:
 def api_command(
     name: str, group: click.Group | None = None, *, answers: bool = False
 ) -> Callable[[Function], click.Command]:
-    """Make a command, of a group, of what takes the API: that of this installation, unless --server names another."""
+    """Make a command of a group that uses the API: this installation's, or that of --server."""
 
     def decorate(function: Function) -> click.Command:
         @functools.wraps(function)
@@ -247,7 +247,7 @@ def api_command(
 
 
 def read_token(file: Path | None) -> str | None:
-    """Return the API token in a file or in the environment. It is never a word of the command: all could see it."""
+    """Return the API token in a file or in the environment. It is never an argument, which others could see."""
     try:
         token = (file.read_text() if file is not None else os.environ.get(TOKEN_VARIABLE, "")).strip()
     except (OSError, UnicodeDecodeError) as error:

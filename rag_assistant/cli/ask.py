@@ -17,7 +17,7 @@ from rag_assistant.records import Event
 from rag_assistant.records.errors import OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
 
-# A question waits for no more than so many documents, and so long for their embeddings: words find them before.
+# A question waits for at most this many documents, and this long for embeddings: keyword search finds them before.
 MAX_READ_FIRST = 20
 MAX_EMBEDDING_WAIT_SECONDS = 30.0
 
@@ -72,7 +72,7 @@ def chat(api: Api, conversation: int | None, max_history_turns: str | None) -> N
     limit = _history_limit(max_history_turns)
     _read_pending(api)
     if conversation is None:
-        api.call("GET", "/api/conversations", limit="1")  # Whether one is let in.
+        api.call("GET", "/api/conversations", limit="1")  # Fails early without permission.
     else:
         click.secho(api.call("GET", f"/api/conversations/{conversation}")["title"], bold=True)
     while True:
@@ -115,7 +115,7 @@ def _command(api: Api, conversation: int | None, text: str) -> None:
 
 
 def _compact(api: Api, conversation: int) -> None:
-    """Show what a summary may lose, ask what of it to keep, and summarise."""
+    """Show what a summary may lose, ask what to keep, and summarise."""
     path = f"/api/conversations/{conversation}/compact"
     bill = api.call("GET", path)
     items = bill["items"]
@@ -165,7 +165,7 @@ def _ask_or_decide(api: Api, question: Question) -> dict[str, Any]:
 
 
 def _follow(api: Api, question: Question, show: Callable[[Event], None] | None) -> dict[str, Any]:
-    """Ask, hand the events of the answer to ``show``, and return the data of the last one. Ctrl-C stops the answer."""
+    """Ask, pass the events of the answer to ``show``, and return the last one's data. Ctrl-C stops the answer."""
     last: dict[str, Any] = {}
     with api.answering(question) as events:
         for event in events:
@@ -176,7 +176,7 @@ def _follow(api: Api, question: Question, show: Callable[[Event], None] | None) 
 
 
 def _print_event(event: Event) -> None:
-    """Print the text of an answer as it comes, and what is being done for it."""
+    """Print the text of an answer as it comes, and progress messages."""
     if event.name == "token":
         click.echo(event.data["text"], nl=False)
     elif event.name == "state":
@@ -186,7 +186,7 @@ def _print_event(event: Event) -> None:
 
 
 def _print_rest(answer: dict[str, Any]) -> None:
-    """Print what the model did not see, the sources, and the notes of an answer."""
+    """Print what the model didn't see, the sources, and the notes of an answer."""
     history = answer.get("history")
     if history and history["left_out"]:
         seen_turns = seen(history["turns_kept"], history["left_out"])
@@ -210,7 +210,7 @@ def _question(text: str, conversation: int | None, limit: dict[str, int | None])
 
 
 def _history_limit(option: str | None) -> dict[str, int | None]:
-    """Return the field of /api/query that an option sets, if it was given. Raises click.BadParameter."""
+    """Return the /api/query field of an option, if it was given. Raises click.BadParameter."""
     if option is None:
         return {}
     if option.lower() in ("all", "null", "none"):

@@ -21,18 +21,18 @@ BAR_STEPS = 1000
 Function = Callable[..., None]
 
 
-# What steers a terminal. Line ends of Windows are those of everybody.
+# Control characters of terminals. Windows line ends are allowed.
 CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "�")
 CONTROLS |= {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
 
 
 def is_terminal() -> bool:
-    """Tell whether a person reads what is printed on a terminal."""
+    """Return whether the output is an interactive terminal."""
     return sys.stdout.isatty()
 
 
 def printable(value: Any) -> Any:
-    """Return what somebody has said, or JSON with it, so that it does not steer the terminal that shows it."""
+    """Return text, or JSON with it, without characters that control the terminal."""
     if not is_terminal():
         return value
     if isinstance(value, dict):
@@ -43,7 +43,7 @@ def printable(value: Any) -> Any:
 
 
 class ApiError(click.ClickException):
-    """A request was refused by the API, or not answered. ``type`` and ``details`` are what the error has there."""
+    """The API refused a request, or didn't answer. ``type`` and ``details`` are those of the error."""
 
     def __init__(
         self, message: str, exit_code: int = 1, type_: str | None = None, details: dict[str, Any] | None = None
@@ -57,7 +57,7 @@ class ApiError(click.ClickException):
 class Id(click.IntRange):
     """The number of a conversation, a turn or a document."""
 
-    name = "number"  # What an error calls it.
+    name = "number"  # Its name in error messages.
 
 
 ID = Id(1, MAX_INT32)
@@ -66,14 +66,14 @@ YES = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 
 
 def confirm(sentence: str, yes: bool) -> None:
-    """Ask whether something permanent is meant, unless that was said already; end the command if it is not."""
+    """Ask for confirmation of something permanent, unless ``yes``; end the command if it is refused."""
     if not yes:
         click.confirm(f"{sentence} This can't be undone.", abort=True)
 
 
 @contextmanager
 def opened_services() -> Iterator[Services]:
-    """Open the services of this installation for a command; an error of ours is one sentence on the command line."""
+    """Open the services of this installation for a command; our errors become one sentence."""
     from rag_assistant.services import open_services
 
     try:
@@ -86,7 +86,7 @@ def opened_services() -> Iterator[Services]:
 def services_command(
     name: str, group: click.Group | None = None, *, start: bool = True, answers: bool = False
 ) -> Callable[[Function], click.Command]:
-    """Make a command, of a group, of what takes the services of this installation; ``start`` them before."""
+    """Make a command of a group that uses the services of this installation, started with ``start``."""
 
     def decorate(function: Function) -> click.Command:
         @functools.wraps(function)
@@ -103,7 +103,7 @@ def services_command(
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Draw a bar on a terminal, and give what is told how much is done, and of how much."""
+    """Draw a progress bar on a terminal, and give a function to update it with the amount done and the total."""
     hidden = not sys.stderr.isatty()
     with click.progressbar(length=BAR_STEPS, label=label, hidden=hidden, file=sys.stderr) as bar:
         yield lambda done, total: bar.update(BAR_STEPS * done // max(1, total) - bar.pos)

@@ -129,7 +129,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
     from rag_assistant.documents.intake import Intake
     from rag_assistant.documents.sources.folder import file_at, files_below, is_file, refuse_strange
 
-    # What is known by its path is only known where the path is.
+    # Paths are only known on the machine of the library.
     intake = None if api.services is None else Intake(api.services.library)
     added, rejected, counts = [], 0, dict.fromkeys(("new", "changed", "moved", "known", "unchanged"), 0)
     for path in files_below(paths):
@@ -156,7 +156,7 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
 
 
 def _reject(name: str, error: Exception) -> int:
-    """Print why something was not added, and return 1; what the next one would meet, too, ends the command."""
+    """Print why something wasn't added, and return 1; errors that the rest would meet, too, end the command."""
     if isinstance(error, ApiError) and error.exit_code != 1:
         raise error
     click.secho(f"{name}: {error}", fg="red", err=True)
@@ -190,7 +190,7 @@ def work_with_progress(api: Api, documents: Sequence[DocumentData]) -> int:
     documents = [document for document in documents if document["state"] in WORKED_ON]
     if not documents:
         return 0
-    logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # What fails is printed here, once.
+    logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # Failures are printed here, once.
     failed, pause = 0, POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
     with processing(api.services) if api.services is not None else nullcontext():
         for document in documents:
@@ -238,14 +238,14 @@ def _current(api: Api, document: DocumentData) -> DocumentData | None:
 
 
 def count_unread(services: Services) -> int:
-    """Return how many documents no question finds yet: nobody has read them."""
+    """Return how many documents are unread, so that no question finds them."""
     return len(services.documents.page(2000, states=("queued", "reading")))
 
 
 def process_pending(services: Services, max_documents: float, max_embedding_seconds: float) -> None:
-    """Read what nobody has read, where no server does it: a question would not find it. Progress is on stderr.
+    """Read unread documents, if no server does: a question wouldn't find them. Progress is on stderr.
 
-    More than ``max_documents``, or what belongs to the workers of PostgreSQL, are only counted.
+    More than ``max_documents``, or those of PostgreSQL's workers, are only counted.
     """
     unread = count_unread(services)
     if not unread:
@@ -253,7 +253,7 @@ def process_pending(services: Services, max_documents: float, max_embedding_seco
     if unread > max_documents or not services.database.is_sqlite:
         click.secho(f"{unread_in_words(unread)} Start the server or a worker to read them.", fg="yellow", err=True)
         return
-    with opened_services() as worker:  # Its end stops the work; what answers is another one.
+    with opened_services() as worker:  # Leaving stops the work; the answer comes from another one.
         try:
             lock = lock_data_dir(worker.data_dir)
         except SettingsError:
@@ -271,5 +271,5 @@ def process_pending(services: Services, max_documents: float, max_embedding_seco
 
 
 def unread_in_words(count: int) -> str:
-    """Return how many documents nobody has read, as a sentence."""
+    """Return how many documents are unread, as a sentence."""
     return f"{'1 document has' if count == 1 else f'{count} documents have'} not been read yet."

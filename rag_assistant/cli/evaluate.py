@@ -65,8 +65,7 @@ def evaluate(services: Services, conversation: int | None, limit: int | None, as
 
 
 def _chosen(services: Services, conversation: int | None, limit: int | None) -> list[Turn]:
-    """Return the rated turns that are meant, the oldest first. Raises NotEvaluated if there are none,
-    ConversationNotFound."""
+    """Return the selected rated turns, oldest first. Raises NotEvaluated if there are none, ConversationNotFound."""
     services.prepare()
     if conversation is not None:
         services.conversations.get(conversation)
@@ -79,7 +78,7 @@ def _chosen(services: Services, conversation: int | None, limit: int | None) -> 
 
 
 def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
-    """Return what came of all questions: each as it is listed, with its verdict, and how many there are of each."""
+    """Return the results: each question with its verdict, and the number of each verdict."""
     return {
         "counts": count_verdicts(one.verdict for one in done),
         "since_last": count_verdicts(one.since_last for one in done if one.since_last),

@@ -1,4 +1,4 @@
-"""``import`` and ``export``: conversations of other products, and everything of our own, in one file."""
+"""``import`` and ``export``: conversations of other products, and all of our own data, in one file."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _services_of(services: Services, person: str | None) -> Services:
 def _add_documents(
     services: Services, file: IO[bytes], documents: tuple[ArchivedDocument, ...]
 ) -> tuple[list[DocumentData], int]:
-    """Return the documents that are to be processed, and how many were refused."""
+    """Return the documents to be processed, and how many were refused."""
     added, refused = [], 0
     for one in sorted(documents, key=lambda document: document.id):
         try:

@@ -1,4 +1,4 @@
-"""``rag-assistant backup``, ``restore``, ``reindex``, ``doctor``, ``files`` and ``db``: what keeps data in order."""
+"""Maintenance: ``rag-assistant backup``, ``restore``, ``reindex``, ``doctor``, ``files`` and ``db``."""
 
 from __future__ import annotations
 
@@ -175,9 +175,9 @@ def _mend(services: Services, findings: list[Finding]) -> int:
 
 
 def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:
-    """Yield how many chunks are embedded, again and again, until nothing is pending and nothing changes.
+    """Yield how many chunks are embedded, until nothing is pending and nothing changes.
 
-    Between two jobs there is a moment in which neither shows; of a server's jobs only the results show.
+    Between two jobs neither is visible for a moment; of a server's jobs only the results are.
     """
     quiet, before = 0, (-1, -1)
     while quiet < LOOKS_UNTIL_QUIET:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
     from rag_assistant.web.mcp.tools import AssistantTools
 
-# So that a client hears of small things while an answer is written.
+# So that small requests are answered while an answer is being generated.
 CALLS_AT_ONCE = 8
 # Clients give up after a minute.
 MAX_READING_WAIT_SECONDS = 30.0
-# So long no server can start on this data folder.
+# While this lasts, no server can start on this data folder.
 MAX_EMBEDDING_SECONDS = 600.0
 
 
@@ -52,7 +52,7 @@ def mcp(services: Services) -> None:
 
 
 class ReadFirst:
-    """The tools, whose calls wait for a while until all documents are read; a result says how many are not yet."""
+    """The tools; calls wait a while until all documents are read, and results say how many aren't."""
 
     def __init__(self, tools: AssistantTools, services: Services, reading: threading.Thread) -> None:
         self._tools = tools

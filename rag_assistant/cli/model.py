@@ -56,7 +56,7 @@ def test(services: Services) -> None:
 
 
 def _show(have: int, total: int | None) -> None:
-    """Show in a terminal how much has come, in a line that the next thing said is written over."""
+    """Show download progress on one terminal line, which the next output overwrites."""
     if not sys.stdout.isatty():
         return
     share = f" of {total / 1e6:,.0f} MB ({have / total:.0%})" if total else " MB"

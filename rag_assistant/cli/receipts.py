@@ -1,4 +1,4 @@
-"""``rag-assistant receipts``: what the model was sent, as a signed file, and the check of such a file."""
+"""``rag-assistant receipts``: export what the model was sent as a signed file, and verify such files."""
 
 from __future__ import annotations
 

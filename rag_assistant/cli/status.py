@@ -1,4 +1,4 @@
-"""``status``: which version works on which data, how much there is, and what waits."""
+"""``status``: version, folders, sizes, counts and pending work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def status(services: Services, as_json: bool) -> None:
 
 
 def status_of(services: Services) -> dict[str, Any]:
-    """Return what is so now. What needs the present schema is left out while there is another one."""
+    """Return the current status; with another schema, only what doesn't need the database."""
     from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, why_refused
 
     endpoint, folder = services.models.known_endpoint(), services.data_dir
@@ -60,7 +60,7 @@ def status_of(services: Services) -> dict[str, Any]:
 
 
 def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
-    """Return what the database knows; the sizes of its parts lie within ``database``."""
+    """Return the database's figures; the sizes of its parts are included in ``database``."""
     from rag_assistant.storage.usage import usage_of
 
     usage, serving = usage_of(services.database), services.embeddings.serving()
@@ -78,7 +78,7 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
 
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
-    """Return the status as a person reads it."""
+    """Return the status as text."""
     model, answers = facts["model"], "none connected; answers are quotes"
     if model is not None:
         name = model["model"] or "first one listed"

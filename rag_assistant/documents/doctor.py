@@ -1,6 +1,6 @@
-"""Compare what belongs together (SQL, the uploaded files, the index of the vectors) and mend what does not agree.
+"""Check that SQL, the uploaded files and the vectors agree, and repair what doesn't.
 
-SQL is the truth: what is missing elsewhere is made anew from it, and what only stands elsewhere is taken away.
+SQL is the truth: what is missing elsewhere is rebuilt from it, and what exists only elsewhere is deleted.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,14 +18,14 @@ LISTED = 10
 
 
 class Finding(Struct, frozen=True):
-    """Something that does not agree, in a sentence; ``mend`` does what can be done about it, if anything can."""
+    """An inconsistency, described in a sentence; ``mend`` repairs it, if that is possible."""
 
     sentence: str
     mend: Callable[[], None] | None = None
 
 
 class Doctor(Struct, frozen=True):
-    """Examines a library. The index of its vectors compares itself with them whenever a server starts."""
+    """Examines a library. The vector index checks itself at every start of a server."""
 
     checks: LibraryChecks
     chunks: ChunkStore
@@ -34,7 +34,7 @@ class Doctor(Struct, frozen=True):
     library: Library
 
     def examine(self) -> Iterator[Finding]:
-        """Yield what does not agree, the worst first; of a damaged database, whose answers mean nothing, only that."""
+        """Yield the findings, worst first; for a damaged database, whose answers mean nothing, only that."""
         damage = self.checks.database_damage()
         yield from (Finding(f"The database is damaged: {line}. Restore a backup.") for line in damage)
         if damage:
@@ -89,7 +89,7 @@ class Doctor(Struct, frozen=True):
             )
 
     def _mending(self, document_ids: list[int]) -> Callable[[], None] | None:
-        """Return what reads some documents once more; ``None`` if one of their files is not here."""
+        """Return a function that reads some documents again; ``None`` if one of their files isn't here."""
         try:
             here = self.uploads.names()
         except FilesUnavailable:

@@ -1,4 +1,4 @@
-"""From the chunks of a document to their vectors, batch by batch; and to those of another embedding model."""
+"""Embed the chunks of documents, batch by batch; also with another embedding model."""
 
 import logging
 from collections.abc import Callable
@@ -16,15 +16,15 @@ from rag_assistant.storage.documents.embeddings import EmbeddingStore
 log = logging.getLogger(__name__)
 
 CHUNKS_AT_ONCE = 16
-# A document with more than that lets others go first, after each batch: this is some five seconds' worth.
+# A longer document lets others go first after each batch: this is some five seconds' worth.
 MAX_CHUNKS_IN_A_ROW = 8 * CHUNKS_AT_ONCE
 CHUNKS_READ = 8 * MAX_CHUNKS_IN_A_ROW
-# How long to wait before what failed is tried again: an embedding model that is away comes back, or a person looks.
+# How long to wait before a retry: an embedding model comes back, or somebody fixes it.
 RETRY_BACKOFF_SECONDS = (2.0, 8.0, 30.0, 60.0, 120.0, 300.0)
 
 
 class DocumentEmbedder(Struct, frozen=True):
-    """Embeds documents; the library says when, and is told by ``finish`` which document has all its vectors."""
+    """Embeds documents at the library's request, and calls ``finish`` with each document that has all its vectors."""
 
     documents: DocumentStore
     embeddings: EmbeddingStore
@@ -34,7 +34,7 @@ class DocumentEmbedder(Struct, frozen=True):
     is_closing: Callable[[], bool]
 
     def embed(self, document_id: int) -> None:
-        """Embed what is not embedded yet, batch by batch; what fails is tried again later."""
+        """Embed the missing chunks batch by batch; failures are retried later."""
         try:
             model = self.embedders.configured()
             if self.documents.take_in(document_id, "embedding") and self._embed_missing(
@@ -54,7 +54,7 @@ class DocumentEmbedder(Struct, frozen=True):
             self.queue.add("embed", document_id, delay)
 
     def _embed_missing(self, document_id: int, model: Embedder, *, gives_way: bool = False) -> bool:
-        """Return whether every chunk has its vector now; not so if the document went away, or we close.
+        """Return whether every chunk has its vector now; False if the document is gone, or we are closing.
 
         A long one that ``gives_way`` goes back into the queue after a batch, behind those that wait there.
         """
@@ -76,10 +76,10 @@ class DocumentEmbedder(Struct, frozen=True):
         self.documents.fail(document_id, problem, also_ready=True)
         log.warning("Document %s failed: %s", document_id, error)
 
-    # --- another embedding model, or vectors that are missing
+    # --- another embedding model, or missing vectors
 
     def reindex(self, after: int) -> None:
-        """Embed the first document behind ``after`` that lacks vectors, and go on with the next; then switch."""
+        """Embed the first document after ``after`` that lacks vectors, and queue the next; then switch."""
         try:
             model = self.embedders.configured()
         except EmbedderFailed as error:
@@ -99,7 +99,7 @@ class DocumentEmbedder(Struct, frozen=True):
         self.queue.add("reindex", document_id)
 
     def _later_or_never(self, document_id: int, model: Embedder, error: EmbedderFailed) -> None:
-        """Wait for a model that is away; but go on without a document of which it alone cannot embed something."""
+        """Wait for a model that is unreachable; but skip a document that only it can't embed."""
         if not _answers(model):
             log.warning("Embedding anew waits: %s", error)
             self.queue.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
@@ -109,7 +109,7 @@ class DocumentEmbedder(Struct, frozen=True):
         self.queue.add("reindex", document_id)
 
     def _switch_if_due(self, model: Embedder) -> None:
-        """Let search use a model's vectors as soon as it has embedded everything; forget the models before it."""
+        """Switch search to a model as soon as it has embedded everything; delete the models before it."""
         serving = self.embeddings.serving()
         if serving is None:
             return
@@ -125,7 +125,7 @@ class DocumentEmbedder(Struct, frozen=True):
 
 
 def _answers(model: Embedder) -> bool:
-    """Tell whether a model embeds anything at all."""
+    """Return whether a model can embed anything at all."""
     try:
         model.embed([PROBE_TEXT])
     except EmbedderFailed:
@@ -133,24 +133,24 @@ def _answers(model: Embedder) -> bool:
     return True
 
 
-# The newest documents stand for the library, and its beginning for each of them.
+# The newest documents represent the library, each by its beginning.
 DOCUMENTS_READ, CHARACTERS_READ = 20, 600
-# Of MiniLM's words whole: 240 paragraphs of Wikipedia in English have .59 and more, 95 of 100 in German .43 and less,
-# and Chinese ones none; 98 of 100 abstracts in English have .5 and more.
+# Share of whole words in MiniLM's vocabulary: 240 paragraphs of English Wikipedia have .59 and more, 95 of 100 German
+# ones .43 and less, and Chinese ones none; 98 of 100 English abstracts have .5 and more.
 MIN_KNOWN_WORDS = 0.5
-# So many documents, and such a share of those that were read, are worth a word.
+# From this many documents, and this share of those read, a note is shown.
 MIN_DOCUMENTS, MIN_SHARE = 2, 0.2
 
 
 class Unfamiliar(Struct, frozen=True):
-    """How many of the newest documents the embedding model does not know."""
+    """How many of the newest documents are in a language the embedding model doesn't know."""
 
     documents: int
     read: int
 
 
 def unfamiliar_documents(chunks: ChunkStore, embedders: Embedders) -> Unfamiliar | None:
-    """Look at the newest documents; ``None`` where it is not worth a word or the model is not ready."""
+    """Check the newest documents; ``None`` if there is nothing to note or the model isn't ready."""
     if not embedders.loaded:
         return None
     texts = chunks.newest_beginnings(DOCUMENTS_READ, CHARACTERS_READ)

@@ -1,4 +1,4 @@
-"""Files that lie somewhere else: what is new, changed, moved or gone since they were taken in last."""
+"""Files from elsewhere: new, changed, moved or deleted since the last import."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ Outcome = Literal["new", "unchanged", "changed", "moved", "known"]
 
 
 class SourceFile(Struct, frozen=True):
-    """A file that lies somewhere else: ``origin`` is by what it is known again, ``mark`` changes with its content."""
+    """A file elsewhere: ``origin`` identifies it, ``mark`` changes with its content."""
 
     origin: str
     name: str
@@ -27,7 +27,7 @@ class SourceFile(Struct, frozen=True):
 
 
 class Intake:
-    """Takes in files, each of which is known again by its origin and its content."""
+    """Imports files, recognising each by origin and content."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -35,17 +35,17 @@ class Intake:
 
     @cached_property
     def by_origin(self) -> dict[str, Document]:
-        """The documents that came from somewhere else, by their origin."""
+        """The documents imported from elsewhere, by origin."""
         return self._documents.by_origin()
 
     def take_in(
         self, file: SourceFile, is_there: Callable[[str], bool], tags: Sequence[str] = (), *, retry: bool = True
     ) -> tuple[Document, Outcome]:
-        """Take in one file: an unchanged one is skipped, a changed one replaces its older version once it is ready.
+        """Import one file: an unchanged one is skipped, a changed one replaces its older version once it is ready.
 
-        ``moved``: its content was read from a file that is not there any more, as ``is_there`` tells of its origin.
-        ``known``: another document has the same content. With ``retry`` an unchanged one that failed or was cancelled
-        is read again. Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
+        ``moved``: the file its content was read from is gone, as ``is_there`` tells of its origin. ``known``: another
+        document has the same content. With ``retry`` an unchanged one that failed or was cancelled is read again.
+        Raises what ``Library.accept`` raises, FilesUnavailable and OSError.
         """
         document_here = self.by_origin.get(file.origin)
         if document_here is not None and self._documents.missing([document_here.id]):
@@ -63,7 +63,7 @@ class Intake:
         except SameContent as error:
             document = self._documents.get(error.document_id)
             if document.state == "ready" and document.replaces is None:
-                self._library.remove(document_here.id)  # It became what another document is already.
+                self._library.remove(document_here.id)  # It now has the content of another document.
             return document, "known"
         return document, "unchanged" if document.id == document_here.id else "changed"
 
@@ -89,6 +89,6 @@ class Intake:
         return document
 
     def gone(self, belongs: Callable[[str], bool], is_there: Callable[[str], bool]) -> list[Document]:
-        """Return the documents whose origin belongs to what was looked through, and is not there any more."""
+        """Return the documents whose origin belongs to a source but no longer exists."""
         by_origin = self._documents.by_origin()
         return [document for origin, document in by_origin.items() if belongs(origin) and not is_there(origin)]

@@ -1,9 +1,9 @@
-"""A document, top to bottom: accept, read, chunk, index, embed, remove.
+"""The life of a document: accept, read, chunk, index, embed, remove.
 
-Accepting is quick and durable; the rest is work in the background, read in one queue and embedded in another, so that a
-long document is searchable by keyword while its embeddings, or those of the one before it, are still on their way. Text
-recognition is in the queue of reading, behind everything that is to be read, and gives way to it after each page. How
-far each document has come stands in the documents' table; after a crash the queues are filled from there.
+Accepting is quick and durable; the rest happens in the background, with one queue for reading and another for
+embedding, so that a document is searchable by keyword before it, or the one before it, is embedded. Text recognition is
+in the reading queue at low priority, and gives way after each page. The documents table has each document's state;
+after a crash the queues are refilled from it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from rag_assistant.storage.documents.scans import ScanStore
 
 log = logging.getLogger(__name__)
 
-# Where several processes share out what waits, one has no more than this of a kind: what it is at, and the next.
+# If several processes share the work, each claims this much of a kind: the current job and the next.
 MAX_TAKEN = 2
-# How often an idle process looks for what others put there.
+# How often an idle process looks for work from others.
 LOOK_INTERVAL_SECONDS = 2.0
 UNFORESEEN = "A server error prevented it from being read; see the server log."
 
 
 class Library:
-    """The documents: accepted here, worked on in the background, found through the retriever.
+    """Documents: accepted here, processed in the background, found through the retriever.
 
-    With ``tell_others``, what waits is shared out among processes, and one that works takes from it as much as is due.
+    With ``tell_others``, processes share the work, and each claims as much as is due.
     """
 
     def __init__(
@@ -82,23 +82,23 @@ class Library:
             documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
         )
         self._reading.offer("read", self._and_more(self._guarded(self._read)), priority=1)
-        # What was there before comes first: a document takes it a tenth of a second.
+        # First what exists already: a document takes it a tenth of a second.
         self._reading.offer("recognise", self._and_more(self._guarded(self._recognise)))
         self._reading.offer("delete files", self._guarded(self._delete_files))
         self._embedding.offer("embed", self._and_more(self._guarded(self._embedder.embed)), priority=1)
-        # Behind everything that is new.
+        # After everything that is new.
         self._embedding.offer("reindex", self._guarded(self._embedder.reindex))
 
     def for_person(self, documents: DocumentStore, max_bytes: Callable[[], int | None]) -> Library:
-        """Return the same library for those who may see other documents; the work in the background stays one.
+        """Return the same library for a person's documents; the background work is shared.
 
-        All files of whoever owns the library of a new one have ``max_bytes`` at most.
+        The files of a new document's owner may have ``max_bytes`` in total.
         """
         own = shallow_copy(self)
         own.documents, own._max_bytes = documents, max_bytes
         return own
 
-    # --- for those who wait
+    # --- requests
 
     def accept(
         self,
@@ -110,11 +110,11 @@ class Library:
         tags: Sequence[str] = (),
         library_id: int | None = None,
     ) -> tuple[Document, bool]:
-        """Keep a file and queue it; return its document, and False if its content was there before.
+        """Store a file and queue it; return its document, and False if its content existed already.
 
-        With ``replaces`` it is the newer version of that document, and takes its place when it is ready. Raises
+        With ``replaces`` it is a newer version of that document, which it replaces when it is ready. Raises
         UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable, DocumentNotFound, LibraryNotFound,
-        SameContent. When it returns, no crash loses the file.
+        SameContent. Once it returns, no crash loses the file.
         """
         received = self._uploads.receive(file, name, self._settings().max_upload_mb)
         received = replace(received, origin=origin, replaces=replaces, tags=tuple(tags), library_id=library_id)
@@ -129,7 +129,7 @@ class Library:
         return document, new
 
     def trash(self, document_id: int) -> None:
-        """Move a document to the trash, from where it is deleted after ``trash_days``. Raises DocumentNotFound."""
+        """Move a document to the trash, where it is deleted after ``trash_days``. Raises DocumentNotFound."""
         if not self._settings().trash_days:
             return self.remove(document_id)
         self.documents.trash(document_id)
@@ -138,18 +138,18 @@ class Library:
         return None
 
     def remove(self, document_id: int, *, in_trash: bool = False) -> None:
-        """Delete a document permanently: from now on no search finds it. Raises DocumentNotFound.
+        """Delete a document permanently, for searches at once. Raises DocumentNotFound.
 
-        Its file goes at once, or as soon as it can be reached.
+        Its file is deleted at once, or as soon as it can be reached.
         """
         self.documents.delete(document_id, in_trash=in_trash)
         log.info("Document %s was deleted.", document_id)
         self._delete_files_now()
 
     def read_again(self, document_id: int) -> Document:
-        """Read a document once more: it failed, was cancelled, or is to be cut anew. Raises DocumentNotFound.
+        """Read a document again: it failed, was cancelled, or is to be chunked differently. Raises DocumentNotFound.
 
-        One that is ready is found as before until its new chunks are there. Raises FileMissing, FilesUnavailable.
+        A ready one is found as before until its new chunks exist. Raises FileMissing, FilesUnavailable.
         """
         _, file = self.open_file(document_id)
         file.close()
@@ -159,21 +159,21 @@ class Library:
         return document
 
     def open_file(self, document_id: int) -> tuple[Document, IO[bytes]]:
-        """Open the uploaded file, to be read from any position; return it with the document that it is the file of.
+        """Open the uploaded file for random access; return it with its document.
 
-        A newer version may take its place at any time. Raises DocumentNotFound, FileMissing, FilesUnavailable.
+        A newer version may replace it at any time. Raises DocumentNotFound, FileMissing, FilesUnavailable.
         """
         store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
             return document, store.open(file)
         except FileNotFoundError as error:
-            if self.documents.with_file(document_id)[1] != file:  # A newer version has just taken its place.
+            if self.documents.with_file(document_id)[1] != file:  # A newer version has just replaced it.
                 return self.open_file(document_id)
             raise FileMissing(document_id) from error
 
     @contextmanager
     def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
-        """Give the path of the uploaded file on this machine, for as long as it is worked with, with its document.
+        """Give the local path of the uploaded file, inside this context, with its document.
 
         Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
@@ -185,14 +185,14 @@ class Library:
             raise FileMissing(document_id) from error
 
     def _drop(self, file: str) -> None:
-        """Delete a file that belongs to no document; what cannot be reached now is found by the doctor."""
+        """Delete a file that belongs to no document; if it can't be reached now, the doctor finds it."""
         try:
             self._uploads.store.drop(file)
         except FilesUnavailable as error:
             log.warning("The file %s, which is not needed, stays: %s", file, error)
 
     def _queue(self, document_id: int) -> None:
-        """Put a document into the reading queue. It is accepted already: if that fails, the next start sees to it."""
+        """Put a document into the reading queue. It is accepted already: if that fails, the next start queues it."""
         try:
             if self._tell_others is None:
                 self._reading.add("read", document_id)
@@ -202,10 +202,10 @@ class Library:
         except Exception:
             log.exception("Document %s waits for the next start: the queue failed", document_id)
 
-    # --- in the background
+    # --- background work
 
     def start(self) -> None:
-        """Take up what a crash left half done, and begin to work."""
+        """Take up unfinished work of a crash, and start working."""
         self._uploads.clean_up(self.documents.known_files())
         self._works = True
         self._take_up(of_ours=True, held=True, recognises=self._reader.recognises)
@@ -217,9 +217,9 @@ class Library:
         self._look.start()
 
     def _take_up_forgotten(self) -> None:
-        """Queue the documents that wait and that no queue knows of, such as those that a command accepted.
+        """Queue waiting documents that are in no queue, such as those accepted by a command.
 
-        What was in the trash for long enough is deleted.
+        Documents that were in the trash for long enough are deleted.
         """
         try:
             for document_id in self.documents.trashed_before(
@@ -233,7 +233,7 @@ class Library:
             log.exception("Whether a document was forgotten is looked at again in %g s", LOOK_INTERVAL_SECONDS)
 
     def take_over(self) -> None:
-        """Go on with what nobody works on: it waits, or its process died. Delete files that another one could not."""
+        """Take over unclaimed work, waiting or of a dead process. Delete files that others couldn't."""
         if not self._works or self._closing.is_set():
             return
         self._take_up(of_ours=self._tell_others is not None, recognises=False)
@@ -242,7 +242,7 @@ class Library:
             self._reading.add("delete files")
 
     def _and_more(self, work: Work) -> Work:
-        """Return the work, after which comes what else waits."""
+        """Return the work, followed by other waiting work."""
 
         def work_on(document_id: int) -> None:
             work(document_id)
@@ -269,7 +269,7 @@ class Library:
             self._embedding.add("embed", document_id)
 
     def close(self) -> None:
-        """Stop working, after the batch at hand."""
+        """Stop working after the current batch."""
         self._closing.set()
         if self._look is not None:
             self._look.stop()
@@ -278,17 +278,17 @@ class Library:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many jobs wait for their turn, and how many for a later moment."""
+        """Return how many jobs are due, and how many are scheduled for later."""
         (read_now, read_later), (embed_now, embed_later) = self._reading.waiting, self._embedding.waiting
         return read_now + embed_now, read_later + embed_later
 
     @property
     def busy(self) -> bool:
-        """Whether anything waits in the queues or is being worked on."""
+        """Whether any work is queued or in progress."""
         return self._reading.busy or self._embedding.busy
 
     def reindex(self) -> None:
-        """Embed whatever the present model has not embedded, then let search use its vectors."""
+        """Embed what the current model hasn't, then switch search to it."""
         self._embedding.add("reindex")
 
     def _read(self, document_id: int) -> None:
@@ -298,7 +298,7 @@ class Library:
         self._go_on(document_id, self._reader.recognise(document_id))
 
     def _go_on(self, document_id: int, following: Following) -> None:
-        """Queue what comes next for a document."""
+        """Queue the next step of a document."""
         if following == "embed":
             self._embedding.add("embed", document_id)
         elif following == "recognise":
@@ -312,7 +312,7 @@ class Library:
         log.info("Document %s is ready.", document_id)
         self._delete_files_now()
 
-    # --- files that are not needed any more
+    # --- unneeded files
 
     def _delete_files_now(self) -> None:
         try:
@@ -327,12 +327,12 @@ class Library:
             self.documents.forget_file(file)
         self._deleting.clear()
 
-    # --- how a piece of work ends
+    # --- errors
 
     def _guarded(self, work: Work) -> Work:
-        """Return the work with its endings: what goes wrong fails the document; what is away is waited for.
+        """Return the work with error handling: errors fail the document; for what is unreachable, it waits.
 
-        With a database or with files that are away there is nothing else to do, so the queue waits.
+        Without the database or the files nothing else can be done either, so the whole queue waits.
         """
 
         def guarded(document_id: int) -> None:
@@ -340,7 +340,7 @@ class Library:
                 try:
                     return work(document_id)
                 except ExtractionCancelled:
-                    return None  # A person said so, or we close: then it is taken up at the next start.
+                    return None  # Cancelled, or we are closing: then it continues at the next start.
                 except StorageFailed as error:
                     log.error("The library waits: %s", error)
                     self._say_why(document_id, f"{error} Trying again in {seconds:g} seconds.")
@@ -357,7 +357,7 @@ class Library:
         return guarded
 
     def _say_why(self, document_id: int, reason: str) -> None:
-        """Show at a document why it waits, if the database is not what it waits for."""
+        """Show on a document why it waits, unless it waits for the database."""
         try:
             self.documents.say(document_id, reason)
         except StorageFailed:

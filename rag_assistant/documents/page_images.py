@@ -1,4 +1,4 @@
-"""Pictures of pages: drawn when somebody looks at one, a few at a time, the latest kept for a while."""
+"""Images of pages: rendered on request, a few at a time, with a short-lived cache."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.scans import ScanStore
 
-# What has pages that are drawn.
+# The kinds whose pages can be rendered.
 DRAWN = (PDF, *IMAGES)
 MAX_DRAWN_AT_ONCE = 2
 MAX_KEPT_BYTES = 40_000_000
@@ -28,9 +28,9 @@ RETRY_INTERVAL_SECONDS = 30.0
 
 
 class PageView(Struct, frozen=True):
-    """What is to be seen of a document: a page, counted from 1, or with ``whole=False`` what is marked of it.
+    """What to show of a document: a page, counted from 1, or with ``whole=False`` its marked part.
 
-    Marked is the range of the text that is a passage.
+    A passage, as a range of the text, is marked.
     """
 
     page: int
@@ -38,12 +38,12 @@ class PageView(Struct, frozen=True):
     whole: bool = False
 
 
-# A file's content, and what is to be seen of it.
+# A file's content, and what is shown of it.
 Wanted = tuple[str, PageView]
 
 
 class PagePictures:
-    """Draws pages of PDF documents, and images."""
+    """Renders pages of PDF documents, and images."""
 
     def __init__(self, scans: ScanStore, settings: Callable[[], Settings]) -> None:
         self._scans = scans
@@ -54,7 +54,7 @@ class PagePictures:
         self._failed: dict[Wanted, tuple[float, str]] = {}
 
     def picture(self, library: Library, document_id: int, view: PageView) -> bytes:
-        """Return a PNG of what is to be seen of a document of a person's library.
+        """Return a PNG of a document of a person's library.
 
         Raises DocumentNotFound, and PageNotDrawn with a sentence about why.
         """
@@ -72,7 +72,7 @@ class PagePictures:
     def _drawn(self, library: Library, document_id: int, view: PageView) -> bytes:
         values = self._settings()
         with library.local_file(document_id) as (document, path):
-            key = _key(document, view)  # A newer version may have taken its place since it was asked for.
+            key = _key(document, view)  # A newer version may have replaced it meanwhile.
             try:
                 picture = draw_page(
                     path,
@@ -96,7 +96,7 @@ class PagePictures:
         return picture
 
     def _known(self, key: Wanted) -> bytes | None:
-        """Return a picture that was drawn before. Raises PageNotDrawn for what could not be drawn a moment ago."""
+        """Return a cached image. Raises PageNotDrawn for what couldn't be rendered a moment ago."""
         with self._lock:
             until, sentence = self._failed.get(key, (0.0, ""))
             if until > time.monotonic():
@@ -106,7 +106,7 @@ class PagePictures:
             return self._kept.get(key)
 
     def _mark(self, library: Library, document_id: int, view: PageView) -> Mark | MarkedLines:
-        """Return what of a passage stands on a page; of a scanned one, where."""
+        """Return what to mark of a passage on a page; for a scanned one, its lines."""
         extracted = library.documents.text(document_id)
         starts = (*extracted.page_starts, len(extracted.text))
         if not 1 <= view.page < len(starts):
@@ -125,7 +125,7 @@ class PagePictures:
 
 
 def _key(document: Document, view: PageView) -> Wanted:
-    """Return what a picture is kept under. Raises PageNotDrawn for a document of which none is drawn."""
+    """Return the cache key of an image. Raises PageNotDrawn for a document that can't be rendered."""
     if document.media_type not in DRAWN:
         raise PageNotDrawn(f"{document.name} is neither a PDF nor an image; its text is shown instead.")
     return document.sha256, view

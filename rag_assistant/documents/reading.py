@@ -1,4 +1,4 @@
-"""From the file of a document to its text in chunks: what was written is read, what was scanned is recognised."""
+"""From the file of a document to its text in chunks, with text recognition for scanned pages."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -22,16 +22,16 @@ from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.scans import ScanStore
 
-# So many scanned pages are read by one process before the next document has its turn; to start one takes a second.
+# How many scanned pages one process reads before the next document's turn; starting one takes a second.
 PAGES_AT_ONCE = 20
-# What a process that reads a document, or draws a page of it, may use.
+# Limits of a process that reads a document, or renders a page.
 MAX_MEMORY_MB = 2048
-# What is to be done with a document next.
+# A document's next step.
 Following = Literal["embed", "recognise"] | None
 
 
 class DocumentReader(Struct, frozen=True):
-    """Reads documents; the library says when."""
+    """Reads documents at the library's request."""
 
     documents: DocumentStore
     chunks: ChunkStore
@@ -42,11 +42,11 @@ class DocumentReader(Struct, frozen=True):
 
     @property
     def recognises(self) -> bool:
-        """Whether the text of scanned pages is recognised here."""
+        """Whether text recognition is available and switched on."""
         return self._why_not_recognised is None
 
     def read(self, document_id: int) -> Following:
-        """Keep text, chunks and words: keyword search finds the document from here on."""
+        """Store text, chunks and words: keyword search finds the document from here on."""
         document = self.documents.take(document_id)
         if document is None:
             return None
@@ -55,7 +55,7 @@ class DocumentReader(Struct, frozen=True):
         return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "reading")
 
     def recognise(self, document_id: int) -> Following:
-        """Recognise the text of scanned pages, as long as nothing is to be read; when all are through, keep it."""
+        """Recognise scanned pages while nothing else is to be read; after the last one, store their text."""
         if not self.documents.take_in(document_id, "recognising"):
             return None
         document = self.documents.get(document_id)
@@ -66,7 +66,7 @@ class DocumentReader(Struct, frozen=True):
         return self._keep_text(document, with_scans(extracted, recognised, self._why_not_recognised), "recognising")
 
     def _recognise_pages(self, document: Document) -> bool:
-        """Recognise pages until other work waits; return whether all of the document are through."""
+        """Recognise pages until other work waits; return whether the document's last page is done."""
         settings = self.settings()
         with self.local_file(document.id) as (_, path):
             pages = recognise(
@@ -86,7 +86,7 @@ class DocumentReader(Struct, frozen=True):
         return not self.scans.pending(document.id)
 
     def _extracted(self, document: Document, state: DocumentState) -> ExtractedText:
-        """Return what a document's file holds. Raises ExtractionFailed, ExtractionCancelled."""
+        """Return the text of a document's file. Raises ExtractionFailed, ExtractionCancelled."""
         settings = self.settings()
         with self.local_file(document.id) as (_, path):
             return extract(
@@ -98,7 +98,7 @@ class DocumentReader(Struct, frozen=True):
             )
 
     def _keep_text(self, document: Document, extracted: ExtractedText, state: DocumentState) -> Following:
-        """Cut a text into chunks and keep it; what comes next is embedding it, or recognising it."""
+        """Chunk a text and store it; return the next step, embedding or recognition."""
         settings = self.settings()
         too_late = time.monotonic() + settings.extraction_timeout_seconds
 
@@ -113,18 +113,18 @@ class DocumentReader(Struct, frozen=True):
         cut = chunk_document(extracted, settings.chunk_chars, refuse)
         chunks, terms = index_terms(document.name, cut)
         is_current = self.chunks.keep_text(document.id, extracted, chunks, terms)
-        # Or another process kept the same, before this one took the document over.
+        # Or another process stored the same, before this one took the document over.
         if is_current or self.documents.is_ours_in("embedding" if chunks else "recognising", document.id):
             return "embed" if chunks else "recognise"
         return None
 
     def _is_over(self, document_id: int, state: DocumentState) -> bool:
-        """Tell whether work on a document is to end: it was cancelled, deleted or taken over, or we close."""
+        """Return whether to stop work on a document: it was cancelled, deleted or taken over, or we are closing."""
         return self.is_closing() or not self.documents.is_ours_in(state, document_id)
 
     @property
     def _why_not_recognised(self) -> str | None:
-        """A sentence about why scanned pages are not read here; ``None`` where they are."""
+        """Return why scanned pages aren't read here; ``None`` if they are."""
         if self.settings().ocr == "off":
             return RECOGNITION_OFF
         return None if is_installed() else RECOGNITION_MISSING
@@ -138,9 +138,9 @@ MAX_PROBLEMS_TOLD = 3
 def with_scans(
     extracted: ExtractedText, recognised: Mapping[int, RecognisedPage], why_not: str | None
 ) -> ExtractedText:
-    """Return a text with what was recognised on its scanned pages, and with a warning about those that are not read.
+    """Return a text with what was recognised on its scanned pages, and a warning about unread ones.
 
-    ``why_not`` says why this installation recognises nothing. Pages that still wait are no reason to warn.
+    ``why_not`` says why this installation recognises nothing. Pages that still wait cause no warning.
     """
     merged = with_recognised(extracted, recognised)
     unread = [page for page in extracted.scans if page not in recognised] if why_not else []
@@ -167,7 +167,7 @@ def _blank(pages: Collection[int], count: int) -> str | None:
 
 
 def _problems(recognised: Mapping[int, RecognisedPage]) -> list[str]:
-    """Return what went wrong, each sentence once with the pages where it did."""
+    """Return the problems, each sentence once with its pages."""
     pages: dict[str, list[int]] = {}
     for page in recognised.values():
         if page.problem:

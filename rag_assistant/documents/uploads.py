@@ -1,6 +1,6 @@
-"""The uploaded files: received under names of ours, named for people, dropped when nobody needs them.
+"""Uploaded files: stored under generated names, deleted when nobody needs them.
 
-Where they lie is decided by a store (rag_assistant/files).
+A store decides where they are (rag_assistant/files).
 """
 
 import hashlib
@@ -25,13 +25,13 @@ STRAY_AFTER_SECONDS = 3600.0
 
 
 class Uploads:
-    """Files with names of ours. No name that somebody gave is ever used as a path."""
+    """Files with generated names. No name that somebody gave is ever used as a path."""
 
     def __init__(self, store: FileStore) -> None:
         self.store = store
 
     def receive(self, file: IO[bytes], name: str, max_mb: int) -> NewDocument:
-        """Keep a file, under a name of ours. When this returns, no crash loses it.
+        """Store a file under a generated name. Once it returns, no crash loses it.
 
         Raises UnsupportedDocument, BodyTooLarge, InvalidRequest, FilesUnavailable; then nothing is left.
         """
@@ -50,16 +50,15 @@ class Uploads:
         return {one.name for one in self.store.stored()}
 
     def is_stray(self, one: StoredFile, known_names: Collection[str]) -> bool:
-        """Tell whether a file is old and not known: an aborted upload or a crash left it behind."""
+        """Return whether a file is old and unknown: left behind by an aborted upload or a crash."""
         return one.name not in known_names and one.stored_at < time.time() - STRAY_AFTER_SECONDS
 
     def drop_all(self, names: Iterable[str]) -> None:
-        """Delete files."""
         for name in names:
             self.store.drop(name)
 
     def clean_up(self, known_names: Collection[str]) -> None:
-        """Delete what a crash left behind. Of a shared store that is only what lies on this machine."""
+        """Delete what a crash left behind; of a shared store, only what is on this machine."""
         if not self.store.is_shared:
             self.drop_all([one.name for one in self.store.stored() if self.is_stray(one, known_names)])
             return
@@ -71,14 +70,14 @@ class Uploads:
 
 
 def clean_name(name: str) -> str:
-    """Return a file's name for people: no folders, nothing that cannot be seen, accents within their letters."""
+    """Return a file's name for display: no folders, no invisible characters, composed accents."""
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rsplit("/", 1)[-1]
     seen = "".join(character for character in last if character.isprintable()).strip()
     return seen[:MAX_NAME_CHARS] or "unnamed"
 
 
 def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
-    """Write a file to the disk; return its size, its SHA-256 and its first bytes."""
+    """Write a file to disk; return its size, its SHA-256 and its first bytes."""
     size, digest, head = 0, hashlib.sha256(), b""
     with path.open("xb") as target:
         while piece := file.read(BYTES_AT_ONCE):
@@ -94,10 +93,10 @@ def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
 
 
 def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -> Iterator[str]:
-    """Move what lies in ``source``, and yield in words each document whose file was moved.
+    """Move the files in ``source``, and yield a line for each moved one.
 
-    A file is deleted where it was when its row says that it is elsewhere. Raises FileMissing, FileDamaged and
-    FilesUnavailable; then the rest is where it was.
+    The old copy is deleted once the document's row names the new place. Raises FileMissing, FileDamaged and
+    FilesUnavailable; then the rest stays where it was.
     """
     target.incoming.mkdir(parents=True, exist_ok=True)
     for document_id, document_name, sha256, name in documents.files_in(source.owner):

@@ -1,4 +1,4 @@
-"""Documents that are pages of the web: added by their address, and fetched again when somebody asks for it."""
+"""Web pages as documents: added by their address, and fetched again on request."""
 
 import codecs
 import io
@@ -14,18 +14,18 @@ from rag_assistant.records.errors import AddressRefused, NoWebPage, TooManyFetch
 from rag_assistant.runtime.public_http import Fetched, PublicHttp, checked_address
 from rag_assistant.settings.schema import Settings
 
-# Those of HTTP and HTTPS: no other service is spoken to.
+# HTTP and HTTPS only: no other service is contacted.
 PORTS = (80, 443)
 MAX_FETCHES = 4
-# What may be worth a look; what it really is, its first bytes tell.
+# What is worth requesting; the first bytes decide what it really is.
 READABLE = ("text/", "application/", "image/png", "image/jpeg", "image/tiff", "image/webp")
-# Pages say nothing of these that could be read.
+# Pages with these types hold no readable text.
 NOT_READABLE = ("text/css", "text/javascript", "application/javascript", "application/wasm")
 ACCEPT = "text/html, application/xhtml+xml, text/plain, application/pdf, */*;q=0.5"
 
 
 class WebPages:
-    """Adds pages by their address, where that is switched on."""
+    """Adds pages by their address, if that is switched on."""
 
     def __init__(self, http: PublicHttp, settings: Callable[[], Settings]) -> None:
         self._http = http
@@ -35,9 +35,9 @@ class WebPages:
     def add(
         self, library: Library, url: str, tags: Sequence[str] = (), library_id: int | None = None
     ) -> tuple[Document, bool]:
-        """Fetch a page for a person's library and queue it; return its document, and False if its content was there.
+        """Fetch a page for a person's library and queue it; return its document, and False if its content existed.
 
-        A page whose address is known is fetched again. Raises AddressRefused, PageNotFetched, TooManyFetches, and what
+        A known page is fetched again. Raises AddressRefused, PageNotFetched, TooManyFetches, and what
         ``Library.accept`` raises.
         """
         url = self._address_of(url.strip())
@@ -48,7 +48,7 @@ class WebPages:
             return library.accept(content, name, origin=url, tags=tags, library_id=library_id)
 
     def fetch_again(self, library: Library, document_id: int) -> tuple[Document, bool]:
-        """Fetch a page once more; if it has changed, what is there now takes its place once it is ready.
+        """Fetch a page again; if it has changed, the new version replaces it once it is ready.
 
         Return the document, and False if nothing has changed. Raises DocumentNotFound, NoWebPage, and what ``add``
         raises.
@@ -61,7 +61,7 @@ class WebPages:
             return library.accept(content, name, replaces=document_id)
 
     def _address_of(self, url: str) -> str:
-        """Return an address as it is kept. Raises AddressRefused."""
+        """Return an address as stored. Raises AddressRefused."""
         if not self._settings().web_pages:
             raise AddressRefused(
                 'Adding web pages is switched off. To allow it, set "web_pages" to true on the server.'
@@ -70,7 +70,7 @@ class WebPages:
 
     @contextmanager
     def _fetched(self, url: str) -> Iterator[tuple[IO[bytes], str]]:
-        """Give the content of a page, and what it is called. Raises PageNotFetched, TooManyFetches."""
+        """Give the content of a page, and its name. Raises PageNotFetched, TooManyFetches."""
         settings = self._settings()
         if not self._places.acquire(blocking=False):
             raise TooManyFetches(MAX_FETCHES)
@@ -82,7 +82,7 @@ class WebPages:
 
 
 def _content_of(fetched: Fetched) -> IO[bytes]:
-    """Return the content, text in UTF-8 where the server alone says its charset. Raises UnsupportedDocument."""
+    """Return the content, converted to UTF-8 if only the server declares its charset. Raises UnsupportedDocument."""
     kind = fetched.media_type
     if not kind.startswith(READABLE) or kind in NOT_READABLE:
         raise UnsupportedDocument(f'{fetched.url} is "{kind}", which cannot be read here.')
@@ -97,7 +97,7 @@ def _content_of(fetched: Fetched) -> IO[bytes]:
     except UnicodeError:
         fetched.content.seek(0)
         return fetched.content
-    # With a mark, which counts more than what the page says of itself.
+    # With a byte order mark, which overrides what the page declares.
     return io.BytesIO(codecs.BOM_UTF8 + text.encode())
 
 

@@ -1,1 +1,1 @@
-"""Where uploaded files lie: a folder of this machine, or an S3 bucket that all servers share."""
+"""Storage of uploaded files: a folder on this machine, or an S3 bucket that all servers share."""

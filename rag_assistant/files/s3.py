@@ -1,7 +1,7 @@
-"""Files in an S3 bucket, which every server reaches. obstore lives here.
+"""Files in an S3 bucket, which every server reaches. obstore is used only here.
 
-Keys come from the environment, or from the role of the machine. Files are read and written in parts, so that memory
-does not depend on their size, and no request lasts longer than a part may take.
+Keys come from the environment, or from the machine's role. Files are read and written in parts, so that memory use
+doesn't depend on their size, and no request takes longer than a part may.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 PART_BYTES = 8 << 20
-# What is slower than a part in this time, 0.3 MB/s, is given up.
+# A part that takes longer than this, 0.3 MB/s, is aborted.
 REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 5.0
 RETRIES = 1
@@ -35,7 +35,7 @@ RETRIES = 1
 KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 RIGHTS = "{address} rejected the keys. They need permission to list, read, write and delete there."
 REGION = "The bucket of {address} is in another region. Correct s3_region."
-# What S3 says is wrong, by its own code, and what to do about it.
+# Messages by S3's own error codes, with what to do.
 REFUSALS = {
     "NoSuchBucket": "There is no bucket at {address}. Create it, or correct files_url.",
     "InvalidAccessKeyId": "{address} does not recognise the key in AWS_ACCESS_KEY_ID.",
@@ -48,14 +48,14 @@ REFUSALS = {
 }
 FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
 CODE = re.compile(r"<Code>(\w+)</Code>")
-# What is said where a refusal comes without a code, as it does to HEAD; names and times may hold any figures.
+# Messages for responses without a code, as to HEAD; names and times may contain any digits.
 REFUSED = re.compile(r"status code: 40[13]\b")
-# Where obstore looks for the role of a machine if there are no keys.
+# Where obstore looks for the machine's role if there are no keys.
 METADATA = "169.254.169.254"
 
 
 class S3Files:
-    """The objects below a prefix of a bucket that have names of ours; see FileStore."""
+    """The objects with generated names below a prefix of a bucket; see FileStore."""
 
     is_shared = True
 
@@ -85,9 +85,9 @@ class S3Files:
         )
 
     def keep(self, path: Path, name: str) -> None:
-        """Send a file and delete it here; it is durable when S3 has answered.
+        """Send a file and delete it here; it is durable once S3 has answered.
 
-        An earlier attempt counts whose answer was lost, if what is there is the same.
+        If an earlier attempt's response was lost, its object counts if it is the same.
         """
         with path.open("rb") as file, self._failures_named():
             if not self._send(file, path.stat().st_size, name):
@@ -97,8 +97,8 @@ class S3Files:
         path.unlink()
 
     def _send(self, file: IO[bytes], size: int, name: str) -> bool:
-        """Send a file; return False, having sent nothing, if there is one of this name."""
-        if size > PART_BYTES:  # A file in parts cannot be sent on a condition.
+        """Send a file; return False without sending if one of this name exists."""
+        if size > PART_BYTES:  # Multipart uploads can't be conditional.
             try:
                 obstore.head(self._store, name)
             except FileNotFoundError:
@@ -114,9 +114,9 @@ class S3Files:
 
     @contextmanager
     def local(self, name: str, sha256: str) -> Iterator[Path]:
-        """Fetch a file for as long as it is worked with.
+        """Download a file for this context.
 
-        Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed where the disk here is full.
+        Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed if the local disk is full.
         """
         self.incoming.mkdir(parents=True, exist_ok=True)
         with self.open(name) as remote, tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part") as file:
@@ -134,17 +134,17 @@ class S3Files:
             yield Path(file.name)
 
     def open(self, name: str) -> io.BufferedReader:
-        """Open a file; what is read of it is fetched then. Raises FileNotFoundError."""
+        """Open a file, which is downloaded as it is read. Raises FileNotFoundError."""
         try:
             with self._failures_named():
                 size = obstore.head(self._store, name)["size"]
         except FileNotFoundError:
-            self.check()  # This kind of answer does not tell whether the whole bucket is gone.
+            self.check()  # This response doesn't show whether the whole bucket is gone.
             raise
         return io.BufferedReader(_RemoteFile(self, name, size), PART_BYTES)
 
     def read(self, name: str, start: int, length: int) -> memoryview:
-        """Return some bytes of a file, which must be there. Raises FileDamaged if it is shorter than was said."""
+        """Return some bytes of an existing file. Raises FileDamaged if it is shorter than stated."""
         with self._failures_named():
             try:
                 content = memoryview(obstore.get_range(self._store, name, start=start, length=length))
@@ -157,7 +157,7 @@ class S3Files:
         return content
 
     def _read_through(self, name: str, start: int, length: int) -> memoryview:
-        """Return some bytes of a file from a server that does not give parts as it should, such as rclone's."""
+        """Return some bytes of a file from a server that handles ranges incorrectly, such as rclone's."""
         position, data = 0, bytearray()
         for piece in obstore.get(self._store, name).stream():
             data += memoryview(piece)[max(0, start - position) :]
@@ -167,12 +167,11 @@ class S3Files:
         return memoryview(data)[:length]
 
     def drop(self, name: str) -> None:
-        """Delete a file, if it is there."""
         with self._failures_named():
             obstore.delete(self._store, name)
 
     def stored(self) -> Iterator[StoredFile]:
-        """Yield all objects that have names of ours; what else lies there is none of our business."""
+        """Yield all objects with generated names, and ignore the rest."""
         with self._failures_named():
             for some in obstore.list(self._store):
                 for one in some:
@@ -187,13 +186,13 @@ class S3Files:
                     yield one["path"], f"{one['size']} {one['e_tag'] or one['last_modified'].isoformat()}"
 
     def check(self) -> None:
-        """Raise FilesUnavailable, with the reason, if the bucket cannot be listed."""
+        """Raise FilesUnavailable, with the reason, if the bucket can't be listed."""
         with self._failures_named():
             next(iter(obstore.list(self._store, chunk_size=1)), None)
 
     @contextmanager
     def _failures_named(self) -> Iterator[None]:
-        """Turn what S3 refuses into errors of ours, and leave FileNotFoundError for what is not there."""
+        """Translate S3's errors, except FileNotFoundError."""
         try:
             yield
         except FileNotFoundError as error:
@@ -223,7 +222,7 @@ def _failure(address: str, reason: str) -> StorageFailed:
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file in S3 that can be read from any position."""
+    """A file in S3 with random access."""
 
     def __init__(self, store: S3Files, name: str, size: int) -> None:
         self._store, self._name, self._size = store, name, size

@@ -1,4 +1,4 @@
-"""What every store of files can do, what a file in it is called, and the store in a folder of this machine."""
+"""The interface of file stores, the names of files, and the store in a local folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assistant.records.errors import FileDamaged, FilesUnavailable
 
 
 class FolderFiles:
-    """A folder of files with names of ours; see FileStore."""
+    """A folder of files with generated names; see FileStore."""
 
     is_shared = False
 
@@ -26,7 +26,7 @@ class FolderFiles:
         self.incoming = folder
 
     def keep(self, path: Path, name: str) -> None:
-        """Give a file that was written here its name."""
+        """Give a file written here its name."""
         with path.open("rb") as written:
             os.fsync(written.fileno())
         target = self._path(name)
@@ -36,22 +36,21 @@ class FolderFiles:
 
     @contextmanager
     def local(self, name: str, sha256: str) -> Iterator[Path]:  # noqa: ARG002 - nothing came over a network
-        """Give where a file lies. Raises FileNotFoundError."""
+        """Give the path of a file. Raises FileNotFoundError."""
         path = self._path(name)
         path.stat()
         yield path
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file. Raises FileNotFoundError."""
         return self._path(name).open("rb")
 
     def drop(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         if STORED_NAME.fullmatch(name):
             (self.incoming / name).unlink(missing_ok=True)
 
     def stored(self) -> Iterator[StoredFile]:
-        """Yield all files that have names of ours, those included that are being written."""
+        """Yield all files with generated names, including those being written."""
         if self.incoming.exists():
             for path in filter(lambda one: STORED_NAME.fullmatch(one.name), self.incoming.iterdir()):
                 try:
@@ -61,13 +60,13 @@ class FolderFiles:
                 yield StoredFile(path.name, about.st_size, about.st_mtime)
 
     def _path(self, name: str) -> Path:
-        """Return where a file lies. A name that is none of ours, as a foreign backup may hold, is that of no file."""
+        """Return the path of a file. Invalid names, as a foreign backup may contain, have no file."""
         if not FILE_NAME.fullmatch(name):
             raise FileNotFoundError(name)
         return self.incoming / name
 
     def check(self) -> None:
-        """Raise FilesUnavailable if files can be neither read nor written there."""
+        """Raise FilesUnavailable if the folder isn't readable and writable."""
         folder = self.incoming if self.incoming.exists() else self.incoming.parent
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise FilesUnavailable(f"The folder for uploaded files, {self.address}, is not readable and writable.")
@@ -80,7 +79,7 @@ BYTES_AT_ONCE = 1 << 20
 
 
 class StoredFile(Struct, frozen=True):
-    """A file that is in a store, with the moment at which it came there, in seconds since 1970."""
+    """A file in a store, with the time it was stored, in seconds since 1970."""
 
     name: str
     size_bytes: int
@@ -88,37 +87,37 @@ class StoredFile(Struct, frozen=True):
 
 
 class FileStore(Protocol):
-    """Keeps files under names that are given once, so that no file ever takes another one's place.
+    """Stores files under unique names, so that no file ever replaces another.
 
-    Every method raises FilesUnavailable where the store does not do what was asked and may do so later.
+    Every method raises FilesUnavailable if the store can't do it now but may later.
     """
 
-    # Where it is, as a person writes it.
+    # The address or folder, as in the settings.
     address: str
-    # By what a document's row says that its file lies here.
+    # What a document's row has if its file is here.
     owner: str
-    # Whether other servers reach the same files.
+    # Whether other servers access the same files.
     is_shared: bool
-    # The folder in which files are written before they are kept.
+    # The folder in which files are written before they are stored.
     incoming: Path
 
     def keep(self, path: Path, name: str) -> None:
-        """Take a file out of ``incoming``; when it returns, no crash loses the file."""
+        """Move a file out of ``incoming``; once it returns, no crash loses the file."""
 
     def local(self, name: str, sha256: str) -> AbstractContextManager[Path]:
-        """Give the path of a file on this machine, for as long as it is worked with.
+        """Give the path of a file on this machine, inside this context.
 
-        Raises FileNotFoundError, and FileDamaged if its content is known not to be what ``sha256`` says.
+        Raises FileNotFoundError, and FileDamaged if its content is known not to match ``sha256``.
         """
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file to be read from any position. Raises FileNotFoundError."""
+        """Open a file for random access. Raises FileNotFoundError."""
 
     def drop(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
 
     def stored(self) -> Iterator[StoredFile]:
-        """Yield all files that are there."""
+        """Yield all files in the store."""
 
     def check(self) -> None:
-        """Raise FilesUnavailable, with the reason, if the store cannot be used."""
+        """Raise FilesUnavailable, with the reason, if the store can't be used."""

@@ -1,1 +1,1 @@
-"""What the operating system gives us: a job queue, supervised processes, the data folder, model files."""
+"""Operating system services: a job queue, supervised processes, the data folder, model files."""

@@ -1,4 +1,4 @@
-"""The folder in which everything is kept: whose it is, and who works in it."""
+"""The data folder: its permissions, and the locks of the processes that use it."""
 
 import contextlib
 import fcntl
@@ -22,17 +22,19 @@ POLL_INTERVAL_SECONDS = 0.05
 
 
 def open_data_dir(path: Path) -> Path:
-    """Return the folder. If it is not there it is made, and the log says so: another one may have been meant.
+    """Return the folder, creating it if needed, which is logged: another one may have been meant.
 
-    From here on what this process creates is for its owner alone, and so is the folder, but for a group that it was
-    given. Raises SettingsError if it cannot be made or written to.
+    From then on, files of this process are readable only by its owner, and so is the folder, except for a group it was
+    given. Raises SettingsError if it can't be created or written to.
     """
     os.umask(0o077)
     try:
         is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         (path / LOCK_FILE).open("a").close()
-        if path.stat().st_mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid():  # What everybody may do with it.
+        if (
+            path.stat().st_mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid()
+        ):  # The permissions of everybody else.
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~stat.S_IRWXO)
     except OSError as error:
         raise SettingsError(
@@ -45,7 +47,7 @@ def open_data_dir(path: Path) -> Path:
 
 
 def drop_unused(data_dir: Path) -> None:
-    """Delete a data folder in which nothing is but what every command puts there; leave any other as it is."""
+    """Delete a data folder that contains only what every command creates; leave others as they are."""
     paths = list(data_dir.iterdir())
     if {path.name for path in paths} <= {LOCK_FILE, COMMANDS_FILE, INSTALLATION_FILE}:
         for path in paths:
@@ -55,9 +57,9 @@ def drop_unused(data_dir: Path) -> None:
 
 
 def installation_id(data_dir: Path) -> str:
-    """Return the name of this installation, made at its first start: by it we find our own turns after a crash.
+    """Return the id of this installation, created at its first start: it identifies our turns after a crash.
 
-    Raises SettingsError if it cannot be written.
+    Raises SettingsError if it can't be written.
     """
     path = data_dir / INSTALLATION_FILE
     if not path.exists() or not path.read_text():
@@ -78,7 +80,7 @@ def installation_id(data_dir: Path) -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
-    """Keep others out who want the same: a folder of files may belong to several processes that start together."""
+    """Take a file lock: several processes that start together may share a folder of files."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX)
@@ -88,7 +90,7 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def size_of(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder; 0 if it is not there, or not any more."""
+    """Return the bytes of a file, or of all files in a folder; 0 if it doesn't exist."""
     try:
         return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except FileNotFoundError:
@@ -96,7 +98,7 @@ def size_of(path: Path) -> int:
 
 
 def is_locked(data_dir: Path) -> bool:
-    """Tell whether somebody has taken the folder: a server, or a command that processes documents."""
+    """Return whether a server, or a command that processes documents, has locked the folder."""
     with (data_dir / LOCK_FILE).open("a+") as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -106,7 +108,7 @@ def is_locked(data_dir: Path) -> bool:
 
 
 def lock_data_dir(data_dir: Path, patience_seconds: float = 0.0) -> IO[str]:
-    """Take the folder for one server. Raises SettingsError if another server has it, and keeps it for so long."""
+    """Lock the folder for one server. Raises SettingsError if another server keeps it for ``patience_seconds``."""
     lock_file = (data_dir / LOCK_FILE).open("a+")
     end = time.monotonic() + patience_seconds
     while True:
@@ -124,7 +126,7 @@ def lock_data_dir(data_dir: Path, patience_seconds: float = 0.0) -> IO[str]:
 
 
 def join_commands(data_dir: Path) -> tuple[IO[str], bool]:
-    """Note, until the file is closed, that a command answers questions; tell whether it is the only one."""
+    """Register a command that answers questions, until the file is closed; return whether it is the only one."""
     lock_file = (data_dir / COMMANDS_FILE).open("a+")
     alone = True
     try:

@@ -1,4 +1,4 @@
-"""Fetch a large file over HTTP: in pieces, taken up again where it broke off, and checked before it gets its name."""
+"""Download a large file over HTTP: resumable, and checked before it gets its name."""
 
 import hashlib
 import http.client
@@ -13,12 +13,12 @@ from rag_assistant.records.errors import DownloadFailed
 BYTES_AT_ONCE = 1 << 20
 SILENCE_SECONDS = 60.0
 
-# Is told how many bytes are there, and how many there will be; ``None`` where the server does not say.
+# Called with the bytes received and the total, ``None`` if the server doesn't say.
 OnProgress = Callable[[int, int | None], None]
 
 
 def name_in(url: str) -> str:
-    """Return the name of the file at an address. Raises DownloadFailed if it is no address of a file."""
+    """Return the file name in a URL. Raises DownloadFailed if there is none."""
     parts = urlsplit(url)
     name = Path(unquote(parts.path)).name
     if parts.scheme not in ("http", "https") or not parts.hostname or not name:
@@ -27,9 +27,9 @@ def name_in(url: str) -> str:
 
 
 def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_progress: OnProgress) -> str:
-    """Fetch a file and return its SHA-256. What an earlier attempt left is gone on with.
+    """Download a file, resuming an earlier attempt, and return its SHA-256.
 
-    Raises DownloadFailed: what has come is kept if the connection broke, and deleted if it is not the right file.
+    Raises DownloadFailed: a partial file is kept if the connection broke, and deleted if it is the wrong file.
     """
     part, tag = target.with_name(f"{target.name}.part"), target.with_name(f"{target.name}.etag")
     try:
@@ -46,29 +46,29 @@ def download(url: str, target: Path, begins_with: bytes, sha256: str | None, on_
     except urllib.error.HTTPError as error:
         raise DownloadFailed(f"{url} answers {error.code} {error.reason}.") from error
     except (OSError, http.client.HTTPException) as error:
-        cause = getattr(error, "reason", error)  # What urllib wraps, which may be a text.
+        cause = getattr(error, "reason", error)  # The cause in urllib's error, which may be a text.
         reason = getattr(cause, "strerror", None) or cause
         raise DownloadFailed(f"{url} could not be fetched: {reason}. Run it again to resume.") from error
     return digest
 
 
 def check_file(file: Path, sha256: str | None) -> None:
-    """Raise DownloadFailed if a file that is there already is not the one that is meant."""
+    """Raise DownloadFailed if an existing file has another hash."""
     if sha256 is not None and (digest := _digest(file, b"")) != sha256:
         raise DownloadFailed(f"{file} is another file: its SHA-256 is {digest}, not {sha256}. Move it away first.")
 
 
 def _fetch(url: str, part: Path, tag: Path, on_progress: OnProgress) -> None:
-    """Fetch what is missing of a file. Raises OSError or HTTPException where the connection breaks."""
+    """Download the missing part of a file. Raises OSError or HTTPException if the connection breaks."""
     etag = tag.read_text() if part.exists() and tag.exists() else ""
     have = part.stat().st_size if etag else 0
-    # If-Range: the rest of the same file, or the whole of the one that has taken its place.
+    # If-Range: the rest of the same file, or the whole of one that has replaced it.
     headers = {"Range": f"bytes={have}-", "If-Range": etag} if have else {}
     try:
         response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=SILENCE_SECONDS)
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            return  # It is all there.
+            return  # It is complete.
         raise
     with response:
         have = have if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0

@@ -1,8 +1,7 @@
-"""Work that goes on behind the pages: a thread, and what it is to look at next.
+"""Background work: a queue with a thread.
 
-What is to be done, and who does it, stands in the documents' table: whoever takes a document there has it alone, so a
-queue may be lost with its process, or say a thing twice. Beside it, a thread that does the same small thing again and
-again.
+The documents table holds what is to be done, and by whom: documents are claimed there, so a queue may be lost with its
+process, or contain a job twice. Also a thread that repeats a small task.
 """
 
 import heapq
@@ -15,15 +14,15 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 STOP_TIMEOUT_SECONDS = 10.0
-# A beat that hangs is waited for so long.
+# How long to wait for a beat that hangs.
 HEARTBEAT_TIMEOUT_SECONDS = 5.0
 
-# What does the work, given a document's id (or 0).
+# Does the work, given a document's id (or 0).
 Work = Callable[[int], None]
 
 
 class JobQueue:
-    """One queue with one thread: a piece of work at a time, the higher priority first, then in the order of coming."""
+    """One queue with one thread: one job at a time, by priority, then first in, first out."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,11 +36,11 @@ class JobQueue:
         self._thread: threading.Thread | None = None
 
     def offer(self, kind: str, work: Work, priority: int = 0) -> None:
-        """Say how a kind of work is done."""
+        """Register the function for a kind of work."""
         self._kinds[kind] = priority, work
 
     def add(self, kind: str, document_id: int = 0, delay_seconds: float = 0.0) -> None:
-        """Queue a piece of work, to be done when its turn comes, or not before a delay is over."""
+        """Queue a job, to be done in its turn, or not before a delay is over."""
         with self._changed:
             if delay_seconds:
                 due = time.monotonic() + delay_seconds
@@ -52,22 +51,21 @@ class JobQueue:
 
     @property
     def waiting(self) -> tuple[int, int]:
-        """How many pieces of work wait for their turn, and how many for a later moment."""
+        """Return how many jobs are due, and how many are scheduled for later."""
         return len(self._now), len(self._later)
 
     @property
     def busy(self) -> bool:
-        """Whether a piece of work waits, those for later included, or is at hand."""
+        """Whether a job is queued, scheduled or running."""
         with self._changed:
             return bool(self._at_hand or self._now or self._later)
 
     def start(self) -> None:
-        """Begin to work, in a thread of this process."""
         self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Take nothing more from the queue, and wait for the piece of work at hand."""
+        """Take no more jobs, and wait for the running one."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -86,7 +84,7 @@ class JobQueue:
                 log.exception("%s %s failed", kind, document_id)
 
     def _next(self) -> tuple[str, int] | None:
-        """Wait for the next piece of work and return it; ``None`` at the end."""
+        """Wait for the next job and return it; ``None`` at the end."""
         with self._changed:
             self._at_hand = False
             while not self._stopping:
@@ -100,7 +98,7 @@ class JobQueue:
 
 
 class Heartbeat:
-    """Calls ``beat``, which may not raise, every so many seconds."""
+    """Calls ``beat``, which must not raise, at an interval."""
 
     def __init__(self, beat: Callable[[], None], seconds: float) -> None:
         self._beat = beat
@@ -112,7 +110,7 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the beat at hand; one that hangs is not waited for."""
+        """Stop after the current beat, without waiting for one that hangs."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(HEARTBEAT_TIMEOUT_SECONDS)

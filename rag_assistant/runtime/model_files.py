@@ -1,4 +1,4 @@
-"""The model files that come as packages: found without importing their package, and checked before they are loaded."""
+"""Model files in installed packages: located without importing the package, and verified before they are loaded."""
 
 import hashlib
 import importlib.util
@@ -10,7 +10,7 @@ from rag_assistant.records.errors import ModelFileMissing
 
 
 class ModelFile(Struct, frozen=True):
-    """A file inside an installed package, with its SHA-256, and what helps where the package is missing."""
+    """A file inside an installed package, with its SHA-256, and what to do if the package is missing."""
 
     package: str
     path: str
@@ -18,7 +18,7 @@ class ModelFile(Struct, frozen=True):
     remedy: str
 
     def checked(self) -> Path:
-        """Return the file's path. Raises ModelFileMissing if it is absent or its hash is another."""
+        """Return the file's path. Raises ModelFileMissing if it is missing or has another hash."""
         spec = importlib.util.find_spec(self.package)
         folders = list(spec.submodule_search_locations or ()) if spec else []
         if not folders or not (path := Path(folders[0]) / self.path).is_file():

@@ -1,4 +1,4 @@
-"""Whether something answers, asked in a thread of its own, so that who hangs keeps nobody waiting."""
+"""Health checks in their own thread, so that one that hangs delays nobody."""
 
 import logging
 import threading
@@ -11,9 +11,8 @@ MAX_SECONDS = 1.0
 
 
 class Probe:
-    """Asks how a part is. Who has not said so within a second, or fails, is ``silent``.
-
-    An answer holds for ``max_age_seconds``.
+    """Checks the state of a part, which is ``silent`` after a second or an error. Results are cached for
+    ``max_age_seconds``.
     """
 
     def __init__(self, name: str, ask: Callable[[], str], silent: str, max_age_seconds: float = 0.0) -> None:

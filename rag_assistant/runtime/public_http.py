@@ -1,9 +1,9 @@
-"""Fetch a page of the public net for somebody, and nothing else: no address of this machine or of those around it.
+"""Fetch pages from public addresses only, never from this machine or its network.
 
-A name is resolved once for each request, every address that it has is checked, and the request goes to one of those (so
-that a name which means something else a moment later gains nothing). Redirects are followed here, each one checked like
-the first address. No proxy, no cookies and no credentials are used. It ends in time, however slowly what comes drips,
-and within a size; what is compressed is refused, since its size says nothing.
+A name is resolved once per request, all its addresses are checked, and the request goes to one of those (so that
+changing DNS answers gain nothing). Redirects are followed here, each one checked like the first address. No proxy, no
+cookies and no credentials are used. Time and size are bounded; compressed responses are refused, since their size says
+nothing.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ BYTES_IN_MEMORY = 1 << 20
 PORTS = {"http": 80, "https": 443}
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 
-# Return the addresses of a name and a port.
+# Returns the addresses of a name and a port.
 Resolve = Callable[[str, int], list[str]]
 
 
 class Fetched(Struct, frozen=True):
-    """What came: its type and charset as its server says, and the content, to be read from its beginning."""
+    """A response: its type and charset as declared, and the content, positioned at its start."""
 
     url: str
     media_type: str
@@ -50,18 +50,17 @@ class Fetched(Struct, frozen=True):
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return every address of a name."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[4][0]) for address in addresses))
 
 
 def network() -> httpx2.BaseTransport:
-    """Return the way to the network, past any proxy."""
+    """Return a transport without a proxy."""
     return httpx2.HTTPTransport(verify=_tls(), trust_env=False)
 
 
 class PublicHttp:
-    """Fetches pages. ``resolve`` and ``network`` are the ways out, and there are no others."""
+    """Fetches pages. ``resolve`` and ``network`` are the only ways out."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class PublicHttp:
 
     @contextmanager
     def fetch(self, url: str, ports: Collection[int], max_mb: int, accept: str) -> Iterator[Fetched]:
-        """Fetch what is at an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
+        """Give the response from an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
         deadline = _Deadline(self._max_seconds)
         headers = {
             "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
@@ -112,7 +111,7 @@ def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int
 
 
 class _Guard(httpx2.BaseTransport):
-    """Sends each request to an address of its host, none of which may be anything but public."""
+    """Sends each request to a checked address of its host; all of them must be public."""
 
     def __init__(self, resolve: Resolve, network: httpx2.BaseTransport, deadline: _Deadline) -> None:
         self._resolve = resolve
@@ -120,10 +119,7 @@ class _Guard(httpx2.BaseTransport):
         self._deadline = deadline
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request.
-
-        What a name of the house means is not told: it is refused in the same words as a name that means nothing.
-        """
+        """Send a request. Internal names aren't revealed: the refusal is the same as for unknown names."""
         host = request.url.host
         try:
             addresses = self._resolve(host, request.url.port or PORTS[request.url.scheme])
@@ -149,7 +145,7 @@ class _Guard(httpx2.BaseTransport):
 
 
 class _Deadline:
-    """Ends connections when its time is over, whatever they wait for."""
+    """Closes connections when the time is over, whatever they wait for."""
 
     def __init__(self, seconds: float) -> None:
         self._connections: list[socket.socket] = []
@@ -160,9 +156,9 @@ class _Deadline:
         self._timer.start()
 
     def watch(self, event: str, info: dict[str, Any]) -> None:
-        """Take note of a new connection. Raises TimeoutError if the time is over."""
+        """Register a new connection. Raises TimeoutError if the time is over."""
         if event == "connection.connect_tcp.complete":
-            # A copy lives on when TLS takes the connection over, and what is cut is the same connection.
+            # A duplicate survives when TLS takes the socket over, and shutting it down ends the same connection.
             connection = info["return_value"].get_extra_info("socket").dup()
             with self._changing:
                 self._connections.append(connection)
@@ -170,7 +166,6 @@ class _Deadline:
             raise TimeoutError
 
     def close(self) -> None:
-        """Watch no longer."""
         self._timer.cancel()
         with self._changing:
             while self._connections:
@@ -190,9 +185,9 @@ def _tls() -> ssl.SSLContext:
 
 
 def checked_address(url: str, ports: Collection[int]) -> SplitResult:
-    """Return an address in its parts. Raises AddressRefused if it is none of a page, or not of a port that is allowed.
+    """Return a parsed address. Raises AddressRefused if it isn't a page's, or its port isn't allowed.
 
-    What its name means is checked when it is connected to.
+    Where its name leads is checked when connecting.
     """
     shown = url[:200]
     if len(url) > MAX_URL_CHARS:
@@ -220,9 +215,9 @@ def checked_address(url: str, ports: Collection[int]) -> SplitResult:
 
 
 def _host(name: str) -> str:
-    """Return a host's name as it goes over the wire. Raises ValueError for what can be none."""
+    """Return a host's name as sent over the wire. Raises ValueError for an invalid one."""
     if ":" in name:
-        return name  # An address of IPv6, which is checked like all.
+        return name  # An IPv6 address, which is checked like all.
     host = name.encode("idna").decode().lower()
     if host and not HOST_NAME.fullmatch(host):
         raise ValueError(name)
@@ -230,7 +225,7 @@ def _host(name: str) -> str:
 
 
 def _receive(response: httpx2.Response, url: str, max_mb: int, content: IO[bytes]) -> None:
-    """Keep the content of an answer. Raises PageNotFetched, BodyTooLarge, OSError."""
+    """Store the content of a response. Raises PageNotFetched, BodyTooLarge, OSError."""
     if response.status_code != httpx2.codes.OK:
         raise PageNotFetched(f"{url} answers {response.status_code} {response.reason_phrase}".rstrip() + ".")
     if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
@@ -257,22 +252,22 @@ def _reason(error: BaseException) -> str:
     return _reason(cause) if cause is not None else "what it sends is not HTTP"
 
 
-# Public by their number, and yet not a page of the public net, each with what it is.
+# Global by number, and yet not public, each with its purpose.
 NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = tuple(
     map(
         ip_network,
         (
-            # What older versions of Python do not know to be special.
-            "192.0.0.0/24",  # the protocol's own (RFC 6890)
-            "2001::/23",  # the protocol's own, Teredo among it (RFC 2928)
-            "3fff::/20",  # examples (RFC 9637)
+            # Special addresses that older versions of Python don't know.
+            "192.0.0.0/24",  # protocol assignments (RFC 6890)
+            "2001::/23",  # protocol assignments, such as Teredo (RFC 2928)
+            "3fff::/20",  # documentation (RFC 9637)
             "192.88.99.0/24",  # 6to4 relays (RFC 7526)
-            "168.63.129.16/32",  # what Azure tells its machines
-            "::/96",  # IPv4 in IPv6, unmarked (RFC 4291)
-            "::ffff:0:0/96",  # IPv4 in IPv6 (RFC 4291)
-            "::ffff:0:0:0/96",  # IPv4, translated (RFC 2765)
+            "168.63.129.16/32",  # Azure's platform services
+            "::/96",  # IPv4-compatible (RFC 4291)
+            "::ffff:0:0/96",  # IPv4-mapped (RFC 4291)
+            "::ffff:0:0:0/96",  # IPv4-translated (RFC 2765)
             "64:ff9b::/96",  # NAT64 (RFC 6052)
-            "64:ff9b:1::/48",  # NAT64 of one site (RFC 8215)
+            "64:ff9b:1::/48",  # local NAT64 (RFC 8215)
             "2002::/16",  # 6to4 (RFC 3056)
             "5f00::/16",  # segment routing (RFC 9602)
             "fec0::/10",  # site-local (RFC 3879)
@@ -282,7 +277,7 @@ NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Tell whether a numeric address is one of the public net; what is no address is not."""
+    """Return whether an address is a public numeric one."""
     try:
         ip = ip_address(address)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What belongs to the request or the answer at hand, for whoever logs on its behalf.
+"""Ids of the current request and answer, for logging.
 
-A thread that answers a turn inherits it from the request that asked, since it runs in a copy of that one's context.
+A thread that answers a turn inherits them, since it runs in a copy of the request's context.
 """
 
 import re
@@ -14,7 +14,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._:@+/=-]{1,128}")
 
 
 def begin_request(given_id: str | None) -> str:
-    """Take note of a request and return its id: the given one if it is well-formed, else a new one."""
+    """Begin a request and return its id: the given one if it is well-formed, otherwise a new one."""
     new_id = given_id if given_id and _REQUEST_ID.fullmatch(given_id) else uuid4().hex
     request_id.set(new_id)
     turn_id.set(None)
@@ -22,6 +22,6 @@ def begin_request(given_id: str | None) -> str:
 
 
 def ids() -> dict[str, str | int]:
-    """Return the ids of the request and the turn at hand, without those that there are not."""
+    """Return the ids of the current request and turn, if any."""
     current = {"request_id": request_id.get(), "turn_id": turn_id.get()}
     return {name: value for name, value in current.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The key with which this installation signs receipts, made when it is first needed; and the check of a signature."""
+"""The key with which this installation signs receipts, created on first use; and signature verification."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ class Signer:
 
     @property
     def public_key(self) -> str:
-        """The key with which anybody can check what was signed."""
+        """The public key for verifying signatures."""
         return self._key.public_key().public_bytes_raw().hex()
 
     def sign(self, message: bytes) -> str:
-        """Return the signature of a message."""
         return self._key.sign(message).hex()
 
     @cached_property
@@ -39,7 +38,7 @@ class Signer:
                 file.flush()
                 os.fsync(file.fileno())
             try:
-                os.link(part, self._path)  # Of two processes, one makes the key.
+                os.link(part, self._path)  # Only one of two processes creates the key.
             except FileExistsError:
                 pass
             finally:
@@ -48,7 +47,7 @@ class Signer:
 
 
 def is_signed(message: bytes, signature: str, public_key: str) -> bool:
-    """Tell whether a message was signed with the key that belongs to a public one."""
+    """Return whether a message was signed with the private key of a public one."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

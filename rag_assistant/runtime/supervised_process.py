@@ -1,7 +1,7 @@
-"""Children: processes of ours that are started behind the scenes, watched, started again, and end when we end.
+"""Child processes that are started in the background, supervised, restarted, and ended together with us.
 
 ``python -m rag_assistant.runtime.supervised_process PROGRAM ARGUMENT ...`` becomes that program, after asking the
-kernel to end it together with its parent. A process that reads its input to its end needs no such help.
+kernel to end it together with its parent. A process that reads its input to the end doesn't need that.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ Process = subprocess.Popen[str]
 
 
 class SupervisedProcess(Generic[Service]):
-    """Keeps one process running. ``service`` is what it offers, such as its address, once it offers it.
+    """Keeps one process running. ``service`` is what it offers, such as its address, once it is ready.
 
     ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it never will.
     """
@@ -56,16 +56,16 @@ class SupervisedProcess(Generic[Service]):
 
     @property
     def service(self) -> Service | None:
-        """What the process offers now; ``None`` while it does not run."""
+        """What the process offers now; ``None`` while it isn't running."""
         return self._service
 
     @property
     def pid(self) -> int | None:
-        """The number of the process, for those who measure it."""
+        """The process id, for monitoring."""
         return self._process.pid if self._process is not None else None
 
     def wait(self, seconds: float, ended: Callable[[], bool] = lambda: False) -> Service | None:
-        """Return the service as soon as it is there; ``None`` when it failed, ``ended``, or after ``seconds``."""
+        """Return the service as soon as it is ready; ``None`` if it failed, ``ended``, or after ``seconds``."""
         waited = 0.0
         with self._changed:
             while self._service is None and self.state == "starting" and not ended() and waited < seconds:
@@ -74,19 +74,19 @@ class SupervisedProcess(Generic[Service]):
             return self._service
 
     def close(self) -> None:
-        """End the process for good."""
+        """Stop the process permanently."""
         self._closing.set()
         self.kill()
 
     def kill(self) -> None:
-        """End the process; unless we close, it is started again."""
+        """Kill the process; unless we are closing, it is restarted."""
         process = self._process
         if process is not None:
             process.kill()
             process.wait()
 
     def _run(self) -> None:
-        """Start the process again and again until we close; this thread lives as long as its children."""
+        """Restart the process until we close; this thread must outlive its children."""
         failures = 0
         while not self._closing.is_set():
             served = self._run_once()
@@ -95,11 +95,11 @@ class SupervisedProcess(Generic[Service]):
                 log.warning("%s ended and is started again.", self._name)
 
     def _run_once(self) -> bool:
-        """Run one process from its start to its end; return whether it ever served."""
+        """Run one process from start to end; return whether it ever served."""
         try:
             process = self._process = self._launch()
         except Exception as error:  # noqa: BLE001 - whatever keeps it from starting is the same to those who wait
-            if str(error) != self.problem:  # Tried again every minute, but said once.
+            if str(error) != self.problem:  # Retried every minute, but logged once.
                 log.error("%s cannot be started: %s", self._name, error)
             self._become("failed", None, str(error))
             return False
@@ -125,7 +125,7 @@ class SupervisedProcess(Generic[Service]):
 
 
 def plain_environment() -> dict[str, str]:
-    """Return the environment for a child: what it needs to run, and none of our keys and passwords.
+    """Return the environment for a child: what it needs to run, without our keys and passwords.
 
     In a checkout it finds our modules wherever the server was started.
     """
@@ -142,9 +142,9 @@ def end_with_parent() -> None:
 
 
 def close_memory() -> None:
-    """Keep keys in this process: on Linux no other one of the same person reads its memory and environment from now on.
+    """Protect the keys in this process: on Linux, no other process of the same user can read its memory from now on.
 
-    Nor are they in a core dump. It holds for what this process forks, and ends where another program is begun.
+    Nor are they in a core dump. Forked processes inherit this, executed programs don't.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

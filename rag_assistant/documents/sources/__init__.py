@@ -1,1 +1,1 @@
-"""Where documents come from by themselves: folders, git repositories and buckets that are looked through again."""
+"""Sources of documents that are scanned automatically: folders, git repositories and buckets."""

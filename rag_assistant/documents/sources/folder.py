@@ -1,4 +1,4 @@
-"""Folders of this machine, and prefixes of S3 buckets, as sources of documents. They are read and never changed."""
+"""Folders on this machine, and prefixes of S3 buckets, as read-only sources of documents."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ if TYPE_CHECKING:
 
 
 class Folder:
-    """The files below a folder."""
-
     def __init__(self, path: Path) -> None:
         self.address = str(path)
         self._path = path
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the files that are there; what is no file of the folder is left out. Raises OriginUnavailable."""
+        """Yield the files in the folder; what isn't a regular file is left out. Raises OriginUnavailable."""
         if not self._path.is_dir():
             raise OriginUnavailable(f"There is no folder {self._path}.")
         for path in files_below([self._path]):
@@ -34,7 +32,7 @@ class Folder:
                 continue
 
     def holds(self, origin: str) -> bool:
-        """Tell whether a document that came from there came from this folder."""
+        """Return whether a document's origin is in this folder."""
         return Path(origin).is_relative_to(self._path.resolve())
 
 
@@ -46,14 +44,14 @@ def file_at(path: Path) -> SourceFile:
 
 
 def is_file(origin: str) -> bool:
-    """Tell whether there is still a file where a document came from."""
+    """Return whether the file of an origin still exists."""
     return Path(origin).exists()
 
 
 def files_below(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the files, and those below folders in the order of their names, without hidden ones.
+    """Yield the files, and those in folders sorted by name, without hidden ones.
 
-    Below a folder, pipes and devices are passed over; a link is not, see ``refuse_strange``.
+    Pipes and devices in folders are skipped; links aren't, see ``refuse_strange``.
     """
     for path in paths:
         if path.is_dir():
@@ -64,7 +62,7 @@ def files_below(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def refuse_strange(path: Path, given: Iterable[Path]) -> None:
-    """Refuse what is no file, a path that is no text, and a link out of the given folders. Raises InvalidRequest."""
+    """Raise InvalidRequest for what isn't a file, a name that isn't UTF-8, and a link out of the given folders."""
     if storable(str(path)) != str(path):
         raise InvalidRequest("The name of this file is not UTF-8. Rename it.")
     if not path.is_file():
@@ -79,7 +77,7 @@ def is_hidden(parts: Iterable[str]) -> bool:
 
 
 class Bucket:
-    """The objects below a prefix; hidden ones are left out."""
+    """The objects below a prefix, without hidden ones."""
 
     def __init__(self, address: str, files: S3Files) -> None:
         self.address = address
@@ -87,7 +85,7 @@ class Bucket:
         self._files = files
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the objects that are there. Raises OriginUnavailable."""
+        """Yield the objects. Raises OriginUnavailable."""
         try:
             for key, mark in self._files.objects():
                 if not is_hidden(key.split("/")):
@@ -97,5 +95,5 @@ class Bucket:
             raise OriginUnavailable(str(error)) from error
 
     def holds(self, origin: str) -> bool:
-        """Tell whether a document that came from there came from below this prefix."""
+        """Return whether a document's origin is below this prefix."""
         return origin.startswith(self._prefix)

@@ -1,7 +1,7 @@
-"""A git repository as a source of documents: its newest state is fetched into a folder of ours, and that is read.
+"""A git repository as a source of documents: its latest state is fetched into a data folder and read there.
 
-Nothing of a repository is run: its hooks do not come along, links in it become texts, submodules are left out. Keys
-are those that ``git`` and ``ssh`` of this machine have; neither may ask for one, nor does either get one of ours.
+Nothing of a repository is executed: hooks aren't fetched, links become text files, submodules are left out. Credentials
+are those of this machine's ``git`` and ``ssh``; neither may prompt, nor do they get any of ours.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from rag_assistant.records.errors import OriginUnavailable
 from rag_assistant.runtime.supervised_process import plain_environment
 
 TIMEOUT_SECONDS = 600.0
-# Of a repository a few kilobytes can be a million files: each is checked out, and becomes a document.
+# A repository of a few kilobytes can contain a million files: each is checked out, and becomes a document.
 MAX_FILES = 5000
 BYTES_AT_ONCE = 1 << 16
 SAFE = (
@@ -31,7 +31,7 @@ NEEDED = frozenset("SSH_AUTH_SOCK GIT_SSH_COMMAND http_proxy https_proxy HTTPS_P
 
 
 class GitRepository:
-    """The files of the default branch of a repository; ``clones`` is the folder for what is fetched."""
+    """The files of a repository's default branch; ``clones`` is the folder for clones."""
 
     def __init__(self, address: str, clones: Path) -> None:
         self.address = address
@@ -39,7 +39,7 @@ class GitRepository:
         self._clone = clones / hashlib.sha256(address.encode()).hexdigest()[:16]
 
     def files(self) -> Iterator[SourceFile]:
-        """Fetch what is new, and yield the files that are there. Raises OriginUnavailable."""
+        """Fetch the latest state, and yield its files. Raises OriginUnavailable."""
         if not (self._clone / ".git").is_dir():
             self._clone.parent.mkdir(parents=True, exist_ok=True)
             self._git("init", "--quiet", str(self._clone))
@@ -53,13 +53,13 @@ class GitRepository:
             yield replace(file, origin=f"{self.address}#{Path(file.origin).relative_to(root).as_posix()}")
 
     def holds(self, origin: str) -> bool:
-        """Tell whether a document that came from there came from this repository."""
+        """Return whether a document's origin is in this repository."""
         return origin.startswith(f"{self.address}#")
 
     def _refuse_too_many(self) -> None:
-        """Refuse what would be more files than are read. Raises OriginUnavailable."""
+        """Refuse more files than the limit. Raises OriginUnavailable."""
         command = ["git", *SAFE, "-C", str(self._clone), "ls-tree", "-r", "-z", "--name-only", "FETCH_HEAD"]
-        # It is not read to its end, which may be far.
+        # It isn't read to its end, which may be far.
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=plain_environment() | SILENT) as process:
             assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
             files = 0

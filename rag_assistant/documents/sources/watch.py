@@ -1,6 +1,6 @@
-"""Look through the sources of documents now and then: what is changed is updated, moved is moved, gone is gone.
+"""Scan the sources of documents regularly, and update, move and delete documents accordingly.
 
-Where several processes work on one database, the one that claims a source looks through it.
+If several processes work on one database, the one that claims a source scans it.
 """
 
 import logging
@@ -24,16 +24,16 @@ MAX_POLL_SECONDS = 5.0
 
 
 class Source(Protocol):
-    """Where documents come from by themselves."""
+    """Where documents are imported from automatically."""
 
-    # As it is written in the settings.
+    # As written in the settings.
     address: str
 
     def files(self) -> Iterator[SourceFile]:
-        """Yield the files that are there. Raises OriginUnavailable."""
+        """Yield the files of the source. Raises OriginUnavailable."""
 
     def holds(self, origin: str) -> bool:
-        """Tell whether the origin of a document is of this source."""
+        """Return whether a document's origin is in this source."""
 
 
 class _Seen(Struct, frozen=True):
@@ -45,7 +45,7 @@ class _Seen(Struct, frozen=True):
 
 
 class Sources:
-    """Looks through sources in a thread of its own, each once in ``interval_seconds``."""
+    """Scans sources in a thread of its own, each once in ``interval_seconds``."""
 
     def __init__(
         self,
@@ -64,20 +64,20 @@ class Sources:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin, if there is anything to look through."""
+        """Start, if there are any sources."""
         self._store.keep_only([source.address for source in self._sources])
         if self._sources:
             self._thread = threading.Thread(target=self._watch, name="sources", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Stop behind the file at hand."""
+        """Stop after the current file."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
 
     def states(self) -> list[SourceState]:
-        """Return what came of looking through each of them last."""
+        """Return the last result of each source."""
         stored = {one.address: one for one in self._store.all()}
         new = (SourceState(one.address, None, 0, 0, None) for one in self._sources)
         return [stored.get(one.address, one) for one in new]
@@ -96,7 +96,7 @@ class Sources:
             self._closing.wait(poll_seconds)
 
     def look_through(self, source: Source) -> None:
-        """Bring the library to what a source holds now, and note what came of it."""
+        """Update the library to the state of a source, and record the result."""
         try:
             files = {file.origin: file for file in source.files()}
             self._refuse_sudden_void(source, files)
@@ -115,7 +115,7 @@ class Sources:
         self._store.note(source.address, files=len(files), refused=len(refused), problem=" ".join(named) or None)
 
     def _refuse_sudden_void(self, source: Source, files: dict[str, SourceFile]) -> None:
-        """Refuse to believe that everything is gone: a disk that is not mounted looks like that, too."""
+        """Raise if a source seems to have become empty: an unmounted disk looks the same."""
         held = 0 if files else len([origin for origin in self._documents.by_origin() if source.holds(origin)])
         if held:
             raise OriginUnavailable(
@@ -123,9 +123,9 @@ class Sources:
             )
 
     def _take_in_all(self, source: Source, files: dict[str, SourceFile]) -> list[tuple[str, str]]:
-        """Take in what is new or changed; return the names of what could not be, with the reasons.
+        """Import new and changed files; return the names of those that couldn't be, with reasons.
 
-        A file that has not changed since it was seen is not opened: its content is there, or was refused.
+        A file unchanged since it was last seen isn't opened: it was imported, or refused.
         """
         intake, contents = Intake(self._library), self._documents.ids_by_sha256()
         seen, refused = self._seen[source.address], []

@@ -1,8 +1,7 @@
-"""Every figure that /metrics shows, by name. The only place that names one; a test compares the dashboard with it.
+"""All metrics of /metrics, by name.
 
-The observer measures the steps of answers: each goes into the figures, and into a trace if traces are switched on.
-
-Labels have few values, all of them words of ours: never a text, a name or an id of anyone.
+The only place that names one; a test compares the dashboard with it. The observer measures the steps of answers for the
+metrics, and for traces if they are switched on. Labels have few, fixed values: never anybody's text, name or id.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Observer:
             self.metrics.steps.labels(step.name).observe(time.perf_counter() - began)
 
     def close(self) -> None:
-        """Send the traces that are not sent yet."""
+        """Send the remaining traces."""
         if self._tracing:
             self._tracing.close()
 
@@ -54,7 +53,7 @@ class Observer:
 def open_observer(otlp_endpoint: str | None) -> Observer:
     """Return an observer that sends traces to an address, if one is set; OpenTelemetry is loaded only then.
 
-    Raises ImportError where it is not installed.
+    Raises ImportError if it isn't installed.
     """
     if otlp_endpoint is None:
         return Observer()
@@ -65,13 +64,13 @@ def open_observer(otlp_endpoint: str | None) -> Observer:
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "rag_assistant_"
-# From a search of a millisecond to a model that thinks for minutes.
+# From a search of a millisecond to a model that reasons for minutes.
 STEP_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 FIRST_TEXT_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0)
 
 
 class Levels(Struct, frozen=True):
-    """How things stand at this moment. ``parts`` are those of /readyz with their states."""
+    """Gauges. ``parts`` are those of /readyz with their states."""
 
     running_answers: int = 0
     max_running_answers: int = 0
@@ -82,7 +81,7 @@ class Levels(Struct, frozen=True):
 
 
 class Metrics:
-    """The figures of one application, in a registry of its own."""
+    """The metrics of one application, in a registry of its own."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -104,12 +103,12 @@ class Metrics:
         ProcessCollector(registry=self._registry)
 
     def exposition(self, levels: Levels) -> bytes:
-        """Return all figures in Prometheus' format."""
+        """Return all metrics in Prometheus' format."""
         return generate_latest(self._registry) + generate_latest(_registry_of(levels))
 
 
 def _registry_of(levels: Levels) -> CollectorRegistry:
-    """Return how things stand as figures."""
+    """Return the gauges as metrics."""
     registry = CollectorRegistry()
 
     def gauge(name: str, text: str, *labels: str) -> Gauge:

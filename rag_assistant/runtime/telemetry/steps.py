@@ -1,6 +1,6 @@
-"""The steps of an answer, each measured where it is done: ``with step("model")``, or ``@step("keywords")``.
+"""The steps of an answer, measured where they happen: ``with step("model")``, or ``@step("keywords")``.
 
-Who measures is known by the context in which an answer runs. Where nobody does, a step costs next to nothing.
+The observer is in the context of the answer. Without one, a step costs next to nothing.
 """
 
 import re
@@ -17,9 +17,9 @@ Value = str | int | float | bool | None
 
 
 class Step(Struct):
-    """One step. ``facts`` go into a trace: no texts of anyone, and in words of ours (gen_ai.py has the standard's).
+    """One step. ``facts`` go into a trace: no user text, and under our names (tracing.py has the standard's).
 
-    ``traceparent`` is what others are told who work for this step. The trace of what follows goes on below the step.
+    ``traceparent`` is passed to services that work for this step, whose traces then belong to it.
     """
 
     name: StepName
@@ -27,27 +27,27 @@ class Step(Struct):
     traceparent: str | None = None
 
 
-# What measures a step while it is done: ``Observer.watching``.
+# What measures a step: ``Observer.watching``.
 watching: ContextVar[Callable[[Step], AbstractContextManager[Step]] | None] = ContextVar("watching", default=None)
 _traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
 
-# W3C, Trace Context, section 3.2: a version after the first may have more behind the flags.
+# W3C, Trace Context, section 3.2: versions after the first may have more after the flags.
 _TRACEPARENT = re.compile(
     r"(?!ff|00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[ -~]{0,200})?"
 )
 
 
 def continue_trace(traceparent: str | None) -> None:
-    """Let the steps of the request at hand belong to the trace of its caller.
+    """Continue the trace of the request's caller.
 
-    A ``traceparent`` that is not well-formed counts as none, as the standard says.
+    A malformed ``traceparent`` counts as none, as the standard says.
     """
     _traceparent.set(traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None)
 
 
 @contextmanager
 def step(name: StepName, **facts: Value) -> Iterator[Step]:
-    """Measure what is done inside as a step, or each call of a function; more facts can be added until its end."""
+    """Measure what is done inside as a step, or each call of a function; facts can be added until its end."""
     begun = Step(name, facts, _traceparent.get())
     watch = watching.get()
     with nullcontext(begun) if watch is None else watch(begun):

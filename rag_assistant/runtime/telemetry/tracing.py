@@ -1,8 +1,7 @@
-"""Traces of answers, sent with OpenTelemetry. Loaded only where ``otlp_endpoint`` is set.
+"""Traces of answers, sent with OpenTelemetry. Loaded only if ``otlp_endpoint`` is set.
 
-The names are those of its Semantic Conventions for Generative AI; they still change, so all of them stand here.
-
-The provider is the application's own: what else in the process uses OpenTelemetry has nothing to do with it.
+The names are those of its Semantic Conventions for Generative AI; they still change, so all of them are here. The
+provider is the application's own, independent of other uses of OpenTelemetry in the process.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from rag_assistant.runtime.telemetry.steps import Step, Value
 
 AGENT = "rag-assistant"
-# What speaks OpenAI's protocol counts as OpenAI; whose it is, its address says.
+# What speaks OpenAI's protocol counts as OpenAI; its address tells whose it is.
 PROVIDER = "openai"
 OPERATIONS = {"turn": "invoke_agent", "search": "retrieval", "model": "chat", "tool": "execute_tool"}
 NAMES = {
@@ -41,12 +40,12 @@ NAMES = {
     "tool": "gen_ai.tool.name",
     "error": "error.type",
 }
-# Of which the standard knows nothing.
+# Not in the standard.
 OWN_NAMES = {"turn_id", "ending", "turns_dropped"}
 
 
 def span_name(step: Step) -> str:
-    """Return what a span is called: the operation and what it is done with."""
+    """Return the name of a step's span: the operation and its object."""
     operation = OPERATIONS.get(step.name)
     if operation is None:
         return step.name
@@ -55,7 +54,7 @@ def span_name(step: Step) -> str:
 
 
 def attributes(step: Step) -> dict[str, str | int | float | bool | list[str]]:
-    """Return what is known of a step under the standard's names."""
+    """Return a step's facts under the standard's names."""
     named: dict[str, str | int | float | bool | list[str]] = {}
     if operation := OPERATIONS.get(step.name):
         named["gen_ai.operation.name"] = operation
@@ -85,7 +84,7 @@ CLOSE_TIMEOUT_SECONDS = 2.0
 
 
 class Tracing:
-    """Makes a span of each step. A turn goes on with the trace that its caller named."""
+    """Makes a span of each step. A turn continues the trace of its caller."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         resource = Resource.create({"service.name": AGENT, "service.version": __version__})
@@ -95,7 +94,7 @@ class Tracing:
 
     @contextmanager
     def span(self, step: Step) -> Iterator[None]:
-        """Trace a step, under what is known of it at its end; ``step.traceparent`` becomes that of its span."""
+        """Trace a step, with its facts at the end; ``step.traceparent`` becomes that of its span."""
         below = trace.get_current_span().get_span_context().is_valid
         parent = None if below else HEADERS.extract({"traceparent": step.traceparent or ""})
         kind = trace.SpanKind.CLIENT if step.name == "model" else trace.SpanKind.INTERNAL
@@ -107,7 +106,7 @@ class Tracing:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield
         except Exception as error:
-            step.facts.setdefault("error", type(error).__name__)  # Its message may quote somebody.
+            step.facts.setdefault("error", type(error).__name__)  # Its message may quote user text.
             raise
         finally:
             span.update_name(span_name(step))
@@ -117,7 +116,7 @@ class Tracing:
             span.end()
 
     def close(self) -> None:
-        """Send what waits, as far as the collector takes it soon."""
+        """Send what is left, if the collector accepts it soon."""
         # The provider itself would wait for half a minute.
         sending = threading.Thread(target=self._provider.shutdown, name="last traces", daemon=True)
         sending.start()
@@ -125,5 +124,5 @@ class Tracing:
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
-    """Return what sends spans to an OTLP address over HTTP."""
+    """Return the exporter for an OTLP address over HTTP."""
     return OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=5)
