@@ -10,8 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.extraction.recognised import with_recognised
 from rag_assistant.extraction.text_recognition import INSTALL, is_installed, recognise
+from rag_assistant.files.store import BYTES_AT_ONCE
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.records.documents import ExtractedText, RecognisedPage
 from rag_assistant.records.errors import ExtractionCancelled, ExtractionFailed
@@ -89,9 +91,11 @@ class DocumentReader(Struct, frozen=True):
         """Return the text of a document's file. Raises ExtractionFailed, ExtractionCancelled."""
         settings = self.settings()
         with self.local_file(document.id) as (_, path):
+            with path.open("rb") as file:  # A reader may have come since it was uploaded.
+                kind = media_type_of(file.read(BYTES_AT_ONCE), document.name)
             return extract(
                 path,
-                document.media_type,
+                kind,
                 memory_mb=MAX_MEMORY_MB,
                 timeout_seconds=settings.extraction_timeout_seconds,
                 cancelled=lambda: self._is_over(document.id, state),

@@ -19,7 +19,6 @@ from rag_assistant.records import NewDocument
 from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
 
-BYTES_LOOKED_AT = 4096
 MAX_NAME_CHARS = 255
 STRAY_AFTER_SECONDS = 3600.0
 
@@ -84,7 +83,7 @@ def _write(file: IO[bytes], path: Path, max_mb: int) -> tuple[int, str, bytes]:
             size += len(piece)
             if size > max_mb * 1_000_000:
                 raise BodyTooLarge(f"The file is larger than {max_mb} MB, which is the limit.")
-            head = head or piece[:BYTES_LOOKED_AT]
+            head = head or piece
             digest.update(piece)
             target.write(piece)
     if not size:

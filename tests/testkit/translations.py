@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -135,10 +136,13 @@ def main() -> int:
         print("\n".join(f"{path}: {text}" for path, text in lost))
         return 1
     for language in TRANSLATED:
+        before = {str(message.id): message.string for message in _catalog_file(language)}
         known = renew(language, texts)
         catalog_path(language).write_text(as_file(known))
+        gone = sorted(before.keys() - {str(message.id) for message in known})
         for text in missing(known):
-            print(f"{language.code}: {text}")
+            former = "".join(get_close_matches(text, gone, 1))
+            print(f"{language.code}: no translation of: {text}" + f"\n    before: {before[former]}" * bool(former))
             lacking += 1
     return 1 if lacking else 0
 

@@ -15,7 +15,6 @@ Read: TypeAlias = Callable[[bytes, str], ExtractedText]
 # What is attached: its name and its content.
 Attachments: TypeAlias = list[tuple[str, bytes]]
 
-BYTES_TO_RECOGNISE = 4096
 MAX_NAMED = 3
 MAX_NAME_CHARS = 200
 UNNAMED = "without a name"
@@ -28,7 +27,7 @@ def read_attachments(attachments: Attachments, read: Read) -> tuple[list[str], l
     for given, attached in attachments:
         name = readable(given)
         try:
-            extracted = read(attached, media_type_of(attached[:BYTES_TO_RECOGNISE], name))
+            extracted = read(attached, media_type_of(attached, name))
         except (ExtractionFailed, UnsupportedDocument):
             unread.append(name)
             continue

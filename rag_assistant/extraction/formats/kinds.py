@@ -66,11 +66,12 @@ MAIL_HEADER = re.compile(
 ANY_HEADER = re.compile(rb"^[!-9;-~]+:|^[ \t]")
 
 
-def media_type_of(head: bytes, name: str) -> str:
+def media_type_of(content: bytes, name: str) -> str:
     """Return the kind of a file from its first bytes, or that of its container, which is looked into when it is read.
 
     Raises UnsupportedDocument for a kind from which no text can be read here.
     """
+    head = content[:4096]
     if b"%PDF-" in head[:1024]:
         return PDF
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):

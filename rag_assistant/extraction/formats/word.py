@@ -63,7 +63,7 @@ def read_docx(package: Package, read: Read) -> ExtractedText:
         if relation == "aFChunk" and part in package.names:
             try:
                 content = package.read(part)
-                styles.embedded[identifier] = read(content, media_type_of(content[:4096], part)).text
+                styles.embedded[identifier] = read(content, media_type_of(content, part)).text
             except (ExtractionFailed, UnsupportedDocument):
                 package.unread.append(part)
     styles.numbered = _numbered(package.optional(f"{folder}/numbering.xml"))

@@ -15,6 +15,7 @@ from fpdf import FPDF
 from rag_assistant.conversations.exchange.files import archived_documents
 from rag_assistant.documents.embedding import DocumentEmbedder
 from rag_assistant.extraction.extract import extract
+from rag_assistant.extraction.formats.kinds import SUFFIXES
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
@@ -237,6 +238,19 @@ def test_the_original_is_a_download_that_no_browser_opens(client: FlaskClient) -
         assert response.content_type == "application/octet-stream"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         assert "sandbox" in response.headers["Content-Security-Policy"]
+
+
+@pytest.mark.usefixtures("read_here")
+def test_a_document_that_is_read_again_is_recognised_again(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before_there_was_a_reader:
+        before_there_was_a_reader.delitem(SUFFIXES, ".csv")
+        document = upload(client, "keeper,ducks\nAda,7\n", "ducks.csv")
+    path = f"/api/documents/{document['document_id']}"
+    assert client.get(path).json["media_type"] == "text/plain"
+    assert client.post(f"{path}/retry").status_code == 202
+    until(lambda: client.get(path).json["media_type"] == "text/csv")
 
 
 def test_a_file_that_is_gone_is_named_and_its_text_stays(client: FlaskClient, services: Services) -> None:
