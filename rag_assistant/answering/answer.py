@@ -86,7 +86,7 @@ def answer(
 ) -> Turn:
     """Answer a turn in its conversation, as it was when the turn was accepted, and return the stored turn.
 
-    ``quotes``: with quotes, whatever model is connected. ``found``: the documents were searched for it already.
+    ``quotes``: with quotes, whatever model is connected. ``search_result``: what was found for it already.
     """
     settings = settings_for(deps.settings(), live.turn.options)
     sent: list[dict[str, Any]] = []

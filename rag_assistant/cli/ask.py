@@ -195,7 +195,9 @@ def _print_rest(answer: dict[str, Any]) -> None:
         click.secho(tokens_sentence(history["tokens"]), dim=True, err=True)
     sources = answer.get("sources", ())
     cited = [source for source in sources if source["cited"]]
-    if sources and not cited:
+    if "error" in answer:
+        sources = cited
+    elif sources and not cited:
         click.secho("No sources cited. Passages provided:", dim=True, err=True)
     for source in cited or sources:
         page = f", page {source['page']}" if source["page"] else ""

@@ -42,7 +42,7 @@ def open_data_dir(path: Path) -> Path:
             "Set DATA_DIR to a writable folder."
         ) from error
     if is_new:
-        log.warning("New data folder: %s. If you have data elsewhere, set DATA_DIR to its folder.", path)
+        log.warning("New data folder: %s. If your data is in another folder, set DATA_DIR to that folder.", path)
     return path
 
 

@@ -18,7 +18,7 @@ def test_the_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
 
 def test_a_new_folder_is_told_and_one_that_is_there_is_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     open_data_dir(tmp_path / "data")
-    assert f"New data folder: {tmp_path}/data. If you have data elsewhere, set DATA_DIR" in caplog.text
+    assert f"New data folder: {tmp_path}/data. If your data is in another folder, set DATA_DIR" in caplog.text
     caplog.clear()
     open_data_dir(tmp_path / "data")
     assert caplog.text == ""

@@ -35,7 +35,7 @@ OVERFLOW_WORDS = {
     "reset": N_("Start over"),
     "continue": N_("Send everything"),
 }
-SEARCH_SCOPE_WORDS = {"off": N_("No"), "project": N_("Those of the project"), "mine": N_("All of mine")}
+SEARCH_SCOPE_WORDS = {"off": N_("No"), "project": N_("In the same project"), "mine": N_("All my conversations")}
 # The guide, which is in English, answers these: without a model it is quoted, and rightly; a test asks them.
 EXAMPLES = (
     "How many earlier turns does the model see?",
