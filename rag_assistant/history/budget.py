@@ -1,4 +1,4 @@
-"""The token budget: what a request may cost, and what leaves when it costs more, the cheapest first.
+"""The token budget: what a request may cost, and what is left out when it costs more, cheapest first.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -17,19 +17,18 @@ from rag_assistant.records.errors import QuestionDoesNotFit
 
 CountTokens = Callable[[str], int]
 
-# What a chat template adds to each message (role, separators), as OpenAI's own counting guide has it.
+# What a chat template adds to each message (role, separators), according to OpenAI's guide to counting.
 TOKENS_PER_MESSAGE = 4
-# Between what a tokenizer (SmolLM2's) makes of English, German and code, and what it makes of Chinese: see
-# bench/README.md.
+# Between what a tokenizer (SmolLM2's) makes of English, German and code, and of Chinese: see bench/README.md.
 ASCII_CHARACTERS_PER_TOKEN = 3.6
 OTHER_BYTES_PER_TOKEN = 1.6
-# A picture or a sound in a message: its size says nothing about its tokens, so it counts as a flat sum.
+# A picture or sound in a message: its size says nothing about its tokens, so it counts as a flat sum.
 TOKENS_PER_ATTACHMENT = 1000
 MIN_CUT_RESULT_TOKENS = 200
 
 
 def estimate_tokens(text: str) -> int:
-    """Return an estimate of the tokens in ``text``, from its length in UTF-8: linear, without any table."""
+    """Return an estimate of the tokens in ``text``, linear in its length in UTF-8."""
     in_ascii = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
     others = 0 if text.isascii() else len(text.encode("utf-8", "surrogatepass")) - in_ascii
     return ceil(in_ascii / ASCII_CHARACTERS_PER_TOKEN + others / OTHER_BYTES_PER_TOKEN)
@@ -48,12 +47,11 @@ def count_message(message: Message, count_tokens: CountTokens) -> int:
 
 
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> int:
-    """Return the tokens of some messages."""
     return sum(count_message(message, count_tokens) for message in messages)
 
 
 class BudgetTurn(Struct, frozen=True):
-    """A past turn before the budget: ``held`` turns are pinned, ``waits`` is one that waits for a person's word."""
+    """A past turn before the budget; ``held`` turns are pinned, one that ``waits`` awaits confirmation."""
 
     messages: Sequence[Message]
     held: bool = False
@@ -61,7 +59,7 @@ class BudgetTurn(Struct, frozen=True):
 
 
 class Budgeted(Struct, frozen=True):
-    """What is left: for each past turn its messages or ``None``, the running turn, and whether the summary stays."""
+    """The result: for each past turn its messages or ``None``, the running turn, and whether the summary stays."""
 
     past: tuple[Sequence[Message] | None, ...]
     current: Sequence[Message]
@@ -73,7 +71,7 @@ class Budgeted(Struct, frozen=True):
 
 
 class Fixed(Struct, frozen=True):
-    """What no step leaves out: tokens of the system block, of the notice, and those reserved for tools and answer."""
+    """What is never left out: tokens of the system block, of the notice, and those reserved for tools and answer."""
 
     system: int
     notice: int
@@ -91,19 +89,18 @@ def fit_budget(
     trimmed: bool = False,
     pending: Collection[str] = (),
 ) -> Budgeted:
-    """Return what fits into ``budget`` tokens, the cheapest loss first.
+    """Return what fits into ``budget`` tokens, losing the cheapest first.
 
     In this order: tool results of earlier turns become one line each, oldest turn first; the oldest turns go, whole,
     without a hole; older iterations of the running turn go, but never the last one; its longest tool results are cut;
-    pinned turns go; the summary goes. What waits for a person stays as it is. ``trimmed`` tells that something was
-    left out before, so that the notice is sent in any case.
-
-    Raises QuestionDoesNotFit when instructions and question alone are over the budget.
+    pinned turns go; the summary goes. What awaits confirmation stays as it is. ``trimmed`` says that something was left
+    out before, so that the notice is sent in any case. Raises QuestionDoesNotFit when instructions and question alone
+    are over the budget.
     """
     budgeted = Budgeted(tuple(turn.messages for turn in past), current, summary)
     costs = [count_messages(turn.messages, count_tokens) for turn in past]
     always = fixed.system + fixed.reserved + (fixed.notice if trimmed else 0)
-    # Carried from step to step, so that no step counts everything anew.
+    # Carried from step to step, to avoid counting everything again.
     excess = always + sum(costs) + count_messages([*current, *summary], count_tokens) - budget
     if excess <= 0:
         return budgeted
@@ -113,7 +110,7 @@ def fit_budget(
     budgeted, excess = _with_cut_results(budgeted, excess, count_tokens, pending)
     budgeted, excess = _without_pinned(budgeted, past, excess, first_loss, count_tokens)
     if excess > 0 and budgeted.summary:
-        # The model has to be told that nothing stands for those turns now.
+        # The model has to be told that nothing replaces those turns now.
         excess += first_loss if None not in budgeted.past else 0
         excess -= count_messages(budgeted.summary, count_tokens)
         budgeted = replace(budgeted, summary=())
@@ -131,7 +128,7 @@ def _with_newest_turns(
     first_loss: int,
     count_tokens: CountTokens,
 ) -> tuple[Budgeted, int]:
-    """Return the newest turns that fit when their results are short; then give results back, the newest first.
+    """Return the newest turns that fit with short results; then restore full results, newest first.
 
     ``first_loss`` are the tokens of the notice that is sent as soon as a turn goes.
     """
@@ -159,7 +156,7 @@ def _with_newest_turns(
 def _with_fewer_iterations(
     budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
 ) -> tuple[Budgeted, int]:
-    """Return the running turn without its older iterations, as many as it takes; the last one stays."""
+    """Return the running turn without as many of its older iterations as necessary; the last one stays."""
     max_iterations = keep_last_iterations(budgeted.current, None, pending).iterations_kept
     if excess <= 0 or max_iterations < 2:
         return budgeted, excess
@@ -182,7 +179,7 @@ def _with_fewer_iterations(
 def _with_cut_results(
     budgeted: Budgeted, excess: int, count_tokens: CountTokens, pending: Collection[str]
 ) -> tuple[Budgeted, int]:
-    """Return the running turn with its longest tool results cut, marked as cut; not beside a call that waits."""
+    """Return the running turn with its longest tool results cut and marked; not beside a pending call."""
     current = list(budgeted.current)
     results: list[int] = []
     waits = False
@@ -209,7 +206,7 @@ def _with_cut_results(
 def _without_pinned(
     budgeted: Budgeted, past: Sequence[BudgetTurn], excess: int, first_loss: int, count_tokens: CountTokens
 ) -> tuple[Budgeted, int]:
-    """Return what is left without the oldest pinned turns, as many as it takes."""
+    """Return what is left without as many of the oldest pinned turns as necessary."""
     fitted = list(budgeted.past)
     if None in fitted:
         first_loss = 0
@@ -224,7 +221,7 @@ def _without_pinned(
 
 
 def _shortened(past: Sequence[BudgetTurn], fitted: Sequence[Sequence[Message] | None]) -> int:
-    """Return how many results of the turns that are left became one line."""
+    """Return how many results of the remaining turns became one line."""
     return sum(
         before is not after
         for turn, left in zip(past, fitted, strict=True)
@@ -234,7 +231,7 @@ def _shortened(past: Sequence[BudgetTurn], fitted: Sequence[Sequence[Message] | 
 
 
 def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:
-    """Return a turn in which each tool result is one line that names the tool and the size, where that is shorter."""
+    """Return a turn whose tool results are one line with the tool's name and the size, where that is shorter."""
     short: list[Message] = []
     names: list[str] = []
     for message in turn:
@@ -251,7 +248,7 @@ def _with_short_results(turn: Sequence[Message]) -> Sequence[Message]:
 
 
 def _cut(result: Message, tokens: int, count_tokens: CountTokens) -> Message:
-    """Return a tool result cut to ``tokens``, or as far as results are cut at all, and marked as cut."""
+    """Return a tool result cut to ``tokens``, or to the minimum length, and marked as cut."""
     text = text_in(result)
     mark = f"\n[cut: the rest of {len(text)} characters is not shown]"
 

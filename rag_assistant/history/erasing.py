@@ -1,7 +1,7 @@
-"""Take an erased turn out of what is kept of later requests: in its place stands how long it was.
+"""Remove an erased turn from later requests; a marker with its length replaces it.
 
-Where it cannot be told which part of a request came from that turn, every part that may have goes.
-Pure: no Flask, no SQL, no network, no clock.
+If it is unclear which part of a request came from that turn, every possible part is removed. Pure: no Flask, no SQL, no
+network, no clock.
 """
 
 import re
@@ -18,7 +18,7 @@ Run = tuple[int, int]
 Place = tuple[int, int]
 
 RECALLED = re.compile(r"(?<=<earlier>\n).*?(?=\n</earlier>)", re.DOTALL)
-# Which note is of which turn they do not say.
+# Notes don't say which turn they come from.
 NOTES = re.compile(r"(?<=<notes>\n).*?(?=\n</notes>)", re.DOTALL)
 PASSAGE = re.compile(
     r"(?P<head>^\[[0-9]+\] \(earlier conversation (?P<conversation>[0-9]+), turn (?P<turn>[0-9]+), [^\n]*\n)"
@@ -29,15 +29,15 @@ QUOTED_TURN = re.compile(r"\(turn (\d+)\)\n")
 
 
 def marker(text: str) -> str:
-    """Return what stands in the place of an erased text."""
+    """Return the marker for an erased text."""
     return f"[Erased: {len(text):,} characters]"
 
 
 def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt:
-    """Return the receipt of a later turn without what it holds of turn ``number``, named in ``erased_turns``.
+    """Return a later turn's receipt without content of turn ``number``, which is added to ``erased_turns``.
 
-    One that holds nothing of it comes back as it is. ``limit`` is the window that applied to that later turn, ``None``
-    where there was none or it is not known.
+    A receipt without such content is returned unchanged. ``limit`` is the window that applied to that later turn,
+    ``None`` if there was none or it is unknown.
     """
     changed = dict(receipt)
     if "request" in receipt:
@@ -54,7 +54,7 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
 
 
 def receipt_without_elsewhere(receipt: Receipt, places: Collection[Place]) -> Receipt:
-    """Return a receipt without what it holds of turns of other conversations, and with ``erased_elsewhere`` set."""
+    """Return a receipt without content of other conversations' turns, and with ``erased_elsewhere`` set."""
 
     def without(match: re.Match[str]) -> str:
         erased = (int(match["conversation"]), int(match["turn"])) in places
@@ -72,7 +72,7 @@ def receipt_without_elsewhere(receipt: Receipt, places: Collection[Place]) -> Re
 
 
 def sources_without(sources: Sequence[Any] | None, places: Collection[Place]) -> Sequence[Any] | None:
-    """Return the sources of an answer, as JSON, without the text of turns of other conversations."""
+    """Return an answer's sources, as JSON, without the text of other conversations' turns."""
     return sources and [
         one | {"text": marker(one["text"]), "offered": []}
         if (one.get("conversation_id"), one.get("turn")) in places
@@ -82,10 +82,10 @@ def sources_without(sources: Sequence[Any] | None, places: Collection[Place]) ->
 
 
 def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
-    """Return the turns before ``number`` of which its receipt may hold something, as runs of [first, last].
+    """Return the turns before ``number`` that its receipt may contain, as runs of [first, last].
 
-    Without any other one ``receipt_without`` gives the receipt back as it is. An empty receipt stands for one that was
-    never kept: its search alone may lean on earlier turns.
+    For any other turn ``receipt_without`` changes nothing. An empty receipt stands for one that was never stored: its
+    search alone may depend on earlier turns.
     """
     requests = [receipt["request"]] if "request" in receipt else []
     runs: list[Run] = [
@@ -100,7 +100,7 @@ def turns_in(receipt: Receipt, number: int, limit: int | None) -> list[Run]:
 
 
 def joined(runs: Iterable[Run]) -> list[Run]:
-    """Return runs in order, those that touch as one, without empty ones."""
+    """Return runs in order, adjacent ones joined, without empty ones."""
     merged: list[Run] = []
     for first, last in sorted(run for run in runs if run[0] <= run[1]):
         if merged and first <= merged[-1][1] + 1:
@@ -111,13 +111,13 @@ def joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def may_lean_on(number: int, kept_turns: Sequence[int], limit: int | None) -> bool:
-    """Tell whether turn ``number`` may be one of the exchanges with which a later question was searched."""
+    """Return whether a later question may have been searched with turn ``number``."""
     newer = sum(turn > number for turn in kept_turns)
     return newer < EXCHANGES and (number in kept_turns or limit is None or newer < limit)
 
 
 def search_without(search: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return how documents were searched, without the words that came from earlier exchanges."""
+    """Return the search record without words from earlier exchanges."""
     if search is None:
         return None
     from_earlier = ("follow_up_context", "query") if search.get("by") == "model" else ("follow_up_context",)
@@ -130,7 +130,8 @@ def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) 
     for begin, end, runs in _groups_of(messages, position, receipt):
         if any(first <= number <= last for first, last in runs):
             messages[begin:end] = map(_erased, messages[begin:end])
-    # An earlier request of the same answer may have recalled more turns than the last one, which alone lists them.
+    # An earlier request of the same answer may have recalled more turns than the last one, the only one that lists
+    # them.
     messages[position:] = [
         _with_content(one, lambda text: _recalled_without(text, number)) for one in messages[position:]
     ]
@@ -138,7 +139,7 @@ def _request_without(request: Mapping[str, Any], receipt: Receipt, number: int) 
 
 
 def _runs_in(request: Mapping[str, Any], receipt: Receipt) -> Iterator[Run]:
-    """Yield of which turns a request may hold something."""
+    """Yield the runs of turns that a request may contain."""
     messages = request["messages"]
     position = _place_of_question(messages)
     for _, _, runs in _groups_of(messages, position, receipt):
@@ -153,15 +154,15 @@ def _place_of_question(messages: Sequence[Message]) -> int:
 
 
 def _groups_of(messages: Sequence[Message], position: int, receipt: Receipt) -> list[tuple[int, int, Sequence[Run]]]:
-    """Return where the turns before the question, and a summary, begin and end, each with the turns it may be made of.
+    """Return where the earlier turns, and a summary, begin and end, with the turns each may contain.
 
-    Where they cannot be told apart, each may be made of any.
+    If they can't be told apart, each may contain any.
     """
     first = length_of_system_block(messages)
     starts = [n for n in range(first, position) if n == first or _begins(messages, n)]
     groups = list(pairwise([*starts, position]))
     summarised = [run for run in receipt.get("left_out", ()) if run["reason"] == "summarised"]
-    # A summary stands in front of the turns that were kept.
+    # A summary precedes the turns that were kept.
     made_of: list[Sequence[Run]] = [[(run["first_turn"], run["last_turn"]) for run in summarised]] * bool(summarised)
     made_of += [[(one, one)] for one in receipt.get("kept_turns", ())]
     if len(made_of) != len(groups):
@@ -174,7 +175,7 @@ def _begins(messages: Sequence[Message], n: int) -> bool:
 
 
 def _erased(message: Message) -> Message:
-    """Return a message of which only its form is left, so that the request stays a valid one."""
+    """Return a message with its content erased, so that the request stays valid."""
     erased: Message = {name: message[name] for name in ("role", "tool_call_id") if name in message}
     if message.get("tool_calls"):
         erased["tool_calls"] = [
@@ -198,7 +199,7 @@ def _rewrite_without(rewrite: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def _recalled_without(text: str, number: int) -> str:
-    """Return a question beside which nothing is quoted of a turn: if it is, all quotations go with it."""
+    """Return a question without the quotations beside it, if one of them is from the turn."""
     quoted = f"(turn {number})\n"
     return RECALLED.sub(lambda match: marker(match[0]) if quoted in match[0] else match[0], text, count=1)
 

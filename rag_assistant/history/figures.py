@@ -1,4 +1,4 @@
-"""What an answer says of the earlier turns, as figures. Pure."""
+"""An answer's figures about earlier turns. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ def history_figures(
     recalled: Sequence[int],
     missing: Sequence[RelatedTurn],
 ) -> dict[str, Any]:
-    """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is what the model takes."""
+    """Return the ``history`` object of an answer. Token figures are estimates, ``limit`` is the model's."""
     receipt = fitted.receipt
     tokens = receipt.tokens
     parts = {
@@ -47,6 +47,6 @@ def history_figures(
 
 
 def with_reading(figures: Mapping[str, Any], read: int | None, cut: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the figures with how much the endpoint read of the request, and with the ``cut`` that it made of one."""
+    """Return the figures with how much of the request the endpoint read, and any ``cut`` it made."""
     figures_read = {**figures, "tokens": figures["tokens"] | {"read": read}}
     return figures_read if cut is None else figures_read | {"endpoint": cut, "reason": "endpoint_limit"}

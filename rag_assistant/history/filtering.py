@@ -1,4 +1,4 @@
-"""The adaptive filter: what a conversation is made of, and how many of its completed turns are worth sending.
+"""The adaptive filter: how a conversation is structured, and how many of its completed turns are worth sending.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -46,10 +46,10 @@ class Segment(Struct, frozen=True):
 class HistoryStructure(Struct, frozen=True):
     """What each message of a conversation is for.
 
-    ``labels`` has one word for each message: ``system`` (the leading block), ``injected`` (a block that was put beside
-    the current question), ``injected_before`` (one that was put beside an earlier question), ``completed`` (part of a
-    completed turn), ``current`` (what the user says now) and ``active`` (the unfinished tool chain behind it).
-    ``open_calls`` are the ids of tool calls without a result.
+    ``labels`` has one word for each message: ``system`` (the leading block), ``injected`` (a block beside the current
+    question), ``injected_before`` (one beside an earlier question), ``completed`` (part of a completed turn),
+    ``current`` (what the user says now) and ``active`` (the unfinished tool chain after it). ``open_calls`` are the ids
+    of tool calls without a result.
     """
 
     labels: tuple[Label, ...]
@@ -107,8 +107,8 @@ def choose_turns(
 ) -> tuple[set[int], str]:
     """Return which of the newest turns stay, as positions in ``used_tools``, and why, in one sentence.
 
-    ``used_tools`` tells for the newest turns, oldest first, whether they used tools; ``total`` counts all completed
-    turns. The newest turn always stays.
+    ``used_tools`` says whether the newest turns, oldest first, used tools; ``total`` counts all completed turns. The
+    newest turn always stays.
     """
     level = level_for(total, levels)
     recent_tools = any(used_tools[-RECENT:])
@@ -127,6 +127,6 @@ def choose_turns(
 
 
 def without_injected(turn: Sequence[Message]) -> Sequence[Message]:
-    """Return a past turn without what was put beside its question; with it, where there is no other question."""
+    """Return a past turn without injected blocks, unless there is no other question."""
     rest = [message for message in turn if not is_injected(message)]
     return rest if any(message["role"] == "user" for message in rest) else turn

@@ -88,7 +88,7 @@ class FittedHistory(Struct, frozen=True):
 
 
 class _Past(Struct, frozen=True):
-    """A past turn on its way through the steps; ``reason`` is why it is left out, ``None`` while it is kept."""
+    """A past turn in ``fit_history``; ``reason`` is why it is left out, ``None`` while it is kept."""
 
     number: int
     messages: Sequence[Message]
@@ -107,7 +107,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     limit = check_history_limit(policy.max_history_turns)
     earlier = notice_in(messages)
     messages, policy = _without_older_turns(without_notices(messages), limit, policy)
-    # Mended before it is measured; every later cut falls between turns, so what is valid stays valid.
+    # Repaired before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
     past = _numbered(split.past, policy)
     past = _without_unwanted(past, policy)
@@ -118,7 +118,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
     trimming = [run for run in runs if run.trimmed]
     kept_turns = [turn for turn in past if turn.reason is None]
-    # What a purge left of the newest is no turn: without its answer, it goes on in the current one.
+    # If a purge removed the newest answer, the rest is no turn and continues in the current one.
     ended = max((n for n, turn in enumerate(kept_turns, 1) if is_completed(turn.messages, followed=True)), default=0)
     notice = _notice(kept_turns[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
     system_block = [*split.system, *([_system(notice)] if notice else [])]
@@ -183,7 +183,7 @@ def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list
     unseen = [run.last_turn for run in policy.unread]
     if policy.summary is not None:
         unseen.append(policy.summary.last_turn)
-    # Where the numbers do not reach, they go on: a turn is never lost for want of one.
+    # If the numbers run out, they are continued: a turn is never lost for lack of one.
     following = max(policy.turn_numbers or unseen, default=0) + 1
     numbers = (*policy.turn_numbers, *range(following, following + len(turns)))
     pinned, pending = frozenset(policy.pinned), frozenset(policy.pending)
@@ -194,20 +194,20 @@ def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list
 
 
 def _without_unwanted(past: list[_Past], policy: HistoryPolicy) -> list[_Past]:
-    """Mark what a person excluded and what was purged. What still waits for a person's word is never among it."""
+    """Mark excluded and purged turns, except those awaiting confirmation."""
     excluded = frozenset(policy.excluded)
     marked = [replace(one, reason="excluded") if one.number in excluded and not one.waits else one for one in past]
     return _without_exchanges(marked, frozenset(policy.purged)) if policy.purged else marked
 
 
 def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
-    """Return the turns without finished confirmations; the answer to one is in the turn that was numbered next."""
+    """Return the turns without finished confirmations; the answer to one is in the next turn by number."""
     rest = list(past)
     for index, turn in enumerate(past):
         if turn.waits or not holds_call(turn.messages, done):
             continue
         behind = next((one for one in rest[index + 1 : index + 2] if one.number == turn.number + 1), None)
-        # What a person excluded comes back in no other turn.
+        # What a person excluded doesn't come back in another turn.
         question_messages = () if turn.reason == "excluded" else rest[index].messages
         before, after = purge_exchange(question_messages, behind.messages if behind else (), done)
         rest[index] = _purged(rest[index], before)
@@ -223,7 +223,7 @@ def _purged(turn: _Past, rest: Sequence[Message] | None) -> _Past:
 
 
 def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tuple[list[_Past], str | None]:
-    """Mark what the strategy leaves out; pinned turns and those that wait for a person come back."""
+    """Mark what the strategy leaves out; pinned turns and those awaiting confirmation stay."""
     summarised = policy.summary.last_turn if policy.summary is not None else 0
     candidates = [turn for turn in past if turn.reason is None and turn.number > summarised]
     total = len(candidates) + sum(run.turns for run in policy.unread if run.reason in ("turn_limit", "filtered"))
@@ -268,7 +268,7 @@ def _within_budget(
     if policy.token_budget is None:
         return past, Budgeted(tuple(turn.messages for turn in kept_turns), current, summary)
     count = policy.count_tokens
-    # Longer than any notice of this conversation, so that what fits does not depend on how many turns are kept.
+    # Longer than any notice of this conversation, so that what fits doesn't depend on how many turns are kept.
     last_number = max([turn.number for turn in past] + [run.last_turn for run in policy.unread], default=0)
     max_notice = notice_for(last_number, last_number, at_least=last_number)
     budgeted = fit_budget(
@@ -288,7 +288,7 @@ def _within_budget(
 
 
 def _notice(kept_turns: Sequence[_Past], trimming: Sequence[LeftOut], limit: int | None, policy: HistoryPolicy) -> str:
-    """Return the notice: how many of the newest turns stand there without a hole, and how many before them."""
+    """Return the notice: how many of the newest turns are complete, and how many were kept before them."""
     border = max(run.last_turn for run in trimming)
     newest = sum(turn.number > border for turn in kept_turns)
     at_least = limit if policy.window_slack and policy.strategy == "window" else None
@@ -296,20 +296,20 @@ def _notice(kept_turns: Sequence[_Past], trimming: Sequence[LeftOut], limit: int
 
 
 def _left_out(past: Sequence[_Past], policy: HistoryPolicy) -> list[LeftOut]:
-    """Return what is left out, read or not, as runs of one reason each."""
+    """Return what is left out, read or not, as runs with one reason each."""
     read = (left_out(turn.reason, 1, len(turn.messages), turn.number, turn.number) for turn in past if turn.reason)
     return [*policy.unread, *read]
 
 
 def _with_summary_sent(run: LeftOut, summary_sent: bool) -> LeftOut:
-    """Return a run as it is for this request: without room for the summary, nothing stands for what it summarised."""
+    """Return a run as it is for this request: if the summary doesn't fit, nothing replaces what it covers."""
     if summary_sent or run.reason != "summarised":
         return run
     return left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
 
 
 def _beginning_with_the_user(body: list[Message]) -> list[Message]:
-    """Return the messages from the first that a user said on: some providers refuse to begin with an answer."""
+    """Return the messages from the first user message on: some providers reject a leading answer."""
     first = next((index for index, message in enumerate(body) if message["role"] == "user"), 0)
     return body[first:]
 
@@ -340,7 +340,7 @@ def purge_exchange(
 
 
 def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
-    """Return a turn without some calls and their results, which stand behind their call in its order."""
+    """Return a turn without some calls and their results."""
     rest: list[Message] = []
     answers: list[bool] = []
     for message in turn:

@@ -1,4 +1,5 @@
-"""The tool iterations of the running turn: which of them the model still sees. An iteration is kept whole or not.
+"""The tool iterations of the running turn: which of them the model still sees. An iteration is kept whole or not at
+all.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -47,7 +48,7 @@ def keep_last_iterations(
 
 
 def _pieces(current: Sequence[Message]) -> list[list[Message]]:
-    """Cut a turn into iterations and single messages; joined they are the turn again."""
+    """Cut a turn into iterations and single messages, which joined are the turn again."""
     pieces: list[list[Message]] = []
     for message in current:
         before = pieces[-1][-1] if pieces else {"role": "user"}

@@ -1,4 +1,4 @@
-"""The far past of a long list: what lies outside the window in any case is counted, and not looked at any closer.
+"""The distant past of a long list: turns certainly outside the window are only counted.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -12,10 +12,10 @@ MIN_LIST_LENGTH = 100
 
 
 def older_turns(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
-    """Return (begin, end, turns): ``messages[begin:end]`` are whole turns, as many, all before the newest ones.
+    """Return (begin, end, turns): ``messages[begin:end]`` are that many whole turns, before the newest ones.
 
-    At least ``newest_turns`` past turns lie behind ``end``. ``None`` where the list is short, or where the part is not
-    so well-formed that it could be counted by its roles alone: then it has to be mended first.
+    At least ``newest_turns`` past turns follow ``end``. ``None`` if the list is short, or if the part can't be counted
+    by its roles alone: then it must be repaired first.
     """
     if len(messages) < MIN_LIST_LENGTH:
         return None
@@ -28,10 +28,10 @@ def older_turns(messages: Sequence[Message], newest_turns: int) -> tuple[int, in
 
 
 def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int | None:
-    """Return where a turn begins behind which ``boundaries`` - 1 turns are certainly completed.
+    """Return where a turn begins after which ``boundaries`` - 1 turns are certainly completed.
 
-    Certain is a question between an answer without calls and another answer (or the end): whatever is mended before it
-    or behind it, a turn ends and another one begins there.
+    Certain is a question between an answer without calls and another answer (or the end): whatever is repaired around
+    it, a turn ends and another one begins there.
     """
     count = 0
     for index in range(len(messages) - 1, begin, -1):
@@ -47,7 +47,7 @@ def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int |
 
 
 def _count_turns(messages: Sequence[Message], begin: int, end: int) -> int | None:
-    """Return how many turns a part has, ``None`` if there is anything in it to mend or to wonder about."""
+    """Return how many turns a part has, ``None`` if anything in it is irregular."""
     turns, open_calls, before = 0, 0, ""
     for index in range(begin, end):
         message = messages[index]

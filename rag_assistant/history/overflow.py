@@ -1,4 +1,4 @@
-"""Overflow: what can be done when a request would leave turns out, and what a summary must be to stand for them.
+"""Overflow: what can be done when a request would leave turns out, and what makes a summary acceptable.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -52,17 +52,17 @@ def _not_shown(first: int, last: int) -> str:
 
 
 def turns_kept_by_compaction(in_view: int) -> int:
-    """Return how many of the turns that fit stay as they are when older ones are summarised: half, rounded up.
+    """Return how many of the turns that fit are kept when older ones are summarised: half, rounded up.
 
-    So there is room for some more turns before the next summary is due; with none, every turn would need one.
+    This leaves room for some turns before the next summary; otherwise every turn would need one.
     """
     return (in_view + 1) // 2
 
 
 def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) -> str:
-    """Return a model's summary without its thoughts.
+    """Return a model's summary without its reasoning.
 
-    Raises SummaryRejected for one that is blank, that repeats itself, or that is not shorter than what it stands for.
+    Raises SummaryRejected for one that is blank, repeats itself, or isn't shorter than what it covers.
     """
     summary = THOUGHTS.sub("", text).strip()
     if not summary:

@@ -1,4 +1,4 @@
-"""What was left out of a request and why, in figures; and the sentence that tells the model.
+"""What was left out of a request and why, in figures; and the notice for the model.
 
 Pure: no Flask, no SQL, no network, no clock.
 """
@@ -15,19 +15,19 @@ from rag_assistant.records import Message, text_in
 LeftOutReason = Literal[
     "turn_limit", "token_limit", "filtered", "excluded", "purged", "cleared", "summarised", "failed", "erased"
 ]
-# By these the rules leave out what the model would otherwise have seen; by the others a person has decided it.
+# For these reasons the rules leave out what the model would otherwise have seen; the others are people's decisions.
 TRIMMING: frozenset[LeftOutReason] = frozenset({"turn_limit", "token_limit", "filtered"})
-# By these a turn leaves alone; all others hide everything up to a border.
+# These hide a single turn; all others hide everything up to a border.
 SINGLE: frozenset[LeftOutReason] = frozenset({"excluded", "purged", "failed", "erased"})
-# What these leave out has no answer, or none any more: it counts among no turns.
+# What these leave out has no answer, or none any more: it doesn't count as a turn.
 UNANSWERED: frozenset[str] = frozenset({"failed", "erased"})
 
 
 class LeftOut(Struct, frozen=True):
-    """Turns between ``first_turn`` and ``last_turn`` that the model does not see, and why.
+    """Turns between ``first_turn`` and ``last_turn`` that the model doesn't see, and why.
 
-    ``trimmed`` tells whether they count in ``history_trimmed``. It follows from what is sent and never from when it is
-    sent, so that an answer given anew says the same.
+    ``trimmed`` says whether they count in ``history_trimmed``. It depends on what is sent and never on when, so that a
+    regenerated answer says the same.
     """
 
     reason: LeftOutReason
@@ -75,21 +75,21 @@ class HistoryReceipt(Struct, frozen=True):
     tokens: dict[str, int] = field(default_factory=dict)
 
     def why_left_out(self, turn: int) -> LeftOutReason:
-        """Return why a turn that no person left out by itself is not sent."""
+        """Return why a turn is not sent, unless a person excluded it individually."""
         runs = (run for run in self.left_out if run.first_turn <= turn <= run.last_turn)
         return next((run.reason for run in runs if run.reason not in SINGLE), "turn_limit")
 
 
 def hidden_until(runs: Iterable[LeftOut]) -> int:
-    """Return the last of the turns that are hidden up to a border, 0 where turns are left out only one by one."""
+    """Return the last turn that is hidden up to a border, 0 if turns are only left out individually."""
     return max((run.last_turn for run in runs if run.reason not in SINGLE), default=0)
 
 
 def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> str:
     """Return the sentence that tells the model how much of the conversation it sees.
 
-    ``newest`` turns stand at the end without a hole, ``others`` were kept before them. ``at_least`` is for a window
-    that grows before it is cut back: the sentence then names the number that stays the same, for the prompt's cache.
+    The ``newest`` turns are complete, ``others`` were kept before them. ``at_least`` is for a window that grows before
+    it is cut back: the sentence then names the number that stays the same, for the prompt cache.
     """
     before = f" and {others} before them" if others else ""
     if at_least is not None and newest >= at_least:
@@ -99,12 +99,12 @@ def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> 
 
 NOTICE = re.compile(r"\[History trimmed to (?:last|at least the last) [0-9]+ turns(?: and [0-9]+ before them)?\]")
 NUMBERS = re.compile("[0-9]{1,9}")
-# As it stands behind the system messages that it was joined with.
+# How it follows the system messages it was merged with.
 JOINED_NOTICES = re.compile(rf"(?:\n\n{NOTICE.pattern})+\Z")
 
 
 def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages without the notices of earlier requests: a notice is made for each request anew."""
+    """Return the messages without notices of earlier requests: each request gets its own."""
     if not any("[History trimmed to " in text_in(one) for one in messages if one["role"] == "system"):
         return messages
     own = (_without_joined_notices(one) if one["role"] == "system" else one for one in messages)
@@ -112,13 +112,13 @@ def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def notice_in(messages: Sequence[Message]) -> str | None:
-    """Return the notice that messages carry: what is missing from them was left out of an earlier request."""
+    """Return the notice in messages: what is missing from them was left out of an earlier request."""
     matches = (NOTICE.findall(text_in(one)) for one in messages if one["role"] == "system")
     return next((notices[-1] for notices in matches if notices), None)
 
 
 def renewed(notice: str, count: int) -> str:
-    """Return the notice of an earlier request; where fewer turns are ``kept`` than it says, one that says these."""
+    """Return an earlier request's notice; if fewer turns are kept than it says, a corrected one."""
     return notice if sum(map(int, NUMBERS.findall(notice))) <= count else notice_for(count)
 
 
@@ -130,7 +130,7 @@ def _without_joined_notices(message: Message) -> Message:
 
 
 def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
-    """Return the runs in the order of their turns, neighbours with the same reason joined."""
+    """Return the runs in order, neighbours with the same reason joined."""
     joined: list[LeftOut] = []
     for run in sorted(runs, key=lambda one: one.first_turn):
         last = joined[-1] if joined else None

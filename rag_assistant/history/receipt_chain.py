@@ -1,8 +1,8 @@
-"""Receipts as a chain that anyone can check who has the file: each link has the hashes of its parts and of the link
-before it.
+"""Receipts as a hash chain that anybody with the file can verify: each link has the hashes of its parts and of the
+previous link.
 
-A part is hashed with a salt of its own. Once it is erased its hash alone is left, by which it cannot be guessed.
-Pure: no Flask, no SQL, no network, no clock.
+Each part is hashed with its own salt. Once it is erased only its hash is left, from which it can't be guessed. Pure: no
+Flask, no SQL, no network, no clock.
 """
 
 import json
@@ -16,7 +16,7 @@ from msgspec import Struct
 from rag_assistant.history.erasing import Receipt
 from rag_assistant.records.errors import InvalidReceipts
 
-# A part of a receipt: {"salt", "value"}, as it is stored {"salt"} alone; {"hash"} where it was erased.
+# A part of a receipt: {"salt", "value"}, stored as {"salt"}; {"hash"} once erased.
 Part = dict[str, Any]
 LINK = frozenset({"conversation", "position", "turn", "version", "previous", "parts", "hash"})
 SEAL = frozenset({"conversation", "links", "hash", "key", "signed_at", "signature"})
@@ -24,7 +24,7 @@ HEX = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 class Seal(Struct, frozen=True):
-    """The last line of a file: what was signed, when, with which key, and by what signature."""
+    """The last line of a file: what was signed, when, with which key, and the signature."""
 
     conversation: int
     links: int
@@ -36,12 +36,12 @@ class Seal(Struct, frozen=True):
 
 
 def canonical(value: Any) -> bytes:
-    """Return JSON as it is written in one way only: names in order, no blanks, in ASCII."""
+    """Return canonical JSON: sorted keys, no blanks, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def parts_of(receipt: Receipt, answer: str) -> dict[str, Any]:
-    """Return a receipt and its answer in the parts that can be erased one by one, each with its name."""
+    """Return a receipt and its answer as named parts that can be erased individually."""
     parts = {name: value for name, value in receipt.items() if name not in ("request", "earlier_requests")}
     for n, request in enumerate((*receipt.get("earlier_requests", ()), receipt["request"]), 1):
         parts[f"request {n}"] = {name: value for name, value in request.items() if name != "messages"}
@@ -50,22 +50,22 @@ def parts_of(receipt: Receipt, answer: str) -> dict[str, Any]:
 
 
 def hash_of_part(part: Part) -> str:
-    """Return the hash that stands for a part."""
+    """Return a part's hash."""
     erased: str | None = part.get("hash")
     return erased or sha256(part["salt"].encode() + canonical(part["value"])).hexdigest()
 
 
 def hash_of_link(link: Mapping[str, Any]) -> str:
-    """Return the hash of a link: by its place, the link before it, and its parts."""
+    """Return a link's hash, over its position, the previous link, and its parts."""
     parts = {name: hash_of_part(part) for name, part in link["parts"].items()}
     hashed = {name: link[name] for name in LINK - {"hash"}} | {"parts": parts}
     return sha256(canonical(hashed)).hexdigest()
 
 
 def check_chain(lines: Iterable[bytes]) -> Seal:
-    """Return what a file of receipts says of itself, if its links hold together. Its signature is yet to be checked.
+    """Return the seal of a receipts file whose links are consistent; its signature isn't verified here.
 
-    Raises InvalidReceipts with the first line that is not as it was written.
+    Raises InvalidReceipts with the first altered line.
     """
     last: Mapping[str, Any] | None = None
     links = erased = 0
@@ -102,12 +102,12 @@ def check_chain(lines: Iterable[bytes]) -> Seal:
 
 
 def signed_part(seal: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of the last line is signed."""
+    """Return the signed part of the last line."""
     return {name: value for name, value in seal.items() if name != "signature"}
 
 
 def _read(line: bytes, n: int) -> dict[str, Any]:
-    """Return a line's object. Raises InvalidReceipts if it is not written in the one way in which we write it."""
+    """Return a line's object. Raises InvalidReceipts if it isn't canonical JSON."""
     try:
         entry = json.loads(line)
         if isinstance(entry, dict) and canonical(entry) + b"\n" == line:

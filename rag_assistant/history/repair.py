@@ -1,6 +1,6 @@
-"""Mend a list of messages so that every strict provider takes it: each tool call has its result, directly behind it.
+"""Repair a list of messages so that every strict provider accepts it: each tool call directly followed by its result.
 
-Pure: no Flask, no SQL, no network, no clock. The same input gives the same output, and a mended list stays as it is.
+Pure: no Flask, no SQL, no network, no clock. Deterministic, and a repaired list stays as it is.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ MISSING_RESULT = "No result was recorded for this call."
 
 
 def repair_messages(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with every tool call answered exactly once, results directly behind their call.
+    """Return the messages with every tool call answered exactly once, results directly after their call.
 
-    A result without a call goes, as does a second result for the same call. A call without a result gets a fixed one,
-    unless it stands in the last message that calls tools and nothing was said since: that end is still running. Ids
+    A result without a call is removed, as is a second result for the same call. A call without a result gets a fixed
+    one, unless it is in the last message that calls tools and nothing was said since: that turn is still running. Ids
     are matched by position within one assistant message and its results, because real providers send null, empty and
     repeated ones. Everything else keeps its place and its text.
     """
@@ -25,7 +25,7 @@ def repair_messages(messages: Sequence[Message]) -> list[Message]:
         message = messages[i]
         i += 1
         if message["role"] == "tool":
-            continue  # Its call is not in front of it, or was answered before.
+            continue  # Its call doesn't precede it, or was answered before.
         mended.append(message)
         calls = tool_calls_of(message)
         if not calls:
@@ -48,7 +48,7 @@ def repair_messages(messages: Sequence[Message]) -> list[Message]:
 
 
 def _match(call_ids: Sequence[str | None], results: Sequence[Message]) -> list[Message | None]:
-    """Return for each call its result or None: the first unused result with the same id, in the order of arrival."""
+    """Return for each call its result or None: the first unused result with the same id, in order of arrival."""
     matched: list[Message | None] = [None] * len(call_ids)
     for result in results:
         result_id = result.get("tool_call_id") or None

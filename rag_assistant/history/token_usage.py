@@ -1,6 +1,6 @@
-"""How the tokens of a request are shown: its parts in the order in which they are sent, and what is free behind them.
+"""The display of a request's tokens: its parts in the order in which they are sent, and what is free after them.
 
-Pure. The same is drawn on the page by static/js/conversation/gauge.js while somebody types or tries another window.
+Pure. static/js/conversation/gauge.js draws the same on the page while somebody types or tries another window.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-# The order is that of the bar. The names are those of the API.
+# In the order of the bar, with the names of the API.
 PARTS = {
     "system": "instructions",
     "tools": "tools",
@@ -18,12 +18,12 @@ PARTS = {
     "question": "question",
     "free": "free",
 }
-# What is there is seen, however small its share is.
+# Even the smallest part must be visible.
 NARROWEST_PERCENT = 3.0
 
 
 class TokenPart(Struct, frozen=True):
-    """One part of a request: its tokens, and where it lies in a bar of 100 percent."""
+    """One part of a request: its tokens, and its place in a bar of 100 percent."""
 
     name: str
     words: str
@@ -33,9 +33,9 @@ class TokenPart(Struct, frozen=True):
 
 
 def token_parts(tokens: Mapping[str, Any], with_empty: bool = False) -> list[TokenPart]:
-    """Return the parts that have tokens, from ``{"system": 120, ..., "limit": 4096}`` as the API has it.
+    """Return the parts that have tokens, from ``{"system": 120, ..., "limit": 4096}`` as in the API.
 
-    Without a limit there is nothing free, and the parts fill the bar. ``with_empty``: every part, for a bar that moves.
+    Without a limit nothing is free, and the parts fill the bar. ``with_empty``: every part, for a bar that moves.
     """
     sizes = {name: int(tokens.get(name) or 0) for name in PARTS if name != "free"}
     sizes["free"] = max(0, (tokens.get("limit") or 0) - sum(sizes.values()))
@@ -51,13 +51,13 @@ def token_parts(tokens: Mapping[str, Any], with_empty: bool = False) -> list[Tok
 
 
 def tokens_sentence(tokens: Mapping[str, Any]) -> str:
-    """Return the figures as a sentence, for those who do not see the bar."""
+    """Return the figures as a sentence, for screen readers."""
     parts = [f"{part.words} {part.tokens:,}" for part in token_parts(tokens)]
     return f"Estimated tokens: {', '.join(parts)}." if parts else "No tokens."
 
 
 def _widths(sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the share of each in percent; what the smallest are given more, the largest gives."""
+    """Return the width of each in percent; the smallest are enlarged at the cost of the largest."""
     whole = sum(sizes.values())
     widths = {name: max(NARROWEST_PERCENT, 100 * size / whole) for name, size in sizes.items()}
     if widths:

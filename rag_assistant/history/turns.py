@@ -1,4 +1,4 @@
-"""Read a list of messages as turns, and tell whether it is one that a strict provider accepts.
+"""Read a list of messages as turns.
 
 Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI chat format and are never changed.
 """
@@ -34,7 +34,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
     body_start = length_of_system_block(messages)
     starts = [i for i in range(body_start, len(messages)) if i == body_start or _begins_turn(messages, i)]
     if len(starts) > 1 and all(message["role"] != "user" for message in messages[body_start : starts[1]]):
-        del starts[1]  # What stands before the first question is no turn of its own.
+        del starts[1]  # What precedes the first question is no turn of its own.
     turns = [tuple(messages[start:end]) for start, end in pairwise([*starts, len(messages)])]
     past_count = len(turns)
     while past_count and not is_completed(turns[past_count - 1], followed=past_count < len(turns)):
@@ -47,7 +47,7 @@ def split_turns(messages: Sequence[Message]) -> SplitMessages:
 
 
 def _begins_turn(messages: Sequence[Message], i: int) -> bool:
-    """Tell whether a turn begins at a message: the user speaks, and no result of an earlier call is still to come."""
+    """Return whether a turn begins at a message: the user speaks, and no earlier call awaits its result."""
     if messages[i]["role"] != "user" or messages[i - 1]["role"] == "user":
         return False
     following = i
@@ -59,15 +59,15 @@ def _begins_turn(messages: Sequence[Message], i: int) -> bool:
 
 
 def is_injected(message: Message) -> bool:
-    """Tell whether a message was put there beside a question, such as retrieved text."""
+    """Return whether a message was injected beside a question, such as retrieved text."""
     meta = message.get("meta")
     return isinstance(meta, dict) and meta.get("kind") == INJECTED
 
 
 def is_completed(turn: Sequence[Message], *, followed: bool = False) -> bool:
-    """Tell whether a turn ends with an assistant message that leaves no tool call open.
+    """Return whether a turn ends with an assistant message that leaves no tool call open.
 
-    In a turn that is ``followed`` by another one, a system message may stand behind that answer.
+    In a turn that is ``followed`` by another one, a system message may come after that answer.
     """
     end = len(turn)
     while followed and end and turn[end - 1]["role"] in SYSTEM_ROLES:
@@ -76,7 +76,6 @@ def is_completed(turn: Sequence[Message], *, followed: bool = False) -> bool:
 
 
 def tool_calls_of(message: Message) -> list[dict[str, Any]]:
-    """Return the tool calls of an assistant message, an empty list for every other message."""
     return list(message.get("tool_calls") or ()) if message["role"] == "assistant" else []
 
 
@@ -85,7 +84,7 @@ def uses_tools(turn: Sequence[Message]) -> bool:
 
 
 def length_of_system_block(messages: Sequence[Message]) -> int:
-    """Return how many messages stand in front of everything that was said: they belong to no turn."""
+    """Return the length of the leading system block, which belongs to no turn."""
     return next((n for n, one in enumerate(messages) if one["role"] not in SYSTEM_ROLES), len(messages))
 
 

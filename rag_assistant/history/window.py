@@ -13,8 +13,8 @@ from rag_assistant.records.errors import InvalidHistoryLimit
 def check_history_limit(value: object, name: str = "max_history_turns") -> int | None:
     """Return ``value`` if it is a whole number of 0 or more, or ``None`` for no limit.
 
-    Raises InvalidHistoryLimit (a ValueError), which tells ``name``, for everything else; ``True``, ``2.0`` and ``"5"``
-    are not whole numbers.
+    Raises InvalidHistoryLimit (a ValueError), which contains ``name``, for everything else; ``True``, ``2.0`` and
+    ``"5"`` are not whole numbers.
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value

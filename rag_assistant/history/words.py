@@ -1,4 +1,4 @@
-"""Which turns a model does not see, and why, in words: for the page, the receipt, the commands and the log. Pure."""
+"""Which turns a model doesn't see, and why, in words: for the page, the receipt, the commands and the log. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ REASONS = {
     "failed": "without an answer",
     "erased": "erased",
 }
-# How many pieces of a run of turns are named one by one.
+# How many pieces of a run of turns are named individually.
 MAX_PIECES = 5
 
 
@@ -33,9 +33,9 @@ def turns_by_reason(runs: Iterable[LeftOut]) -> dict[str, int]:
 
 
 def seen(kept_turns: int, left_out: Mapping[str, int]) -> str:
-    """Return what a model sees of the earlier turns, in words: "5 of 7 earlier turns (2 over the turn limit)".
+    """Return in words what a model sees of earlier turns: "5 of 7 earlier turns (2 over the turn limit)".
 
-    Turns without an answer are none of them, nor are erased ones.
+    Turns without an answer and erased ones don't count.
     """
     answered = {reason: count for reason, count in left_out.items() if reason not in UNANSWERED}
     total = kept_turns + sum(answered.values())
@@ -44,10 +44,10 @@ def seen(kept_turns: int, left_out: Mapping[str, int]) -> str:
 
 
 def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iterable[Mapping[str, Any]]) -> str:
-    """Return in words which turns a run of left-out turns is: "turns 2, 4 and 6 to 9".
+    """Return a run of left-out turns in words: "turns 2, 4 and 6 to 9".
 
-    What was sent from between its ends is not among them, nor what another of the ``runs`` is. Where that is not enough
-    to tell them apart, it is said how many they are: "12 of turns 1 to 40".
+    Turns in between that were sent, or are in another of the ``runs``, are left out. If that is too many pieces, they
+    are counted: "12 of turns 1 to 40".
     """
     first, last = run["first_turn"], run["last_turn"]
     others = [(number, number) for number in kept_turns]
@@ -63,7 +63,7 @@ def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iter
 
 
 def numbers_in_words(numbers: Sequence[int]) -> str:
-    """Return turns in words, given by their numbers: "turns 2, 4 and 6 to 9"; many pieces are only counted."""
+    """Return turn numbers in words: "turns 2, 4 and 6 to 9"; many pieces are only counted."""
     if not numbers:
         return "none of the earlier turns"
     runs = runs_of(numbers)
@@ -73,7 +73,7 @@ def numbers_in_words(numbers: Sequence[int]) -> str:
 
 
 def span_in_words(first: int, last: int) -> str:
-    """Return in words which turns stand from one number to another: "turn 1", "turns 1 and 2", "turns 1 to 3"."""
+    """Return a range of turns in words: "turn 1", "turns 1 and 2", "turns 1 to 3"."""
     return _listed([(first, last)])
 
 
@@ -92,7 +92,7 @@ def _span(run: Mapping[str, Any]) -> int:
 
 
 def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
-    """Return what would be sent if the turns were left out, in words."""
+    """Return in words what would be sent if the turns were left out."""
     receipt = fitted.receipt
     tokens = sum(receipt.tokens.values())
     of_limit = f" of {limit:,}" if limit else ""
@@ -103,7 +103,7 @@ def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:
 
 
 def sentence_about(undecided: Sequence[LeftOut], receipt: HistoryReceipt) -> str:
-    """Return what a question would leave out, in words."""
+    """Return in words what a question would leave out."""
     turns = sum(run.turns for run in undecided)
     runs = [asdict(run) for run in receipt.left_out]
     places = "; ".join(turns_in_words(asdict(run), receipt.kept_turns, runs) for run in undecided)
@@ -122,20 +122,21 @@ def seen_by_model(turn: Turn) -> str | None:
 
 
 def view_in_words(turn: Turn) -> str | None:
-    """Return the sentence about what was seen of the earlier turns, ``None`` where nothing was left out."""
+    """Return the sentence about which earlier turns were seen, ``None`` if nothing was left out."""
     seen_turns = seen_by_model(turn)
     return None if seen_turns is None else view_sentence(seen_turns, turn.model)
 
 
 def view_sentence(seen_turns: str, model: str | None) -> str:
-    """Return the sentence about which earlier turns were seen; where quotes answer, no model sees any."""
+    """Return the sentence about which earlier turns were seen; with quotes, no model sees any."""
     return f"In view: {seen_turns}." if model == QUOTES else f"The model saw {seen_turns}."
 
 
 def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
-    """Return the numbers of the turns that say what was left out: those where it differs in kind from the turn before.
+    """Return the numbers of the turns that announce what was left out: those where it differs in kind from the turn
+    before.
 
-    ``before`` is the turn in front of them. A full window says it once, not with every answer.
+    ``before`` is the turn before them. A full window is announced once, not with every answer.
     """
     previous = _kind_left_out(before) if before is not None else None
     sentences = []
@@ -150,7 +151,7 @@ def shifts(turns: Iterable[Turn], before: Turn | None = None) -> frozenset[int]:
 
 
 def _kind_left_out(turn: Turn) -> frozenset[str]:
-    """Return why turns were left out for a turn, and whether a summary stood for them."""
+    """Return why turns were left out for a turn, and whether a summary covered them."""
     history = turn.history
     if history is None or seen_by_model(turn) is None:
         return frozenset()

@@ -85,6 +85,6 @@ class ConversationSettings(Group):
     """Maximum tokens in a request, not counting the answer. null: the context window, if its size is known."""
     retention_days: int | None = setting(None, ge=1, le=36500)
     """How many days a conversation is kept after its last question, unless it is pinned. Then it moves to the trash,
-    where it can be restored for trash_days. null: for ever."""
+    where it can be restored for trash_days. null: forever."""
     merge_system_messages: bool = False
     """Send one system message instead of two, for chat templates that accept only one."""

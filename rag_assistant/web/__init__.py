@@ -23,22 +23,22 @@ PARTS = (
 
 
 class NumberConverter(IntegerConverter):
-    """A number in an address that can be an id; a larger one is an address at which there is nothing."""
+    """A number in an address that can be an id; larger ones are not found."""
 
     def __init__(self, url_map: Map) -> None:
         super().__init__(url_map, max=MAX_INT32)
 
 
 def create_app(environment: Mapping[str, str] | None = None) -> Flask:
-    """Return the application. Its services start with the first request, or when ``services.start()`` is called.
+    """Return the application. Its services start with the first request, or with ``services.start()``.
 
-    Raises SettingsError if a setting is wrong.
+    Raises SettingsError if a setting is invalid.
     """
     return app_of(open_services(environment))
 
 
 def app_of(services: Services) -> Flask:
-    """Return the application over services that are connected already."""
+    """Return the application over existing services."""
     app = Flask("rag_assistant", root_path=str(FILES))
     app.extensions["assistant"] = services
     app.url_rule_class = routing.Route  # type: ignore[assignment] # It takes what a route declares, too.
@@ -58,7 +58,7 @@ def app_of(services: Services) -> Flask:
     @app.before_request
     def start_services() -> None:
         services.start()
-        if request.method not in security.SAFE_METHODS:  # What changes nothing needs no lease.
+        if request.method not in security.SAFE_METHODS:  # Read-only requests need no lease.
             services.membership.hold()
 
     identity.init_app(app, services)

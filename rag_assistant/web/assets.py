@@ -1,11 +1,9 @@
-"""Scripts and style sheets: kept by browsers for good, since a change of any gives all a new address.
+"""Scripts and style sheets: cached forever by browsers, since any change gives all of them a new address.
 
-The sheets go out as one, and so do the scripts, for each language with its texts. They are read once, at the start:
-what goes out under a version is what the version was made of. The scripts of a language are made when somebody asks for
-them, from the catalog of that moment.
-
-Pages and the API are never compressed: where secrets and what a stranger chose stand in one answer, its length would
-tell of them (BREACH).
+The style sheets are combined into one file, and so are the scripts, per language with its texts. They are read once, at
+the start, so that the content matches its version. A language's scripts are built on request, from the current catalog.
+Pages and the API are never compressed: where secrets and a stranger's input share a response, its length would reveal
+them (BREACH).
 """
 
 import gzip
@@ -29,10 +27,10 @@ STATEMENT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def bundle(modules: Mapping[str, str], entry: str) -> str:
-    """Return one script that does what ``entry`` does, and exports all modules by their names.
+    """Return one script that does what ``entry`` does, and exports all modules by name.
 
-    ``modules`` are texts by their paths. Raises KeyError for a module that is not there, ValueError for a statement
-    that is not understood and for a circle.
+    ``modules`` are texts by path. Raises KeyError for a missing module, ValueError for an unsupported statement and for
+    a cycle.
     """
     ordered: dict[str, str] = {}
 
@@ -49,12 +47,12 @@ def bundle(modules: Mapping[str, str], entry: str) -> str:
 
 
 def resolve(importer: str, imported: str) -> str:
-    """Return the path of a module that another one names relative to itself."""
+    """Return the path of a module that another one imports relative to itself."""
     return normpath(join(dirname(importer), imported))
 
 
 def as_function(name: str, text: str) -> str:
-    """Return a module as a function that is called once, and whose result is what it exports."""
+    """Return a module as a function that is called once, and returns its exports."""
     exported = ", ".join(match[1] for match in EXPORT.findall(text))
     text = IMPORT.sub(lambda match: f'const {{{match[1]}}} = modules["{resolve(name, match[2])}"];', text)
     text = EXPORT.sub(r"\1 \2", text)
@@ -64,7 +62,7 @@ def as_function(name: str, text: str) -> str:
 
 
 KEPT_FOR_GOOD = "public, max-age=31536000, immutable"
-# A page of before an update asks for the files of before it; what it gets instead is not to be kept.
+# A page from before an update requests old files; what it gets instead must not be cached.
 NOT_KEPT = "no-cache"
 VERSION_LENGTH = 12
 # The order is that of the cascade.
@@ -75,13 +73,13 @@ SHEETS = (
 ALL_SHEETS = "all.css"
 ALL_SCRIPTS = "all.js"
 ENTRY = "main.js"
-# The module whose content is another one in each language.
+# The module whose content depends on the language.
 TEXTS = "lib/texts.js"
 MEDIA_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
 def init_app(app: Flask) -> None:
-    """Serve the static files under their version, and let templates address them so."""
+    """Serve the static files under their version, and let templates refer to them."""
     folder = Path(app.static_folder or "")
     files, modules = read_files(folder), read_modules(folder)
     translated = {scripts_for(language.code): language for language in TRANSLATED}
@@ -121,7 +119,7 @@ def init_app(app: Flask) -> None:
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
-    """Return what goes over the wire in English, by its name in the address."""
+    """Return the content served in English, by file name in the address."""
     pictures = {path.name: path.read_bytes() for path in sorted(folder.glob("*.svg"))}
     sheets = "".join((folder / f"{name}.css").read_text() for name in SHEETS)
     return pictures | {ALL_SHEETS: sheets.encode(), ALL_SCRIPTS: scripts_in(ENGLISH.code, read_modules(folder))}
@@ -132,18 +130,18 @@ def read_modules(folder: Path) -> dict[str, str]:
 
 
 def scripts_for(code: str) -> str:
-    """Return the name of the scripts of a page in a language."""
+    """Return the file name of a language's scripts."""
     return ALL_SCRIPTS if code == ENGLISH.code else f"all.{code}.js"
 
 
 def scripts_in(code: str, modules: Mapping[str, str]) -> bytes:
-    """Return all scripts as one, with what they say in a language."""
+    """Return all scripts as one, with the texts of a language."""
     texts = f"export const texts = {json.dumps(script_texts(code))};"
     return bundle({**modules, TEXTS: texts}, ENTRY).encode()
 
 
 def version_of(files: Mapping[str, bytes]) -> str:
-    """Return a text that is another one whenever any of the files is."""
+    """Return a hash of all files."""
     digest = sha256()
     for name, content in files.items():
         digest.update(name.encode() + b"\0" + sha256(content).digest())

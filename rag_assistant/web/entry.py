@@ -1,6 +1,4 @@
-"""What a request passes before Flask: the path of a proxy is taken away, a host is the same in any case, and a proxy
-that is named says from where a request came, by which scheme, and who is signed in. Then it gets its id.
-"""
+"""WSGI middleware: base path, host case, trusted proxies' headers, and a request id."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +13,7 @@ from rag_assistant.settings.schema import Settings
 
 
 def init_app(app: Flask) -> None:
-    """Take note of each request before anything else is done for it."""
+    """Install the middleware."""
 
     @app.before_request
     def begin() -> None:
@@ -30,10 +28,10 @@ def init_app(app: Flask) -> None:
 
 
 class Entry:
-    """The application below ``base_path``, whether the proxy in front takes that away or not.
+    """The application below ``base_path``, whether the proxy in front strips it or not.
 
-    No header says so: one could come from outside. X-Forwarded-For and -Proto count from ``trusted_proxies`` alone, and
-    the headers about who is signed in from ``proxy_user_from``.
+    No header decides that: it could come from outside. X-Forwarded-For and -Proto are trusted from ``trusted_proxies``
+    only, and the sign-in headers from ``proxy_user_from``.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]], settings: Settings) -> None:
@@ -43,7 +41,7 @@ class Entry:
         self._trusted_proxies = settings.trusted_proxies
         self._user_from = settings.proxy_user_from
         about_people = filter(None, (settings.proxy_user_header, settings.proxy_groups_header))
-        # As they are called in the environment of a request (PEP 3333).
+        # Their names in a request's environment (PEP 3333).
         self._about_people = [f"HTTP_{header.upper().replace('-', '_')}" for header in about_people]
 
     def __call__(self, wsgi: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -53,7 +51,7 @@ class Entry:
         wsgi["SCRIPT_NAME"] = base
         if "HTTP_HOST" in wsgi:
             wsgi["HTTP_HOST"] = wsgi["HTTP_HOST"].lower()
-        # Asked of whoever is connected, before a header says from where a request came.
+        # Checks the connected address, before a header replaces it.
         peer = wsgi.get("REMOTE_ADDR", "")
         if self._about_people and not is_within(peer, self._user_from):
             for name in self._about_people:

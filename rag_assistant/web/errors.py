@@ -1,4 +1,4 @@
-"""Every error becomes HTTP here: one status for each class, one shape for all."""
+"""Maps every error to HTTP: one status for each class, one shape for all."""
 
 import errno
 import logging
@@ -19,7 +19,7 @@ from rag_assistant.web.v1.errors import openai_error, openai_status
 
 log = logging.getLogger(__name__)
 
-# A class that is not here takes the status of its nearest parent.
+# A class that isn't listed takes the status of its nearest parent.
 NAMES = {
     400: "MalformedBody",
     401: "NotSignedIn SignInFailed",
@@ -40,9 +40,9 @@ NAMES = {
     507: "StorageFailed",
 }
 STATUS = {getattr(errors, name): status for status, names in NAMES.items() for name in names.split()}
-# Where nobody said how long it takes.
+# If no duration is known.
 RETRY_AFTER_SECONDS = 5
-# Besides every 503: what may be over soon without anybody doing anything.
+# Besides every 503: errors that may go away by themselves.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 OPENAI = "/v1/"
 PROBLEM = "application/problem+json"
@@ -52,7 +52,7 @@ DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 
 
 def init_app(app: Flask) -> None:
-    """Answer every error in our shape: as JSON to programs, as a page elsewhere."""
+    """Return every error in our shape: as JSON to programs, as a page elsewhere."""
     app.register_error_handler(AssistantError, answer_assistant_error)
     app.register_error_handler(HTTPException, answer_http_error)
     app.register_error_handler(Exception, answer_unexpected)
@@ -60,7 +60,7 @@ def init_app(app: Flask) -> None:
 
 @cache
 def error_kinds() -> tuple[tuple[int, str, str], ...]:
-    """Return every error that is answered with: its status, its name, and the first clause about it."""
+    """Return every error the API can return: its status, its name, and the first clause about it."""
     groups = (errors.NotFound, errors.Conflict)
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
     kinds = [kind for kind in kinds if kind not in groups]
@@ -73,12 +73,12 @@ def _meaning_of(kind: type[Exception]) -> str:
 
 
 def status_of(kind: type[Exception]) -> int:
-    """Return the HTTP status of an error of ours."""
+    """Return the HTTP status of an error class."""
     return next(STATUS[parent] for parent in kind.__mro__ if parent in STATUS)
 
 
 def answer_assistant_error(error: AssistantError) -> Response:
-    """Answer an error that was raised on purpose."""
+    """Return the response to an error raised on purpose."""
     kind = type(error)
     response = _answer(status_of(kind), error.as_dict(), error.param)
     if isinstance(error, errors.NotSignedIn):
@@ -87,7 +87,7 @@ def answer_assistant_error(error: AssistantError) -> Response:
 
 
 def answer_with_error(data: dict[str, Any]) -> Response:
-    """Answer with what there is of a turn whose error was stored by its name."""
+    """Return a turn's data as the response, with the status of its stored error."""
     error = data["error"]
     kind: type[Exception] = getattr(errors, error["type"], AssistantError)
     if request.path.startswith(OPENAI) or _wants_problem():
@@ -98,20 +98,20 @@ def answer_with_error(data: dict[str, Any]) -> Response:
 
 
 def _with_retry_after(response: Response, kind: type[Exception], seconds: float | None) -> Response:
-    """Return a response that says when to come back, if the same request may succeed then."""
+    """Return a response with Retry-After, if the same request may succeed later."""
     if seconds is not None or response.status_code == 503 or issubclass(kind, MAY_PASS):
         response.headers["Retry-After"] = str(max(1, round(seconds or RETRY_AFTER_SECONDS)))
     return response
 
 
 def page_with_error(error: AssistantError, page: str) -> Response:
-    """Answer with a page that says itself what was wrong, such as a form to be filled in once more."""
+    """Return a page that shows the error itself, such as a form to correct."""
     response = make_response(page, status_of(type(error)))
     return _with_retry_after(response, type(error), error.retry_after_seconds)
 
 
 def answer_http_error(error: HTTPException) -> Response:
-    """Answer what Flask itself refuses: unknown addresses, wrong methods, foreign hosts, too large bodies."""
+    """Return the response to Flask's own errors: unknown addresses, wrong methods, foreign hosts, large bodies."""
     code = error.code or 500
     data = {"type": type(error).__name__, "message": _sentence(error)}
     response = _answer(code, data)
@@ -121,7 +121,7 @@ def answer_http_error(error: HTTPException) -> Response:
 
 
 def answer_unexpected(error: Exception) -> Response:
-    """Answer what nobody expected, without a word about its inside; a disk may be full or fail anywhere."""
+    """Return the response to an unexpected error, without internals; a disk may be full or fail anywhere."""
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
         log.error("The disk does not take it (%s): %s %s", error.strerror, request.method, request.path)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -165,7 +165,7 @@ def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Resp
 
 
 def _wants_problem() -> bool:
-    """Tell whether a client asks for problem details; one that takes everything does not."""
+    """Return whether a client asks for problem details; ``*/*`` doesn't count."""
     return any(kind == PROBLEM for kind, _ in request.accept_mimetypes)
 
 

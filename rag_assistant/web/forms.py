@@ -1,4 +1,4 @@
-"""Actions of the JSON API as plain forms: a form's fields are the body, and a page is shown instead of the answer."""
+"""API actions as plain forms: a form's fields are the body, and a page is shown instead of the response."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -16,10 +16,10 @@ def as_form(
     leads_to: Callable[[Mapping[str, Any]], Response],
     page: Callable[..., str] | None = None,
 ) -> Callable[..., Response]:
-    """Return the view of a form that does what an action of the API does.
+    """Return the view of a form that calls an API action.
 
-    ``leads_to`` gets what the action answers, with the parameters of the address. An error is shown on the ``page``
-    that takes one, else on a page of its own.
+    ``leads_to`` gets the action's response and the URL parameters. An error is shown on the ``page`` that takes one,
+    otherwise on an error page.
     """
 
     @wraps(action)
@@ -36,10 +36,10 @@ def as_form(
 
 
 def to(endpoint: str, *params: str, **more: Any) -> Callable[[Mapping[str, Any]], Response]:
-    """Return what leads to a page of ours, whose address takes some ``params`` of an answer."""
+    """Return a function that redirects to a page, whose address takes some ``params`` of the response."""
     return lambda data: to_page(endpoint, **{name: data[name] for name in params}, **more)
 
 
 def to_its_turn(data: Mapping[str, Any], **more: Any) -> Response:
-    """Return what leads to the turn that an action answered with."""
+    """Redirect to the turn in an action's response."""
     return to_conversation(data["conversation_id"], _anchor=f"turn-{data['turn']}", **more)

@@ -1,4 +1,4 @@
-"""How the server is: alive, ready, with which settings, and its figures for Prometheus."""
+"""Health, readiness, settings and Prometheus metrics."""
 
 import logging
 from typing import Any
@@ -19,19 +19,19 @@ from rag_assistant.web.schemas import HealthAnswer, ModelTestAnswer, ReadyAnswer
 
 log = logging.getLogger(__name__)
 
-# An endpoint or a bucket that is away is so for every server, and without an index, vectors in memory answer: neither
-# is a reason to send people elsewhere.
+# An unreachable endpoint or bucket is so for every server, and without an index, vectors in memory are searched:
+# neither is a reason to send requests elsewhere.
 GOOD_IF_ASKED = ("ready", "off")
 GOOD = (*GOOD_IF_ASKED, "not_checked", "unreachable")
 NOT_NEEDED = ("keywords", "chroma", "pgvector", "worker")
-# What a worker answers.
+# The endpoints that a worker serves.
 OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz, /metrics, /api/settings, and its version, which pages look at to see a change.
+    """Add /healthz, /readyz, /metrics, /api/settings, and its version, by which pages notice changes.
 
-    A worker answers nothing else than how it is.
+    A worker serves only the first three.
     """
 
     @app.before_request
@@ -57,7 +57,7 @@ def init_app(app: Flask, services: Services) -> None:
             "settings_problem": services.settings.problem,
             "restart_required": services.settings.restart_required,
         }
-        # What stands in the settings is for those who may see them.
+        # Settings are only for people who may see them.
         shown = problems if identity().may_manage else {}
         return make_response(jsonify(ready=ready, parts=parts, **shown), 200 if ready else 503)
 
@@ -72,7 +72,7 @@ def init_app(app: Flask, services: Services) -> None:
 
     @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
     def model_test() -> Response:
-        """Test the endpoints of the settings, step by step; no other address can be asked."""
+        """Test the endpoints in the settings, step by step."""
         check = services.check_connection()
         return jsonify({"ok": check.ok} | to_builtins(check))
 
@@ -82,14 +82,13 @@ def init_app(app: Flask, services: Services) -> None:
 
 
 def readiness(services: Services) -> dict[str, str]:
-    """Return the state of each part that takes its time: ``ready``, ``off`` where it is not used, or what it does.
+    """Return the state of each part: ``ready``, ``off`` if unused, or what it is doing.
 
-    The database is asked: ``missing`` if its file is gone or another one, ``failed`` if it does not answer within a
-    second. So are the uploaded files, every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked``
-    until a question went to it; then it is as it was the last time. Keywords are ``indexing`` while the
-    words of a large library are read after the start, and while documents are indexed by them in another way than
-    before an upgrade. The server is ``ending`` once it was told to end,
-    and the worker ``missing`` while nobody works on documents.
+    The database is ``missing`` if its file is gone or replaced, ``failed`` if it doesn't respond within a second.
+    Uploaded files are checked every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked`` until the
+    first question; then it is as it was the last time. Keywords are ``indexing`` while the words of a large library are
+    read after the start, and while documents are indexed again after an upgrade. The server is ``ending`` during
+    shutdown, and the worker ``missing`` while nobody works on documents.
     """
     database, index = services.probe.state(), services.vectors.index
     states = {
@@ -100,7 +99,7 @@ def readiness(services: Services) -> dict[str, str]:
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "keywords": keywords_state(services) if database == "ready" else "unknown",
         "worker": "ready" if services.membership.has_worker else "missing",
-        # Where PostgreSQL does not have it, pgvector is missing.
+        # If PostgreSQL doesn't have pgvector, it is missing.
         "chroma": "off",
         "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off",
     }
@@ -108,7 +107,7 @@ def readiness(services: Services) -> dict[str, str]:
 
 
 def keywords_state(services: Services) -> str:
-    """Return whether keywords find all documents."""
+    """Return whether keyword search covers all documents."""
     try:
         return "indexing" if services.keywords.loading else "ready"
     except StorageFailed:
@@ -116,7 +115,7 @@ def keywords_state(services: Services) -> str:
 
 
 def levels_of(services: Services) -> Levels:
-    """Return how things stand; while the database is away, without what only that knows."""
+    """Return the gauges; while the database is unreachable, without those that need it."""
     running, max_running = services.assistant.running
     parts = readiness(services)
     try:
@@ -136,7 +135,7 @@ def levels_of(services: Services) -> Levels:
 
 
 def settings_data(services: Services) -> list[dict[str, Any]]:
-    """Return every setting with its value and origin; of a secret only whether it is set."""
+    """Return every setting with its value and origin; for a secret, only whether it is set."""
     values = services.settings.current.model_dump(mode="json")
     rows = []
     for name, described in Settings.model_fields.items():

@@ -1,4 +1,4 @@
-"""Who asks: the one place where a request's cookie or token becomes a person."""
+"""Authentication: the only place where a request's cookie or token becomes a person."""
 
 import re
 from datetime import timedelta
@@ -20,20 +20,20 @@ NO_ACCOUNTS = "This needs an account, and this server has none."
 
 
 def init_app(app: Flask, whole: Services) -> None:
-    """Let nobody in who may not come in, on every route."""
+    """Authenticate every request on every route."""
 
     @app.before_request
     def let_in() -> Response | None:
         policy, endpoint = policy_asked(), request.endpoint
-        # The server is watched while the database, which knows who asks, may hang.
+        # Monitoring must work while the database, which authenticates, hangs.
         must_not_wait = endpoint == "healthz" or (endpoint == "readyz" and whole.probe.state() != "ready")
         try:
-            # A command in this process says who asks; no header can (see cli/api.py).
+            # A command in this process sets the identity; no header can (see cli/api.py).
             caller = request.environ.get(IDENTITY) or (NOBODY if must_not_wait else identify(whole))
         except (StorageFailed, NotAllowed):
             if policy != PUBLIC:
                 raise
-            caller = NOBODY  # What everybody may ask, such as /readyz, says that the database is away.
+            caller = NOBODY  # Public routes, such as /readyz, report that the database is unreachable.
         request.environ[IDENTITY] = caller
         if caller is NOBODY and policy != PUBLIC:
             if not is_navigation():
@@ -48,29 +48,29 @@ def init_app(app: Flask, whole: Services) -> None:
 
 
 def identity() -> Identity:
-    """Return who asks. Before that is known it is nobody."""
+    """Return the identity of the request; before authentication, nobody's."""
     return cast(Identity, request.environ.get(IDENTITY, NOBODY))
 
 
 def actor() -> Actor:
-    """Return who asks, as the audit log names them."""
+    """Return the person asking, for the audit log."""
     person = identity().person
     return Actor(person.name if person else "somebody", request.remote_addr)
 
 
 def asked_from() -> tuple[str, str]:
-    """Return the address from which somebody asks, and what the browser calls itself."""
+    """Return the address of the client, and the browser's name."""
     return request.remote_addr or "", request.headers.get("User-Agent", "")
 
 
 def note_for_audit(action: str, subject: str) -> None:
-    """Note what somebody did, where there are accounts."""
+    """Record an action in the audit log, if there are accounts."""
     if identity().person is not None:
         services().accounts.note(actor(), action, subject)
 
 
 def identify(whole: Services) -> Identity:
-    """Return who asks by their cookie or token. Raises MalformedBody if they show both, NotSignedIn for a bad token."""
+    """Return the identity of a cookie or token. Raises MalformedBody for both, NotSignedIn for an invalid token."""
     if not whole.accounts.any():
         return NOBODY if whole.setup.is_open else ALONE
     if proxied(whole):
@@ -84,13 +84,13 @@ def identify(whole: Services) -> Identity:
 
 
 def bearer_token() -> str | None:
-    """Return the token of a request, which may be an empty text; ``None`` if it has none."""
+    """Return the token of a request, which may be empty; ``None`` if it has none."""
     authorization = request.headers.get("Authorization", "")
     return authorization[len(BEARER) :].strip() if authorization.lower().startswith(BEARER) else None
 
 
 def by_token(whole: Services, secret: str) -> Identity:
-    """Identify by an API token. Raises NotSignedIn."""
+    """Return the identity of an API token. Raises NotSignedIn."""
     identity_of_token = whole.accounts.by_token(secret)
     if identity_of_token is None:
         raise NotSignedIn("This API token has expired, was revoked, or never existed.")
@@ -98,14 +98,14 @@ def by_token(whole: Services, secret: str) -> Identity:
 
 
 def proxied(whole: Services) -> bool:
-    """Tell whether a proxy says who is signed in, so that nobody signs in here."""
+    """Return whether a proxy signs people in, so that nobody signs in here."""
     return whole.settings.current.proxy_user_header is not None
 
 
 def by_proxy(whole: Services) -> Identity:
-    """Return who asks by the word of a proxy, or by a token. Raises NotAllowed, MalformedBody, NotSignedIn.
+    """Return the identity given by a proxy, or by a token. Raises NotAllowed, MalformedBody, NotSignedIn.
 
-    A header that does not come from the proxy is taken away before (entry.py). A proxy may send a token of its own.
+    The header is removed from requests that don't come from the proxy (entry.py). A proxy may send its own token.
     """
     settings = whole.settings.current
     name = _told(settings.proxy_user_header)
@@ -124,7 +124,7 @@ def by_proxy(whole: Services) -> Identity:
 
 
 def _told(header: str | None) -> str:
-    """Return what a header says. Servers read it as Latin-1, proxies write it as UTF-8."""
+    """Return a header's text. Servers decode Latin-1, proxies send UTF-8."""
     value = request.headers.get(header, "") if header else ""
     try:
         return value.encode("latin-1").decode().strip()
@@ -133,7 +133,7 @@ def _told(header: str | None) -> str:
 
 
 def refuse_beyond(caller: Identity, policy: Policy) -> None:
-    """Refuse what somebody may not do. Raises NotAllowed."""
+    """Refuse requests that the caller may not make. Raises NotAllowed."""
     if policy == PUBLIC:
         return
     if policy.ability not in caller.abilities:
@@ -147,36 +147,36 @@ def refuse_beyond(caller: Identity, policy: Policy) -> None:
 
 
 def is_navigation() -> bool:
-    """Tell whether a browser asks for a page, which can be led to another one."""
+    """Return whether a browser requests a page, so that it can be redirected."""
     wanted = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
     is_api = request.path.startswith(API)
     return request.method == "GET" and wanted and not is_api and "text/html" in request.headers.get("Accept", "")
 
 
 def cookie_name(name: str) -> str:
-    """Return how a cookie is called. With __Host-, no other host and no plain connection can set it (RFC 6265bis)."""
+    """Return a cookie's full name. With __Host-, no other host and no plain connection can set it (RFC 6265bis)."""
     return f"__Host-{name}" if request.is_secure else name
 
 
 def cookie_path() -> str:
-    """Return below which path a cookie is sent; __Host- takes no other than this."""
+    """Return a cookie's path; __Host- allows no other than this."""
     return "/" if request.is_secure else url_for("pages.start")
 
 
 def with_session(response: Response, secret: str) -> Response:
-    """Return a response that gives the browser a session."""
+    """Return a response that sets the session cookie."""
     return with_cookie(response, SESSION, secret, SESSION_LIFETIME)
 
 
 def with_cookie(response: Response, name: str, value: str, max_age: timedelta | int) -> Response:
-    """Return a response that sets a cookie which no script reads; a link from another site brings it along."""
+    """Return a response that sets a cookie for HTTP only; links from other sites send it."""
     secure, path = request.is_secure, cookie_path()
     response.set_cookie(cookie_name(name), value, max_age, path=path, secure=secure, httponly=True, samesite="Lax")
     return response
 
 
 def without_cookie(response: Response, name: str) -> Response:
-    """Return a response that takes such a cookie back."""
+    """Return a response that deletes such a cookie."""
     secure, path = request.is_secure, cookie_path()
     response.delete_cookie(cookie_name(name), path=path, secure=secure, httponly=True, samesite="Lax")
     return response

@@ -1,7 +1,7 @@
-"""In which language a request is answered, and the words of templates in it.
+"""The language of a request, and translation in templates.
 
-A page follows what its reader chose on it, else the setting ``page_language``, by default what the browser asks for.
-So does what a page of ours asks the API for; to everybody else the API speaks English.
+A page follows the reader's choice, or the setting ``page_language``, which defaults to the browser's preference. So do
+API responses to our pages; for everybody else the API speaks English.
 """
 
 from typing import Any
@@ -18,16 +18,16 @@ from rag_assistant.web.services import whole_services
 
 LANGUAGE_COOKIE = "language"
 AUTO = "auto"
-# To read thousands of languages, which no browser names, takes longer than the page.
+# Parsing thousands of languages, which no browser sends, takes longer than the page.
 MAX_ACCEPTED_CHARS = 1000
-# Fields of the API that hold what is said to people; what a command did, and why a document is as it is.
+# API fields with sentences for people, such as a command's result, and a document's reason.
 SENTENCES = frozenset({"message", "sentence", "figures", "options", "no_summary", "notes"})
 COMMAND = frozenset({"text"})
 DOCUMENT = frozenset({"reason"})
 
 
 def init_app(app: Flask) -> None:
-    """Let templates speak the language of the request."""
+    """Add translation to the templates."""
     app.add_template_global(in_template, "_")
     app.add_template_global(in_template_by_number, "ngettext")
     app.add_template_filter(translated)
@@ -37,7 +37,7 @@ def init_app(app: Flask) -> None:
 
 
 def language() -> Language:
-    """Return the language in which the request at hand is answered; English where there is none."""
+    """Return the language of the current request; English outside of one."""
     if not has_request_context():
         return ENGLISH
     chosen: Language | None = g.get("language")
@@ -47,33 +47,33 @@ def language() -> Language:
 
 
 def gettext(text: str, **values: Any) -> str:
-    """Return a text in the language of the request, with the values in their places."""
+    """Return a text in the language of the request, with its values filled in."""
     return catalogs.gettext(language().code, text).format(**values)
 
 
 def ngettext(one: str, many: str, n: int, **values: Any) -> str:
-    """Return the form of a text that suits a number, which stands in it as ``{n}``."""
+    """Return the plural form of a text for a number, which it contains as ``{n}``."""
     return catalogs.ngettext(language().code, one, many, n).format(**{"n": number(n)} | values)
 
 
 def in_template(text: str, /, **values: Any) -> Markup:
-    """Return a text for a template: what is HTML in our own text stays so, the values are escaped."""
+    """Return a text for a template: its own HTML is kept, values are escaped."""
     return _as_markup(text, catalogs.gettext(language().code, text)).format(**values)
 
 
 def in_template_by_number(one: str, many: str, n: int, **values: Any) -> Markup:
-    """Return the form of a text for a template that suits a number, which stands in it as ``{n}``."""
+    """Return the plural form of a text for a template; the number is ``{n}`` in it."""
     text = catalogs.ngettext(language().code, one, many, n)
     return _as_markup(one, text).format(**{"n": number(n)} | values)
 
 
 def translated(sentence: Any) -> str:
-    """Return what was said in English further down, such as an error, in the language of the request."""
+    """Return an English sentence from lower layers, such as an error, in the language of the request."""
     return sentences.translate(language().code, str(sentence))
 
 
 def number(value: float, digits: int | None = None) -> str:
-    """Return a number as the language of the request writes it: "12,345"; ``digits`` are those behind the point."""
+    """Return a number formatted for the language: "12,345"; ``digits`` are decimals."""
     pattern = None if digits is None else f"#,##0.{'0' * digits}".rstrip(".")
     return format_decimal(value, pattern, language().locale)
 
@@ -97,14 +97,14 @@ def _chosen() -> Language:
 
 
 def _speak_to_our_page(response: Response) -> Response:
-    """Put what the API says into the language of the page that asks."""
+    """Translate API responses to our pages."""
     if language() is not ENGLISH and request.path.startswith("/api/") and response.is_json:
         response.set_data(json.dumps(in_words_of(language(), response.get_json())))
     return response
 
 
 def in_words_of(spoken: Language, data: Any) -> Any:
-    """Return what the API answers, with its sentences in a language; names and codes stay as they are."""
+    """Return a response's data with its sentences translated; names and codes stay as they are."""
     if isinstance(data, list):
         return [in_words_of(spoken, one) for one in data]
     if not isinstance(data, dict):
@@ -122,7 +122,7 @@ def _said_in(spoken: Language, value: Any) -> Any:
 
 
 def _is_from_our_page() -> bool:
-    """Tell whether a page of ours asks: browsers say so, where they trust the connection, or name the page."""
+    """Return whether a page of ours sent the request, by the browser's Sec-Fetch headers or the Referer."""
     headers = request.headers
     site, referrer = headers.get("Sec-Fetch-Site"), headers.get("Referer")
     if site is not None:

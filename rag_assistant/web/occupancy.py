@@ -1,4 +1,4 @@
-"""How long a request occupies one of its person's places: until its last byte is sent, or its reader has left."""
+"""Limits concurrent requests per person: each counts until its last byte is sent, or its client has left."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -16,7 +16,7 @@ HELD, TAKEN = "rag_assistant.held", "rag_assistant.taken"
 
 
 class Occupancy:
-    """Frees the place of every request, however its response ends."""
+    """Releases the place of every request, however its response ends."""
 
     def __init__(self, app: Callable[..., Iterable[bytes]]) -> None:
         self._app = app
@@ -40,13 +40,13 @@ def _until_sent(pieces: Iterable[bytes], release: Callable[[], None]) -> Iterato
 
 
 def init_app(app: Flask) -> None:
-    """Let nobody occupy more than one person's places, once it is known who asks."""
+    """Enforce the limit on every request, after authentication."""
     app.wsgi_app = Occupancy(app.wsgi_app)  # type: ignore[method-assign, assignment]
 
     @app.before_request
     def take_place() -> None:
         limits = services().limits
-        # Who is not signed in is no person: one of them would hold up everybody else who signs in.
+        # Anonymous requests aren't limited: one client could block everybody else's sign-in.
         if limits is None or identity().person is None or request.endpoint in (None, "static", "versioned_static"):
             return
         request.environ[HELD].callback(limits.places.take(kind_of_request()))

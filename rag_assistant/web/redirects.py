@@ -1,4 +1,4 @@
-"""Where a browser goes on after a form: with status 303, so that a reload sends nothing again."""
+"""Redirects after a form, with status 303, so that a reload sends nothing again."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ def to_address(address: str) -> Response:
 
 
 def to_page(endpoint: str, **arguments: Any) -> Response:
-    """Return what leads to a page of ours."""
+    """Redirect to a page."""
     return to_address(url_for(endpoint, **arguments))
 
 
@@ -21,5 +21,5 @@ def to_conversation(conversation_id: int, **arguments: Any) -> Response:
 
 
 def to_turn(turn: Turn, **arguments: Any) -> Response:
-    """Return what leads to a turn in its conversation."""
+    """Redirect to a turn in its conversation."""
     return to_conversation(turn.conversation_id, _anchor=f"turn-{turn.number}", **arguments)

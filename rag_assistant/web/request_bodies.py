@@ -27,7 +27,7 @@ from rag_assistant.records import (
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 SEARCHES = "one of off, project, mine"
-# What a conversation or a project may decide for itself.
+# Settings that a conversation or a project can override.
 OWN = {"max_history_turns", "history_strategy", "on_overflow", "search_conversations", "notes", "retention_days"}
 HISTORY_LIMIT = "a whole number, 0 or more, or null for no limit"
 ID = f"a whole number from 1 to {MAX_INT32}"
@@ -92,7 +92,7 @@ class ScopeBody(Strict):
     library_ids: list[Id] | None = field(None, LIBRARY_IDS, min_length=1, max_length=MAX_DOCUMENT_IDS)
 
     def scope(self, now: Scope = EVERYTHING) -> Scope | None:
-        """Return the new scope, ``None`` where the body has none; what it leaves out stays."""
+        """Return the new scope, ``None`` if the body has none; parts it leaves out stay."""
         if not self.model_fields_set.intersection(SCOPE_FIELDS):
             return None
         parts = {name: getattr(self if name in self.model_fields_set else now, name) for name in SCOPE_FIELDS}
@@ -106,7 +106,7 @@ class AnyQuestionBody(ScopeBody):
     on_overflow: OverflowChoice | None = field(None, f"{ONE_OF_OVERFLOW}, or null for what is set")
 
     def question_about(self, text: str, **more: Any) -> Question:
-        """Return a text as a question with the body's fields; what it leaves out is decided elsewhere."""
+        """Return a text as a question with the body's fields."""
         scope = self.scope()
         return Question(
             text=text,
@@ -179,21 +179,21 @@ class RulesBody(ScopeBody):
     """A body with the settings of a conversation or a project."""
 
     max_history_turns: Annotated[int, Field(ge=0)] | Literal["default"] | None = field(
-        None, f'{HISTORY_LIMIT}, or "default" to leave it to others'
+        None, f'{HISTORY_LIMIT}, or "default" to inherit it'
     )
     history_strategy: HistoryStrategy | Literal["default"] = field(
-        "default", 'one of window, smart, or "default" to leave it to others'
+        "default", 'one of window, smart, or "default" to inherit it'
     )
     on_overflow: OverflowChoice | Literal["default"] = field(
-        "default", f'{ONE_OF_OVERFLOW}, or "default" to leave it to others'
+        "default", f'{ONE_OF_OVERFLOW}, or "default" to inherit it'
     )
     search_conversations: ConversationSearch | Literal["default"] = field(
-        "default", f'{SEARCHES}, or "default" to leave it to others'
+        "default", f'{SEARCHES}, or "default" to inherit it'
     )
-    notes: bool | Literal["default"] = field("default", 'true, false, or "default" to leave it to others')
+    notes: bool | Literal["default"] = field("default", 'true, false, or "default" to inherit it')
 
     def own(self) -> dict[str, Any]:
-        """Return its settings; UNSET where a setting is to be inherited again."""
+        """Return the body's overrides; UNSET removes one."""
         fields_set = self.model_fields_set & OWN
         values = {name: getattr(self, name) for name in fields_set}
         return {name: UNSET if value == "default" else value for name, value in values.items()}
@@ -209,7 +209,7 @@ class ChangeConversationBody(RulesBody):
 
     @property
     def moved_to(self) -> int | Unset | None:
-        """The project to move it to; UNSET where it stays."""
+        """The project to move it to; UNSET leaves it where it is."""
         return self.project_id if "project_id" in self.model_fields_set else UNSET
 
 
@@ -219,7 +219,7 @@ class NewProjectBody(RulesBody):
     name: Title = field(..., TITLE)
     instructions: Instructions = field("", INSTRUCTIONS)
     retention_days: Annotated[int, Field(ge=1, le=36500)] | Literal["default"] | None = field(
-        None, 'a whole number from 1 to 36500, null for ever, or "default" to leave it to the settings'
+        None, 'a whole number from 1 to 36500, null for no limit, or "default" to inherit it'
     )
 
 
@@ -254,7 +254,7 @@ class RatingBody(Strict):
 
     @property
     def right_answer_if_said(self) -> str | Unset | None:
-        """The right answer; ``None`` to remove it, UNSET where the body does not mention it."""
+        """The expected answer; ``None`` removes it, UNSET leaves it unchanged."""
         return (self.right_answer or None) if "right_answer" in self.model_fields_set else UNSET
 
 

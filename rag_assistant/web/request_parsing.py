@@ -1,4 +1,4 @@
-"""Read bodies and parameters of requests: known fields of the right type, or a sentence that says what is wrong."""
+"""Parse and validate request bodies and parameters, with errors that say what is wrong."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -36,7 +36,7 @@ def read_body(model: type[Body]) -> Body:
 
 
 def form_fields(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the fields of the request's form as the JSON that a body takes; fields that it has not are left out."""
+    """Return the form's fields as JSON for a body; missing fields are left out."""
     names = [name for name in model.model_fields if name in request.form]
     return {name: _as_json(request.form.getlist(name), _kinds(model)[name]) for name in names}
 
@@ -55,7 +55,7 @@ def _as_json(values: list[str], kinds: frozenset[str]) -> Any:
 
 @cache
 def _kinds(model: type[BaseModel]) -> dict[str, frozenset[str]]:
-    """Return of each field which kinds of JSON it takes: also "text" in general, "default", and "ids" in a list."""
+    """Return the kinds of JSON that each field accepts: also "text" in general, "default", and "ids" in a list."""
     kinds = {}
     for name, schema in model.model_json_schema(by_alias=False)["properties"].items():
         parts = schema.get("anyOf", [schema])
@@ -90,25 +90,25 @@ def json_object() -> dict[str, Any]:
 
 
 def take_pictures() -> None:
-    """Let the body be as large as with the pictures that a question may have, if the model takes any."""
+    """Raise the body's size limit for the pictures of a question, if the model accepts any."""
     if whole_services().settings.current.model_images:
         request.max_content_length = MAX_BODY_BYTES + MAX_PICTURES_CHARS
 
 
 def content_type_said() -> str:
-    """Return what kind of content the request says it has, as the beginning of a sentence."""
+    """Return the request's content type, as the beginning of a sentence."""
     return f'The content type is "{request.mimetype}"' if request.mimetype else "No content type was given"
 
 
 def read_optional_body(model: type[Body]) -> Body:
-    """Return the request's body, or the model's defaults where there is no body."""
+    """Return the request's body, or the model's defaults without one."""
     return read_body(model) if request.content_length else model()
 
 
 def checked(model: type[Body], content: dict[str, Any]) -> Body:
     """Return the content as a body. Raises InvalidRequest with the name, the value and what is allowed."""
     try:
-        # What no database takes: the character 0, and half a character, which cannot be encoded.
+        # No database stores NUL or lone surrogates.
         if b"\\u0000" in json.dumps(content, ensure_ascii=False).encode():
             raise InvalidRequest(f"The request {INVALID_CHARACTER}")
         return model.model_validate(content)
@@ -122,11 +122,9 @@ def checked(model: type[Body], content: dict[str, Any]) -> Body:
 
 
 def refuse_unknown() -> None:
-    """Refuse a parameter that a route of the API does not know, and any field of an action that needs none.
+    """Refuse unknown parameters of API routes, and fields of actions without any.
 
-    Ignored, it would look as if it counted.
-
-    Raises InvalidRequest.
+    Ignoring them would look as if they counted. Raises InvalidRequest.
     """
     route = request.url_rule
     if not isinstance(route, Route) or not request.path.startswith(API):
@@ -152,7 +150,7 @@ def whole_number(name: str, default: int | None, lowest: int, highest: int) -> i
 
 
 def one_of(name: str, value: str, allowed: Collection[Choice]) -> Choice:
-    """Return the value of a field or parameter as one of those that it may have. Raises InvalidRequest."""
+    """Return the value of a field or parameter if it is allowed. Raises InvalidRequest."""
     for choice in allowed:
         if choice == value:
             return choice
@@ -160,13 +158,13 @@ def one_of(name: str, value: str, allowed: Collection[Choice]) -> Choice:
 
 
 def flag_asked(name: str) -> bool | None:
-    """Return a parameter that is 1 or 0, None if it is not there. Raises InvalidRequest."""
+    """Return a parameter that is 1 or 0, None if it is missing. Raises InvalidRequest."""
     number = whole_number(name, None, 0, 1)
     return None if number is None else number == 1
 
 
 def scope_asked() -> Scope:
-    """Return the documents that the address names with document_id and tag, each any number of times."""
+    """Return the documents given by document_id and tag in the address, both repeatable."""
     tags = request.args.getlist("tag")
     if any(storable(tag) != tag for tag in tags):
         raise InvalidRequest(f"tag {INVALID_CHARACTER}")
@@ -174,7 +172,7 @@ def scope_asked() -> Scope:
 
 
 def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:
-    """Return the ids that a field or parameter spells, each once. Raises InvalidRequest."""
+    """Return the unique ids in a field or parameter. Raises InvalidRequest."""
     for text in texts:
         if not (spells_number(text) and 1 <= int(text) <= MAX_INT32):
             raise InvalidRequest(f'{name} is "{text}"; it must be {ID}.')
@@ -182,7 +180,7 @@ def ids_of(name: str, texts: Sequence[str]) -> tuple[int, ...]:
 
 
 def history_limit_asked() -> int | Unset | None:
-    """Return the window that the address asks to try: a number, "all", or UNSET. Raises InvalidRequest."""
+    """Return the window to try from the address: a number, None for "all", or UNSET. Raises InvalidRequest."""
     text = request.args.get("max_history_turns")
     if text is None:
         return UNSET
@@ -194,7 +192,7 @@ def history_limit_asked() -> int | Unset | None:
 
 
 def strategy_asked() -> HistoryStrategy | None:
-    """Return the strategy that the address asks to try. Raises InvalidRequest."""
+    """Return the strategy to try from the address. Raises InvalidRequest."""
     text = request.args.get("strategy")
     if text not in (None, "window", "smart"):
         raise InvalidRequest(f'strategy is "{text}"; it must be window or smart.')
@@ -202,7 +200,7 @@ def strategy_asked() -> HistoryStrategy | None:
 
 
 def page_limit(default: int = 50, highest: int = 200) -> int:
-    """Return how many items of a list are wanted. Raises InvalidRequest."""
+    """Return the requested number of items. Raises InvalidRequest."""
     return whole_number("limit", default, 1, highest) or default
 
 

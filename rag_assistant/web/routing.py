@@ -1,7 +1,7 @@
-"""What a route declares where it stands: who may ask, what it takes, what it answers, and an example that runs.
+"""What each route declares: its policy, parameters, body, response, and a working example.
 
-A route without a policy keeps the application from being made. What a person may read or change is decided further
-down, by whose it is: see storage/ownership.py.
+A route without a policy prevents the application from starting. Access to particular data is decided by ownership: see
+storage/ownership.py.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,8 @@ from rag_assistant.records import Ability
 
 
 class Policy(Struct, frozen=True):
-    """The ability that a request must have, ``None`` for everybody.
-
-    ``session``: no token will do; ``person``: it takes an account.
+    """The ability that a request needs, ``None`` for public routes. ``session``: tokens don't suffice; ``person``:
+    needs an account.
     """
 
     ability: Ability | None
@@ -26,14 +25,14 @@ class Policy(Struct, frozen=True):
     person: bool = False
 
 
-# Only programs ask below these, whatever they say that they accept.
+# Only programs use these paths, whatever their Accept header says.
 API = ("/api/", "/v1/")
 FOR_PROGRAMS = (*API, "/mcp", "/metrics")
 SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in. A token cannot do this."
 
 PUBLIC = Policy(None)
 READ, ASK, DOCUMENTS, ADMIN = Policy("read"), Policy("ask"), Policy("documents"), Policy("admin")
-# What only makes sense where there are accounts.
+# What only makes sense with accounts.
 READ_AS_PERSON, ASK_AS_PERSON = Policy("read", person=True), Policy("ask", person=True)
 SHARING = Policy("documents", person=True)
 OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True)
@@ -67,7 +66,7 @@ DESCRIBED = frozenset(Operation.__struct_fields__)
 
 
 class Route(Rule):
-    """A route with its policy and its operation, which are arguments of ``@blueprint.get`` and the like."""
+    """A route with its policy and operation, which are arguments of ``@blueprint.get`` and the like."""
 
     def __init__(self, string: str, policy: Policy | None = None, **options: Any) -> None:
         self.operation = Operation(**{name: options.pop(name) for name in DESCRIBED & options.keys()})
@@ -76,23 +75,23 @@ class Route(Rule):
 
 
 def init_app(app: Flask) -> None:
-    """Refuse to make an application that has a route without a policy."""
+    """Refuse an application with a route without a policy."""
     if missing := without_policy(app):
         raise LookupError(f"The route of {', '.join(missing)} declares no policy.")
 
 
 def routes_of(app: Flask) -> list[Route]:
-    """Return all routes of an application but Flask's own, of static files."""
+    """Return all routes of an application except Flask's own for static files."""
     return [rule for rule in app.url_map.iter_rules() if isinstance(rule, Route)]
 
 
 def without_policy(app: Flask) -> list[str]:
-    """Return the endpoints with a route that declares no policy."""
+    """Return the endpoints of routes without a policy."""
     return sorted({route.endpoint for route in routes_of(app) if route.policy is None})
 
 
 def policy_asked() -> Policy:
-    """Return the policy of the route that is asked for. Where there is nothing, it is so for everybody alike."""
+    """Return the policy of the requested route. Unknown addresses are public."""
     route = request.url_rule
     if not isinstance(route, Route):
         return PUBLIC

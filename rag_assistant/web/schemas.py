@@ -298,7 +298,7 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class ModelTestAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whether the endpoints in the settings answer."""
+    """The result of a connection test; models are those the endpoint lists."""
 
     ok: bool
     base_url: str | None

@@ -1,4 +1,4 @@
-"""Who may ask: our own host names, our own pages, bodies of a bounded size; and what a page of ours may load."""
+"""Host and origin checks, body limits, and security headers."""
 
 from flask import Flask, Response, current_app, request
 
@@ -13,8 +13,8 @@ MAX_BODY_BYTES = 1_000_000
 MAX_FORM_FIELD_BYTES = 500_000
 MAX_FORM_PARTS = 20
 
-# W3C, Content Security Policy Level 3, with Trusted Types: nothing inline, nothing from elsewhere.
-# HTML enters the page at one place only, through the policy "app", and so does the address of the service worker.
+# W3C, Content Security Policy Level 3, with Trusted Types: nothing inline, nothing from elsewhere. HTML enters the page
+# at one place only, through the policy "app", and so does the address of the service worker.
 CONTENT_SECURITY_POLICY = "; ".join(
     [
         "default-src 'none'",
@@ -42,7 +42,7 @@ HEADERS = {
 
 
 def init_app(app: Flask, settings: Settings) -> None:
-    """Refuse foreign hosts, foreign pages and huge bodies on every route, and send the headers with every answer."""
+    """Refuse foreign hosts, foreign origins and huge bodies on every route, and add the security headers."""
     app.config.update(
         CORS_ORIGINS=settings.cors_origins,
         TRUSTED_HOSTS=[*OWN_NAMES, settings.host.lower(), *settings.allowed_hosts],
@@ -57,7 +57,7 @@ def init_app(app: Flask, settings: Settings) -> None:
 
 
 def refuse_no_host() -> None:
-    """Refuse a request that names no host (RFC 9112, section 3.2), or one with two ports: nothing is told by it."""
+    """Refuse a request without a host (RFC 9112, section 3.2), or with two ports."""
     host = request.headers.get("Host")
     if not host:
         raise MalformedBody("The request names no host: the header Host is missing.")
@@ -66,10 +66,9 @@ def refuse_no_host() -> None:
 
 
 def refuse_foreign_pages() -> None:
-    """Refuse a request that changes something if a browser sent it for a page that is not ours.
+    """Refuse an unsafe request that a browser sent for another site's page.
 
-    Browsers say with every such request whether its page was ours, or at least name the page's origin; a program that
-    is no browser says neither.
+    With every such request, browsers send Sec-Fetch-Site or at least Origin; other programs send neither.
     """
     if request.method in SAFE_METHODS or named_origin():
         return
@@ -84,26 +83,26 @@ def refuse_foreign_pages() -> None:
 
 
 def is_from_this_machine() -> bool:
-    """Tell whether a request comes from this machine, under its own name and through no proxy."""
+    """Return whether a request comes from this machine, to its own name and without a proxy."""
     forwarded = any(name in request.headers for name in ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"))
     return not forwarded and request.remote_addr in LOOPBACK and request.host.partition(":")[0] in OWN_NAMES
 
 
 def named_origin() -> str | None:
-    """Return the origin of a page that may use the API from elsewhere; what comes with cookies may not."""
+    """Return the origin of an allowed cross-origin request; those with cookies aren't allowed."""
     origin = request.headers.get("Origin")
     named = origin in current_app.config["CORS_ORIGINS"] and request.path.startswith(API) and not request.cookies
     return origin if named else None
 
 
 def answer_preflight() -> Response | None:
-    """Answer a browser that asks whether a page may send a request (WHATWG Fetch, section 3.2.5)."""
+    """Answer a CORS preflight request (WHATWG Fetch, section 3.2.5)."""
     asks = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
     return Response(status=204) if asks and named_origin() else None
 
 
 def add_headers(response: Response) -> Response:
-    """Add the security headers, and forbid to keep what is personal."""
+    """Add the security headers, and prevent caching of personal data."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     if current_app.config["CORS_ORIGINS"]:

@@ -1,20 +1,20 @@
-"""The services of the running application, as a view may use them: for whoever asks."""
+"""The services of the running application for views, restricted to the person asking."""
 
 from flask import current_app, request
 
 from rag_assistant.records import ALONE, NOBODY
 from rag_assistant.services import Services
 
-# Where a request's environment has who asks; see identity.py.
+# The key of the identity in a request's environment; see identity.py.
 IDENTITY = "rag_assistant.identity"
 # An id that nobody has.
 NO_PERSON = 0
 
 
 def services() -> Services:
-    """Return the services of the running application for whoever asks, for a view: what is another's is not there.
+    """Return the services of the person asking, without other people's data.
 
-    Before it is known who asks, and where nobody is signed in, nothing is anybody's.
+    Before authentication, and where nobody is signed in, there is no data.
     """
     identity = request.environ.get(IDENTITY, NOBODY)
     if identity is ALONE:
@@ -24,6 +24,6 @@ def services() -> Services:
 
 
 def whole_services() -> Services:
-    """Return the services without regard to who asks: for settings and accounts, never for what people keep."""
+    """Return the unrestricted services: for settings and accounts, never for people's data."""
     whole: Services = current_app.extensions["assistant"]
     return whole

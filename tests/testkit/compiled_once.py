@@ -1,4 +1,4 @@
-"""What every application compiles for itself, compiled once for all of a process: most of what it costs to make one."""
+"""Compiles once per process what every application would compile for itself, which is most of its cost."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ MAX_STATEMENTS = 5_000
 
 
 class _CompiledSql(LRUCache[Any, Any]):
-    """Statements by what they say and the kind of database, where SQLAlchemy has them for each engine anew."""
+    """Compiled SQL by statement and dialect; SQLAlchemy would compile it for each engine."""
 
     def __init__(self) -> None:
         super().__init__(MAX_STATEMENTS)
@@ -38,7 +38,7 @@ def _of_any_engine(key: Any) -> Any:
 
 
 def compile_once(templates: Path) -> None:
-    """Let the applications of this process share URL rules, SQL and scripts, and the templates through a folder."""
+    """Share URL rules, SQL and scripts among the applications of this process, and templates through a folder."""
     assets.read_files = cache(assets.read_files)
     assets.read_modules = cache(assets.read_modules)
     Flask.jinja_options = Flask.jinja_options | {"bytecode_cache": FileSystemBytecodeCache(str(templates))}
@@ -48,7 +48,7 @@ def compile_once(templates: Path) -> None:
 
 
 def _compile_shared(rule: Rule) -> None:
-    # A rule stands for itself, but for the map that it is bound to.
+    # A rule is identified by itself, apart from the map it is bound to.
     key = (rule.rule, rule.endpoint, rule.subdomain, frozenset(rule.methods or ()), repr(rule.defaults))
     if key not in _compiled:
         _compile_rule(rule)

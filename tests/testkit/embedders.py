@@ -1,4 +1,4 @@
-"""Stand-ins for our protocols that tests can look into."""
+"""Fakes for our protocols that tests can inspect."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from rag_assistant.retrieval.tokenize import search_words
 
 
 class WordHashEmbedder:
-    """A deterministic embedder: each word adds to one of 384 numbers, so texts with common words are near."""
+    """A deterministic embedder: each word adds to one of 384 numbers, so that texts with common words are near."""
 
     name = "word-hash"
     dimension = 384
@@ -21,13 +21,13 @@ class WordHashEmbedder:
         self.embedded: list[str] = []
 
     def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing."""
 
     def familiarity(self, text: str) -> Familiarity:
-        """Return that every text is well known."""
+        """Return that every text is familiar."""
         return FAMILIAR
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

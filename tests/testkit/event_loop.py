@@ -1,4 +1,4 @@
-"""Coroutines in tests: the browser of other tests keeps a loop in the thread that all share, which takes no second."""
+"""Coroutines in tests: the shared thread already has an event loop, that of the browser tests."""
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,6 +7,6 @@ import anyio
 
 
 def run_apart(talk: Callable[[], Awaitable[None]]) -> None:
-    """Run a coroutine to its end in a thread of its own."""
+    """Run a coroutine in a thread of its own."""
     with ThreadPoolExecutor(1) as own_thread:
         own_thread.submit(anyio.run, talk).result()

@@ -1,4 +1,4 @@
-"""An end at a named step of the work, as if the power had failed there.
+"""Kills a server at a named step, as if the power had failed there.
 
 A step is ``module:Class.method:when:count``: before or after the count-th call of a method or function.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def kill_at(step: str) -> None:
-    """See to it that this process and its group are killed at a step."""
+    """Have this process and its group killed at a step."""
     module, name, when, count = step.split(":")
     owner_name, _, method = name.rpartition(".")
     owner = importlib.import_module(module)

@@ -1,15 +1,15 @@
-"""Nobody but this machine is spoken to: a connection to any other address is an error in the process that makes it."""
+"""Blocks the network: a connection to any other machine is an error in the process that makes it."""
 
 import ipaddress
 import sys
 
 
 class ForeignConnection(AssertionError):
-    """Something wanted to connect to another machine."""
+    """Something tried to connect to another machine."""
 
 
 def loopback_only() -> None:
-    """Refuse every connection of this process, and of those forked from it, to another machine than this one."""
+    """Refuse connections to other machines from this process, and from those forked from it."""
     sys.addaudithook(_refuse)
 
 

@@ -1,4 +1,4 @@
-"""An endpoint on loopback that answers as none should: with bytes as they are, without end, or with silence."""
+"""A misbehaving endpoint on loopback: raw bytes, endless bodies, or silence."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Shape:
-    """What is sent: a beginning, and then a piece again and again, at once or now and then, silence, or an end."""
+    """What is sent: a beginning, then a piece repeatedly, at once or slowly, silence, or an end."""
 
     head: bytes
     then: Literal["repeat", "drip", "silence", "close", "reset"] = "close"
@@ -28,7 +28,7 @@ class Shape:
 
 @contextmanager
 def lying_endpoint(shape_of: Callable[[bytes], Shape]) -> Iterator[str]:
-    """Serve for each request the shape that is chosen for it, and yield the base URL."""
+    """Serve the shape chosen for each request, and yield the base URL."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
 
     def accept() -> None:

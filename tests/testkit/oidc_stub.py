@@ -1,7 +1,7 @@
 """An OpenID Connect provider on loopback that does what a test tells it, lies included.
 
-It checks what a client must send: the verifier of PKCE, the redirect URI, the client's secret. A code is good once.
-Whoever comes with a browser agrees at once.
+It checks what a client must send: the PKCE verifier, the redirect URI, the client's secret. A code works once. Every
+user consents at once.
 """
 
 import base64
@@ -21,24 +21,24 @@ from joserfc import jws, jwt
 from joserfc.jwk import RSAKey
 
 CLIENT_ID, CLIENT_SECRET = "assistant", "canary-of-the-client"
-# Gets header, claims and the provider's key, and returns the ID token that is sent.
+# Takes header, claims and the provider's key, and returns the ID token to send.
 Signer = Callable[[dict[str, Any], dict[str, Any], RSAKey], str]
 
 
 @lru_cache
 def key_named(name: str) -> RSAKey:
-    """Return a key pair; to make one takes a while, so each is made once."""
+    """Return a cached key pair, since creating one is slow."""
     return RSAKey.generate_key(2048, {"kid": name, "use": "sig"})
 
 
 def signed(header: dict[str, Any], claims: dict[str, Any], key: RSAKey) -> str:
-    """Return an ID token as an honest provider signs it."""
+    """Return an ID token signed as by an honest provider."""
     return jwt.encode(header, claims, key, algorithms=[header["alg"]])
 
 
 @dataclass
 class StubProvider:
-    """``user`` is who signs in; ``in_token`` says which claims stand in the ID token, the rest is in the user info."""
+    """``user`` is who signs in; ``in_token`` names the claims in the ID token, the rest is in the user info."""
 
     user: dict[str, Any] = field(default_factory=lambda: {"sub": "248", "preferred_username": "zoe"})
     claims: dict[str, Any] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class StubProvider:
     userinfo: dict[str, Any] = field(default_factory=dict)
     sign: Signer = signed
     key: RSAKey = field(default_factory=lambda: key_named("first"))
-    # What is answered in the place of an answer: status and body, by path.
+    # Responses to send instead: status and body, by path.
     broken: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -88,13 +88,12 @@ class StubProvider:
         self._thread.start()
 
     def close(self) -> None:
-        """Go away."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
     def authorize(self, url: str, **answer: str) -> dict[str, str]:
-        """Return what the browser comes back with after its person has agreed."""
+        """Return the callback parameters after the user has consented."""
         parts = urlsplit(url)
         assert f"{parts.scheme}://{parts.netloc}{parts.path}" == f"{self.issuer}/authorize"
         asked = dict(parse_qsl(parts.query))
@@ -167,19 +166,19 @@ def signed_with_client_secret(header: dict[str, Any], claims: dict[str, Any], _k
 
 
 def signed_by_another(header: dict[str, Any], claims: dict[str, Any], _key: RSAKey) -> str:
-    """Return an ID token of another key under the name of the right one."""
+    """Return an ID token signed with another key under the right key's name."""
     return signed(header, claims, key_named("another"))
 
 
 def with_own_key(header: dict[str, Any], claims: dict[str, Any], _key: RSAKey) -> str:
-    """Return an ID token that brings the key along by which it is to be checked."""
+    """Return an ID token that includes its own verification key."""
     other = key_named("another")
     registry = jws.JWSRegistry(algorithms=["RS256"], strict_check_header=False)
     return jwt.encode(header | {"jwk": other.as_dict(private=False)}, claims, other, registry=registry)
 
 
 def changed_afterwards(header: dict[str, Any], claims: dict[str, Any], key: RSAKey) -> str:
-    """Return an ID token about somebody else under the signature of the first one."""
+    """Return an ID token about somebody else with the original signature."""
     head, _, signature = signed(header, claims, key).split(".")
     other = base64.urlsafe_b64encode(json.dumps(claims | {"sub": "admin"}).encode()).rstrip(b"=").decode()
     return f"{head}.{other}.{signature}"
@@ -196,5 +195,5 @@ def _with_hmac(header: dict[str, Any], claims: dict[str, Any], secret: bytes) ->
 
 
 def query_of(answer: dict[str, str]) -> str:
-    """Return an answer as the address has it."""
+    """Return a response as a query string."""
     return urlencode(answer)

@@ -1,4 +1,4 @@
-"""An OpenTelemetry collector on loopback that keeps what it is sent."""
+"""An OpenTelemetry collector on loopback that records spans."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Collector:
-    """Takes spans on loopback, as an OpenTelemetry collector does."""
+    """Receives spans on loopback."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []

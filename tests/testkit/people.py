@@ -1,4 +1,4 @@
-"""People with accounts, for tests: quick to make, and each with a client that is signed in."""
+"""Accounts for tests: quick to create, each with a signed-in client."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ ACTOR = Actor("a test")
 
 @contextlib.contextmanager
 def quick_passwords() -> Iterator[None]:
-    """Let a password take a millisecond and not a tenth of a second."""
+    """Make password hashing take a millisecond instead of a tenth of a second."""
     quick = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with mock.patch.object(passwords, "_hasher", return_value=quick):
         passwords._nobodys.cache_clear()
@@ -28,12 +28,11 @@ def quick_passwords() -> Iterator[None]:
 
 
 def add_person(services: Services, name: str, role: Role = "member") -> Person:
-    """Make an account."""
     return services.accounts.add(name, role, ACTOR, PASSWORD)
 
 
 def client_of(app: Flask, name: str, password: str = PASSWORD) -> FlaskClient:
-    """Return a client in which somebody is signed in."""
+    """Return a client that is signed in."""
     client = app.test_client()
     response = client.post("/login", data={"name": name, "password": password}, headers={"Accept": "text/html"})
     assert response.status_code == 303, response.text
@@ -41,7 +40,7 @@ def client_of(app: Flask, name: str, password: str = PASSWORD) -> FlaskClient:
 
 
 def token_client(app: Flask, services: Services, person: Person, *scopes: str) -> FlaskClient:
-    """Return a client that shows an API token with each request."""
+    """Return a client that sends an API token with each request."""
     secret, _ = services.accounts.make_token(person, "test", scopes, 1, ACTOR)
     client = app.test_client()
     client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {secret}"

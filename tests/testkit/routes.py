@@ -1,4 +1,4 @@
-"""Every route of the application, with an address for given ids and what it is sent."""
+"""Every route of the application, with an address for given ids and a body."""
 
 import io
 import re
@@ -12,9 +12,9 @@ from werkzeug.test import TestResponse
 
 MODEL = "rag-assistant"
 CHAT: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": "Why?"}]}
-# What answers everybody.
+# Public routes.
 STATIC = ("static", "versioned_static")
-# What ends something comes last, so that everything before it finds it.
+# Destructive routes come last, so that everything before finds its data.
 ENDINGS = (
     "notes_api.delete", "note_pages.delete",
     "history_pages.erase", "projects_api.delete", "project_pages.delete", "sharing_api.revoke",
@@ -25,7 +25,7 @@ ENDINGS = (
     "conversations_api.purge_conversation",
 )  # fmt: skip
 
-# What a route is sent, so that it gets as far as looking for what it names.
+# Bodies that get a route as far as looking up what it names.
 JSON_BODIES: dict[str, dict[str, Any]] = {
     "conversations_api.change_conversation": {"title": "Seized"},
     "conversations_api.edit_summary": {"text": "Seized."},
@@ -80,7 +80,7 @@ QUERIES = {
 
 
 def routes(app: Flask) -> list[tuple[str, str, str]]:
-    """Return endpoint, method and rule of every route, what ends something last."""
+    """Return endpoint, method and rule of every route, destructive ones last."""
     found = [
         (rule.endpoint, method, rule.rule)
         for rule in app.url_map.iter_rules()
@@ -92,7 +92,7 @@ def routes(app: Flask) -> list[tuple[str, str, str]]:
 
 
 def path_of(rule: str, ids: dict[str, int], trash: bool = False) -> str:
-    """Return an address of a rule; a name that is neither an id nor a number within one is an error here."""
+    """Return an address of a rule; an unknown placeholder is an error."""
     known = {"version": 1, "n": 1, "number": 1, "name": MODEL, "response_id": f"resp_{ids['turn_id']}"} | ids
     if trash:
         known["conversation_id"] = known["deleted"]
@@ -100,12 +100,12 @@ def path_of(rule: str, ids: dict[str, int], trash: bool = False) -> str:
 
 
 def some_of(choices: Sequence[Any], number: int, every: bool) -> Sequence[Any]:
-    """Return the choices for a route: by turns one of them, or all."""
+    """Return the choices for a route: one of them in turn, or all."""
     return choices if every else [choices[number % len(choices)]]
 
 
 def send(client: FlaskClient, endpoint: str, method: str, path: str) -> TestResponse:
-    """Send a route's address what the route takes, and return the whole answer."""
+    """Send a route a valid body, and return the whole response."""
     more: dict[str, Any] = {}
     if endpoint in JSON_BODIES and method != "GET":
         more["json"] = JSON_BODIES[endpoint]

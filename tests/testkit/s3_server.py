@@ -1,4 +1,4 @@
-"""An S3 server of the tests' own (rclone, on a folder), and a proxy in front of it that fails as it is told."""
+"""An S3 server for tests (rclone, on a folder), and a faulty proxy in front of it."""
 
 import contextlib
 import http.client
@@ -21,11 +21,11 @@ PROGRAM = Path(sys.executable).with_name("rclone")
 
 
 class S3Missing(Exception):
-    """There is no S3 server to run."""
+    """No S3 server is installed."""
 
 
 class S3Server:
-    """rclone's server; ``vfs-cache-mode off``, so that what it has answered is on the disk. Raises S3Missing."""
+    """rclone's server; with ``vfs-cache-mode off``, what it has acknowledged is on disk. Raises S3Missing."""
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         if not PROGRAM.exists():
@@ -37,10 +37,10 @@ class S3Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it and return when it listens."""
+        """Start it and wait until it listens."""
         options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "10ms"]
         address = ["--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}"]
-        # It ends with the tests, also where these are killed.
+        # It ends with the tests, even if these are killed.
         ending = [sys.executable, "-m", "rag_assistant.runtime.supervised_process"]
         self.process = subprocess.Popen(
             [*ending, PROGRAM, "serve", "s3", *options, *address, self.folder.parent],
@@ -51,22 +51,22 @@ class S3Server:
         wait_for_port(self.port)
 
     def settings(self, prefix: str) -> dict[str, str]:
-        """Return what a server's environment needs to keep its files below a prefix here."""
+        """Return the environment of a server that stores its files below a prefix here."""
         address = {"FILES_URL": f"s3://{BUCKET}/{prefix}", "S3_ENDPOINT_URL": self.url}
         return address | {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
 
     def pause(self) -> None:
-        """Hold it up."""
+        """Suspend it."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -74,12 +74,12 @@ class S3Server:
     def names(self, prefix: str) -> set[str]:
         """Return the names of the objects below a prefix."""
         below = self.folder / prefix
-        # What it was killed over has a name of its own.
+        # An interrupted upload has another name.
         return {path.name for path in below.iterdir() if path.name[0] != "."} if below.exists() else set()
 
 
 def wait_for_port(port: int) -> None:
-    """Return when somebody listens."""
+    """Wait until something listens."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
         with socket.socket() as probe:
@@ -89,12 +89,12 @@ def wait_for_port(port: int) -> None:
     raise AssertionError(f"nobody listens on port {port}")
 
 
-# Answers in the place of the server, or returns False and lets the request through.
+# Responds instead of the server, or returns False to pass the request on.
 Fault = Callable[["Passing"], bool]
 
 
 class FaultyProxy:
-    """Passes requests on and remembers them; ``fault`` may answer one in the place of the server."""
+    """Passes requests on and records them; ``fault`` may respond to one instead of the server."""
 
     def __init__(self, port: int) -> None:
         self.target_port = port
@@ -108,7 +108,7 @@ class FaultyProxy:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening, and let go of whoever hangs."""
+        """Stop listening, and release hanging clients."""
         self.released.set()
         self._server.shutdown()
         self._server.server_close()
@@ -120,7 +120,7 @@ class Passing(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def pass_on(self) -> None:
-        """Let the fault have it, or the server."""
+        """Let the fault respond, or the server."""
         proxy: FaultyProxy = self.server.proxy  # type: ignore[attr-defined]
         proxy.seen.append((self.command, self.path, dict(self.headers)))
         if proxy.fault(self):
@@ -146,7 +146,7 @@ class Passing(BaseHTTPRequestHandler):
                 self.send_header(name, value)
         length = answer.getheader("Content-Length", "0") if self.command == "HEAD" else str(len(content))
         self.send_header("Content-Length", length)
-        with contextlib.suppress(OSError):  # The client may have heard enough.
+        with contextlib.suppress(OSError):  # The client may have left.
             self.end_headers()
             self.wfile.write(content)
 
@@ -157,7 +157,7 @@ class Passing(BaseHTTPRequestHandler):
 
 
 def refusal(status: int, code: str, methods: str = "GET PUT HEAD DELETE POST") -> Fault:
-    """Return a fault that refuses as S3 does."""
+    """Return a fault that responds with an S3 error."""
 
     def refuse(request: Passing) -> bool:
         if request.command not in methods.split():
@@ -176,7 +176,7 @@ def refusal(status: int, code: str, methods: str = "GET PUT HEAD DELETE POST") -
 
 
 def breaking_off(request: Passing) -> bool:
-    """Take a part of what is sent, or begin to answer, and close the connection."""
+    """Read part of a request, or send part of a response, and close the connection."""
     if request.command == "PUT":
         request.rfile.read(int(request.headers.get("Content-Length") or 0) // 2)
     elif request.command == "GET":
@@ -191,7 +191,7 @@ def breaking_off(request: Passing) -> bool:
 
 
 def hanging(request: Passing) -> bool:
-    """Take the request and never answer."""
+    """Accept the request and never respond."""
     proxy: FaultyProxy = request.server.proxy  # type: ignore[attr-defined]
     proxy.released.wait(60)
     return True

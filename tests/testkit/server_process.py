@@ -1,4 +1,4 @@
-"""A real server for tests: ``python app.py`` in a process of its own, which can be killed and started again."""
+"""A real server for tests: ``python app.py`` in a process of its own, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 
 class Launched(Protocol):
-    """A process that was started, as far as a test looks at it."""
+    """A started process, as tests use it."""
 
     @property
     def pid(self) -> int:
@@ -43,18 +43,18 @@ class Launched(Protocol):
         """Send it a signal."""
 
 
-# A thousand answers at once on a busy machine are slow, and none of them hangs.
+# A thousand concurrent answers on a busy machine are slow, but don't hang.
 STREAM_TIMEOUT_SECONDS = 120
 # Linux, ip_local_port_range.
 MIN_EPHEMERAL_PORT = 32_768
-# Below those, for each process that tests: a server that is started again finds its port free.
+# Below those, per testing process: a restarted server finds its port free.
 FIRST_PORT, PORTS_OF_A_PROCESS = 20_000, 500
 
 Launch = Callable[[dict[str, str], Path], Launched]
 
 
 def run_command(environment: dict[str, str], log: Path, project: Path = PROJECT) -> Launched:
-    """Start the server as a person does: ``python app.py``, in a checkout."""
+    """Start the server as a user does: ``python app.py``, in a checkout."""
     with log.open("ab") as written:
         return subprocess.Popen(
             [sys.executable, "app.py"], cwd=project, env=environment, stdout=written, stderr=written,
@@ -67,7 +67,7 @@ class ServerEnded(AssertionError):
 
 
 class ServerProcess:
-    """Starts, kills and asks a server. It keeps its port and its data from one start to the next."""
+    """Starts, kills and queries a server. It keeps its port and its data across restarts."""
 
     def __init__(self, folder: Path, launch: Launch = run_command, **environment: str) -> None:
         self.port = int(environment.get("PORT") or free_port())
@@ -80,18 +80,18 @@ class ServerProcess:
         self.url = f"http://127.0.0.1:{self.port}"
 
     def start(self, path: str = "/readyz") -> float:
-        """Start the server and return after how many seconds ``path`` answered 200."""
+        """Start the server and return how many seconds it took until ``path`` returned 200."""
         began = time.monotonic()
         self.launch()
         self.wait_until_ready(path)
         return time.monotonic() - began
 
     def launch(self) -> None:
-        """Start the server and do not wait for it."""
+        """Start the server without waiting for it."""
         self.process = self._launch(self.environment, self.log)
 
     def wait_until_ready(self, path: str = "/readyz") -> None:
-        """Return when ``path`` answers 200; raise ``ServerEnded`` if the server ends before."""
+        """Wait until ``path`` returns 200; raise ``ServerEnded`` if the server ends before."""
         assert self.process is not None
         end = time.monotonic() + 60
         while True:
@@ -103,7 +103,7 @@ class ServerProcess:
             time.sleep(0.01)
 
     def kill(self) -> None:
-        """End the server and everything that it started, at once and without a word."""
+        """Kill the server and everything it started."""
         assert self.process is not None
         with contextlib.suppress(ProcessLookupError):  # It may have ended itself.
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -111,7 +111,7 @@ class ServerProcess:
         self._wait_for_port()
 
     def _wait_for_port(self) -> None:
-        """Return when the last of the killed processes has let go of the port."""
+        """Wait until the last of the killed processes has released the port."""
         end = time.monotonic() + 20
         while time.monotonic() < end:
             with socket.socket() as probe, contextlib.suppress(OSError):
@@ -136,7 +136,7 @@ class ServerProcess:
         return int(document["document_id"])
 
     def wait_for_documents(self) -> None:
-        """Return when every document has been worked through."""
+        """Wait until every document has been processed."""
         end = time.monotonic() + 60
         while any(
             one["state"] not in ("ready", "failed") for one in self.call("GET", "/api/documents")[1]["documents"]
@@ -145,7 +145,7 @@ class ServerProcess:
             time.sleep(0.02)
 
     def wait_for_words(self, path: str, words: str) -> None:
-        """Return when a page has some words in it."""
+        """Wait until a page contains some words."""
         end = time.monotonic() + 60
         request = urllib.request.Request(self.url + path, headers={"Accept": "text/html"})
         while True:
@@ -156,11 +156,11 @@ class ServerProcess:
             time.sleep(0.05)
 
     def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Return status and JSON of a request."""
+        """Return status and JSON of a response."""
         return self.send(method, path, None if body is None else json.dumps(body).encode(), "application/json")
 
     def send(self, method: str, path: str, data: bytes | None, media_type: str) -> tuple[int, Any]:
-        """Return status and JSON of a request with a body of any kind."""
+        """Return status and JSON of the response to any kind of body."""
         request = urllib.request.Request(self.url + path, data, {"Content-Type": media_type}, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as response:
@@ -171,7 +171,7 @@ class ServerProcess:
                 return error.code, json.loads(error.read())
 
     def stream(self, question: str, key: str | None = None, **fields: Any) -> Stream:
-        """Ask over the streaming API, under an Idempotency-Key if one is given, and return the open stream."""
+        """Ask over the streaming API, with an Idempotency-Key if given, and return the open stream."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STREAM_TIMEOUT_SECONDS)
         body = json.dumps({"question": question} | fields)
         headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
@@ -179,7 +179,7 @@ class ServerProcess:
         return Stream(connection)
 
     def follow(self, turn_id: int, after: int | None) -> Stream:
-        """Follow a turn from where a reader left off."""
+        """Follow a turn from a position."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=STREAM_TIMEOUT_SECONDS)
         headers = {} if after is None else {"Last-Event-ID": str(after)}
         connection.request("GET", f"/api/turns/{turn_id}/stream", headers=headers)
@@ -188,7 +188,7 @@ class ServerProcess:
 
 @cache
 def _own_ports() -> Iterator[int]:
-    """Return ports that no other process that tests takes: who listens at the first of them holds all."""
+    """Yield ports that no other testing process uses: whoever listens at the first of them reserves all."""
     for first in range(FIRST_PORT, MIN_EPHEMERAL_PORT - PORTS_OF_A_PROCESS, PORTS_OF_A_PROCESS):
         holder = socket.socket()
         with contextlib.suppress(OSError):
@@ -201,9 +201,9 @@ def _own_ports() -> Iterator[int]:
 
 
 def free_port() -> int:
-    """Return a port at which nobody listens, another one each time.
+    """Return a free port, another one each time.
 
-    It is one that the system gives nobody by itself, so that it stays free between two starts of a server.
+    The system assigns none of these by itself, so that it stays free between two starts of a server.
     """
     while True:
         port = next(_own_ports())
@@ -213,7 +213,7 @@ def free_port() -> int:
 
 
 class Stream:
-    """An open stream of events, and what came over it."""
+    """An open stream of events, and what was received."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._connection = connection
@@ -253,6 +253,6 @@ class Stream:
         self.last = (block["event"], data)
 
     def close(self) -> None:
-        """Leave."""
+        """Close the connection."""
         self._response.close()
         self._connection.close()

@@ -19,7 +19,7 @@ def settings_schema() -> dict[str, Any]:
         "$schema": {"type": "string"},
         **{name: field for name, field in described.items() if name not in DOTTED},
         **{key: _object_schema(members, described) for key, members in OBJECTS.items()},
-        # The names of before, which no editor suggests.
+        # The former names, which no editor should suggest.
         **{
             name: {"$ref": f"#/properties/{DOTTED[name].replace('.', '/properties/')}", "deprecated": True}
             for name in described

@@ -1,4 +1,4 @@
-"""Real data that lies beside the checkout on some machines; a test that uses it skips where it is absent."""
+"""Real data beside the checkout on some machines; tests that use it are skipped without it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A library of short documents for tests: kept, embedded by the words they have, and searched."""
+"""A library of short documents for tests: stored, embedded by words, and searched."""
 
 import hashlib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tests.testkit.embedders import WordHashEmbedder
 
 
 def key_of(model: Any) -> str:
-    """Return the key under which a model's vectors are kept."""
+    """Return the key of a model's vectors."""
     probe = Embedder(model).probe
     return f"{model.name}#{hashlib.sha256(probe.tobytes()).hexdigest()[:8]}"
 
@@ -32,7 +32,7 @@ KEY = key_of(WordHashEmbedder())
 
 
 class Shelf:
-    """The stores of a library, and short ways to fill it and to search it."""
+    """The stores of a library, with shortcuts to fill and search it."""
 
     def __init__(self, database: Database, make_embedder: Callable[[Any], Any] = lambda _: WordHashEmbedder()) -> None:
         self.database = database
@@ -45,7 +45,7 @@ class Shelf:
         self.retriever = Retriever(self.chunks, self.keywords, self.vectors)
 
     def add(self, content: str = "one", name: str = "", **more: Any) -> Document:
-        """Keep a new document that is queued."""
+        """Store a new, queued document."""
         document, new = self.documents.add(
             NewDocument(
                 name or f"{content}.txt", "text/plain", len(content), f"sha of {content}", f"file of {content}", **more
@@ -55,7 +55,7 @@ class Shelf:
         return document
 
     def read(self, document: Document, *texts: str) -> bool:
-        """Keep the texts as the chunks of a document."""
+        """Store the texts as the chunks of a document."""
         self.documents.take(document.id)
         whole, pieces = "\n".join(texts), []
         for place, text in enumerate(texts):
@@ -64,7 +64,7 @@ class Shelf:
         return self.chunks.keep_text(document.id, ExtractedText(whole, "text/plain"), *index_terms("", pieces))
 
     def embed(self, document: Document) -> bool:
-        """Embed what is not embedded."""
+        """Embed the missing chunks."""
         embedder = self.embedders.configured()
         missing = self.embeddings.without_embedding(document.id, embedder.key)
         rows = embedder.embed([one.text for one in missing])
@@ -72,7 +72,7 @@ class Shelf:
         return self.embeddings.keep_embeddings(document.id, embedder.key, pairs)
 
     def shelve(self, *texts: str, **more: Any) -> Document:
-        """Keep a document of one chunk for each text, ready to be found."""
+        """Store a searchable document with one chunk for each text."""
         document = self.add(texts[0], **more)
         self.read(document, *texts)
         self.embed(document)
@@ -84,14 +84,14 @@ class Shelf:
         return [passage.text for passage in self.retriever.search(query, limit, scope)]
 
     def nearest(self, text: str, within: ChunksInScope | None = None) -> list[int]:
-        """Return the ids of the chunks whose vectors are nearest to that of a text."""
+        """Return the ids of the chunks nearest to a text."""
         vectors = self.vectors.now()
         assert vectors is not None
         return [number for number, _ in vectors.search(vectors.of_questions([text]), 5, within)[0]]
 
 
 class NoIndex:
-    """An index that is always away."""
+    """An index that is always unavailable."""
 
     name, state, notice = "none", "behind", None
 
@@ -99,11 +99,11 @@ class NoIndex:
         pass
 
     def start(self) -> None:
-        """Nothing starts."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing ends."""
+        """Do nothing."""
 
     def search(self, *_: object) -> list[tuple[int, float]]:
-        """Refuse."""
+        """Raise that the index is unavailable."""
         raise IndexUnavailable("away")

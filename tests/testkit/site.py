@@ -1,4 +1,4 @@
-"""A site of the public net, played by a server on loopback: names, addresses and answers are those of a script."""
+"""A public web site, simulated by a server on loopback: names, addresses and responses are scripted."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ Answer = Callable[[socket.socket, str], None]
 
 
 class Site:
-    """A server on loopback that stands for the public net: whatever public address is connected to, it comes here."""
+    """A server on loopback to which every connection to a public address is routed."""
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
@@ -63,7 +63,7 @@ class Site:
 
 
 class Rerouted(httpx2.HTTPTransport):
-    """A way to the network on which every public address leads to a port of this machine."""
+    """A transport that routes every public address to a port of this machine."""
 
     def __init__(self, port: int, connected: list[str]) -> None:
         super().__init__(trust_env=False)

@@ -1,7 +1,7 @@
-"""What the code says to people below ``web``: its sentences, read from the code itself.
+"""The sentences below ``web`` that people read, extracted from the code.
 
-A sentence is a text that begins like one and ends like one. What a value makes of it becomes a place, ``{name}``; where
-it reads one way or the other, both are sentences.
+A sentence is a text that begins and ends like one. Values become placeholders, ``{name}``; if a part has alternatives,
+each makes a sentence.
 """
 
 import ast
@@ -14,7 +14,8 @@ from pathlib import Path
 from rag_assistant.extraction.formats.kinds import ARCHIVE, DATABASE, FONT, PICTURE, PROGRAM, SOUND, SUPPORTED
 
 PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
-# Rooms and modules whose sentences come to a page. What only a terminal, a log, a program or a model reads is not here.
+# Packages and modules whose sentences are shown on a page. What only a terminal, a log, a program or a model reads is
+# not included.
 SPEAKING = (
     *("records/conversations", "records/errors", "answering/scoring", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
@@ -42,9 +43,9 @@ SPEAKING = (
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
-# Of those, what is meant for others.
+# Excluded from those.
 SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/installable")
-# What goes to a model or a program, what no one sees, and questions for the guide, which is in English.
+# Texts for models or programs, invisible ones, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {
         "I have read the summary. I take it as a record of what was said.",
@@ -62,7 +63,7 @@ NOT_FOR_PEOPLE = frozenset(
         "Which kinds of documents can I add?",
         "How large may a document be?",
         '"cursor" and "before" mean the same; send one of them.',
-        # What goes wrong with a provider's answer stands in the log.
+        # Details of a provider's errors are only logged.
         "The answer comes too slowly.",
         "The answer does not come in pieces.",
         "The answer has more than {max_answer_bytes} bytes.",
@@ -134,23 +135,23 @@ PHRASES = {
     "llm/refusals.py": ("it accepts {n} tokens", "it does not say how many tokens it accepts"),
 }
 SENTENCE = re.compile(r"[A-Z“\"{].* .*[.:?!…]", re.DOTALL)
-# Two places side by side, which nothing tells apart, and braces that are none.
+# Two adjacent placeholders, which can't be told apart, and literal braces.
 VAGUE = re.compile(r"\}\{|\{(?!\w+\})|(?<!\w)\}")
-# What has fewer letters of its own could be anything.
+# With fewer letters of its own, it could match anything.
 MIN_LETTERS = 6
-# A longer text under a name is one that many sentences end with.
+# A longer named text is the common end of many sentences.
 MAX_CONSTANT_CHARS = 100
 LOUD = re.compile(r"log(?:ger|ging)?")
 
 
 def sentences() -> Iterator[tuple[Path, str]]:
-    """Yield the sentences and their parts, each with the file in which it stands."""
+    """Yield the sentences and their parts, each with its file."""
     yield from ((PACKAGE / name, phrase) for name, phrases in PHRASES.items() for phrase in phrases)
     yield from every_sentence(_speaks_to_people)
 
 
 def every_sentence(is_read: Callable[[Path], bool] = lambda _path: True) -> Iterator[tuple[Path, str]]:
-    """Yield the sentences of the files that are to be read, whomever they are for, each with its file."""
+    """Yield the sentences of the selected files, whoever they are for, each with its file."""
     for path in filter(is_read, sorted(PACKAGE.rglob("*.py"))):
         yield from ((path, text) for text in _spoken(ast.parse(path.read_text())))
 
@@ -181,7 +182,7 @@ def _says_enough(text: str) -> bool:
 
 
 def _texts(node: ast.AST) -> Iterator[ast.expr]:
-    """Yield the outermost texts below a node, without docstrings and without what is logged."""
+    """Yield the outermost texts below a node, without docstrings and log messages."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
             continue
@@ -204,7 +205,7 @@ def _is_log(function: ast.expr) -> bool:
 
 
 def readings(node: ast.expr) -> list[str]:
-    """Return every way in which a text reads, with places for what values make of it."""
+    """Return every variant of a text, with placeholders for values."""
     made = []
     for pieces in itertools.product(*_pieces(node)):
         seen: dict[str, int] = {}
@@ -220,14 +221,14 @@ def readings(node: ast.expr) -> list[str]:
 
 
 class Place:
-    """A place of a sentence, named after what stands there."""
+    """A placeholder of a sentence, named after its value."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 def _pieces(node: ast.expr) -> list[list[str | Place]]:
-    """Return the pieces of a text, each with what it may be."""
+    """Return the pieces of a text, each with its variants."""
     if isinstance(node, ast.Constant):
         return [[str(node.value).replace("{}", "{value}")]]
     if isinstance(node, ast.JoinedStr):
@@ -245,13 +246,13 @@ def _pieces(node: ast.expr) -> list[list[str | Place]]:
 
 
 def readings_with_places(node: ast.expr) -> list[str | Place]:
-    """Return the ways in which a part of a text reads; one that is a value alone is a place."""
+    """Return the variants of a part of a text; a mere value is a placeholder."""
     pieces = _pieces(node)
     return list(pieces[0]) if len(pieces) == 1 else list(readings(node))
 
 
 def _name_of(node: ast.expr) -> str:
-    """Return what a value is called: what is counted, joined or put into words, not the function that does it."""
+    """Return a value's name: of what is counted, joined or formatted, not of the function."""
     if isinstance(node, ast.Call):
         method = node.func.value if isinstance(node.func, ast.Attribute) else node
         return _name_of(node.args[0] if node.args else method) if node.args or method is not node else "value"
@@ -265,7 +266,7 @@ def _name_of(node: ast.expr) -> str:
 
 @cache
 def constants() -> dict[str, str]:
-    """Return the texts that one module alone keeps under a name."""
+    """Return named texts that exactly one module defines."""
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:

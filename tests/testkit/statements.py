@@ -1,4 +1,4 @@
-"""Listen to what SQLAlchemy does."""
+"""Listens to SQLAlchemy's events."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from sqlalchemy import event
 
 @contextmanager
 def listening(target: object, name: str, listener: Callable[..., Any]) -> Iterator[None]:
-    """Call a function at each event of a name of some engine, or of all engines."""
+    """Call a function at each event of a name of one engine, or of all engines."""
     event.listen(target, name, listener)
     try:
         yield

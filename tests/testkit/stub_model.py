@@ -1,7 +1,6 @@
-"""A model on loopback that speaks the OpenAI protocol, answers from a script and records what it was sent.
+"""A scripted model on loopback that speaks the OpenAI protocol and records requests.
 
-Also the other side of the benchmarks: ``python -m tests.testkit.stub_model`` prints its URL and
-serves until its input ends.
+Also used by the benchmarks: ``python -m tests.testkit.stub_model`` prints its URL and serves until its input ends.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from tests.testkit.embedders import WordHashEmbedder
 
 @dataclass
 class Reply:
-    """What the stub does with one request. Pieces are numbered from 0; ``hang_at`` 0 hangs before the first text."""
+    """How the stub responds to one request. Pieces are numbered from 0; ``hang_at`` 0 hangs before the first text."""
 
     text: str = "An answer."
     pieces: list[str] | None = None
@@ -40,9 +39,9 @@ class Reply:
     gate: threading.Event | None = None
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
-    # None: it ends without a word.
+    # None: it ends without a finish reason.
     finish_reason: str | None = "stop"
-    # Each {"id", "name", "arguments"}; arguments as a dict or as the text that is sent.
+    # Each {"id", "name", "arguments"}; arguments as a dict or as the text to send.
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
 
     def parts(self) -> list[str]:
@@ -57,7 +56,7 @@ class Reply:
 
 @dataclass
 class Seen:
-    """One request that the stub got, from which port. ``left_after``: when the client closed the connection, in s."""
+    """One received request, and its client's port. ``left_after``: when the client closed the connection, in s."""
 
     body: dict[str, Any]
     headers: dict[str, str]
@@ -84,9 +83,9 @@ class StubModel:
         self.rerank_requests: list[Seen] = []
         self.rerank_replies: deque[Reply] = deque()
         self.relevance: Callable[[str], float] = len
-        # How many tokens of a request it says that it read.
+        # How many tokens of a request it reports as read.
         self.count: Callable[[list[dict[str, Any]]], int] | None = None
-        # What it answers at addresses beside /v1.
+        # Its responses at addresses beside /v1.
         self.own_addresses: dict[str, Any] = {}
         self.models_hang = False
         self.models: list[dict[str, Any]] = [{"id": "stub-model", "object": "model"}]
@@ -102,17 +101,17 @@ class StubModel:
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def speak_tls(self, context: ssl.SSLContext) -> None:
-        """Take TLS connections only, from now on."""
+        """Accept only TLS connections from now on."""
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.url = self.url.replace("http:", "https:")
 
     def next_reply(self, _seen: Seen) -> Reply:
-        """Return what to do with the next request."""
+        """Return the response to the next request."""
         return self.replies.popleft() if self.replies else self.default
 
     @property
     def closing(self) -> bool:
-        """Whether the stub is being shut down, so that nobody hangs on."""
+        """Whether the stub is being shut down."""
         return self._closing.is_set()
 
     def close(self) -> None:
@@ -132,19 +131,18 @@ class _Server(ThreadingHTTPServer):
         self._connections: WeakSet[socket.socket] = WeakSet()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Return a new connection."""
         connection, address = super().get_request()
         self._connections.add(connection)
         return connection, address
 
     def leave(self) -> None:
-        """Close the connections that clients keep."""
+        """Close kept-alive connections."""
         for connection in list(self._connections):
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """A client that left is no news."""
+        """Ignore errors: clients leave."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -253,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def _hang(self, seen: Seen) -> None:
-        """Say nothing until the client leaves; note when it did."""
+        """Send nothing until the client leaves; record when it did."""
         while not self.model.closing:
             readable, _, _ = select.select([self.connection], [], [], 0.05)
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
@@ -271,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _call_deltas(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return tool calls as a provider streams them: the name first, the arguments in two pieces behind it."""
+    """Return tool calls as a provider streams them: the name first, then the arguments in two pieces."""
     deltas: list[dict[str, Any]] = []
     for index, call in enumerate(calls):
         arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])

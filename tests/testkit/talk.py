@@ -1,4 +1,4 @@
-"""A long conversation about a book whose chapters have words of their own, and what it takes in the database."""
+"""A long conversation about a book whose chapters have their own words, and its size in the database."""
 
 import random
 from typing import Any
@@ -19,7 +19,7 @@ OF_CONVERSATIONS = {
 
 
 def sentence(chance: random.Random) -> str:
-    """Return twelve words that there are not."""
+    """Return twelve invented words."""
     words = ("".join(chance.choices(SYLLABLES, k=2)) for _ in range(12))
     return " ".join(words).capitalize() + "."
 
@@ -50,7 +50,7 @@ class Talk:
         return "\n\n".join(f"# Chapter {n}\n\n" + " ".join(told) for n, told in enumerate(self._chapters, 1))
 
     def go_on(self, turns: int) -> float:
-        """Ask so many questions more, and return how much is stored for each beside what was said."""
+        """Ask that many more questions, and return how much is stored for each besides the messages."""
         before = self._stored() - self._text_bytes
         for _ in range(turns):
             chapter, *others = self._chance.sample(self._chapters, 6)

@@ -1,6 +1,5 @@
-"""A tool server made with the SDK: ``python -m tests.testkit.tool_server stdio FILE``.
-
-What it is told to keep, it keeps in the file.
+"""A tool server made with the SDK: ``python -m tests.testkit.tool_server stdio FILE``. The tool ``keep`` writes to the
+file.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The catalogs of the page, renewed from what templates, scripts and code say: python -m tests.testkit.translations."""
+"""Updates the catalogs of the page from templates, scripts and code: python -m tests.testkit.translations."""
 
 import ast
 import sys
@@ -23,12 +23,12 @@ TEMPLATES = {"_": None, "ngettext": (1, 2)}
 SCRIPTS = {"t": None, "tn": (1, 2)}
 CODE = ("N_", "gettext", "ngettext")
 
-# Text, or one and many.
+# A text, or singular and plural.
 Text = str | tuple[str, ...]
 
 
 def source() -> Catalog:
-    """Return every text of the page, with the files in which it stands."""
+    """Return every text of the page, with its files."""
     found = Catalog(charset="utf-8")
     for path, text in sorted(every_text(), key=lambda pair: (pair[0], str(pair[1]))):
         found.add(text, locations=[(path, None)])  # type: ignore[list-item]
@@ -37,7 +37,7 @@ def source() -> Catalog:
 
 @cache
 def every_text() -> frozenset[tuple[str, Text]]:
-    """Return the texts of templates, scripts and code, each with the file in which it stands."""
+    """Return the texts of templates, scripts and code, each with its file."""
     return frozenset((*in_templates(), *in_scripts(), *in_code()))
 
 
@@ -57,13 +57,13 @@ def in_scripts() -> Iterator[tuple[str, Text]]:
 
 
 def in_code() -> Iterator[tuple[str, Text]]:
-    """Yield what the code says, and what it marks as texts."""
+    """Yield the sentences of the code, and its marked texts."""
     yield from ((_named(path), sentence) for path, sentence in sentences())
     for path in sorted(PACKAGE.rglob("*.py")):
         code = path.read_text()
         if not any(f"{name}(" in code for name in CODE):
             continue
-        # Not by Babel: that does not look into the expressions of an f-string.
+        # Without Babel, which doesn't look into the expressions of an f-string.
         for call in ast.walk(ast.parse(code)):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODE:
                 texts = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
@@ -71,7 +71,7 @@ def in_code() -> Iterator[tuple[str, Text]]:
 
 
 def _texts(function: str | None, message: str | tuple[str | None, ...] | None) -> Iterator[Text]:
-    """Yield what a call of a template translates: nothing where its text comes from elsewhere."""
+    """Yield the literal texts of a translation call in a template."""
     texts = (message,) if isinstance(message, str) else message or (None,)
     if function == "ngettext" and texts[1:]:
         yield str(texts[0]), str(texts[1])
@@ -84,7 +84,7 @@ def _named(path: Path) -> str:
 
 
 def renew(language: Language, texts: Catalog) -> Catalog:
-    """Return the catalog of a language with the texts that there are now, those that are translated kept."""
+    """Return a language's catalog updated to the current texts, keeping translations."""
     known = _catalog_file(language)
     known.update(texts, no_fuzzy_matching=True, update_creation_date=False)
     known.obsolete.clear()
@@ -92,7 +92,7 @@ def renew(language: Language, texts: Catalog) -> Catalog:
 
 
 def _catalog_file(language: Language) -> Catalog:
-    """Return the catalog of a language as its file has it; an empty one where there is none yet."""
+    """Return a language's catalog from its file; an empty one if there is none yet."""
     path = catalog_path(language)
     if path.exists():
         return read_po(BytesIO(path.read_bytes()), locale=language.locale)
@@ -100,27 +100,27 @@ def _catalog_file(language: Language) -> Catalog:
 
 
 def still_said(texts: Catalog) -> list[tuple[str, str]]:
-    """Return what is translated, and said only in files that are not taken to speak to people, with such a file.
+    """Return translated texts that now only occur in files not known to speak to people, with such a file.
 
-    Code that moved to a new file is one way to get there; renewed, the catalogs would lose what it says.
+    This happens when code moves to a new file; the update would lose its translations.
     """
     known = {message.id for language in TRANSLATED for message in _catalog_file(language)}
     return [(_named(path), text) for path, text in every_sentence() if text in known and text not in texts]
 
 
 def missing(known: Catalog) -> list[str]:
-    """Return the texts of a catalog that have no translation."""
+    """Return the untranslated texts of a catalog."""
     return [str(message.id) for message in known if message.id and not is_whole(message)]
 
 
 def is_whole(message: Message) -> bool:
-    """Tell whether a text is translated, in all its forms."""
+    """Return whether a text is translated in all its forms."""
     forms = message.string if isinstance(message.string, tuple) else (message.string,)
     return all(forms)
 
 
 def as_file(known: Catalog) -> str:
-    """Return a catalog as its file: its comment with the glossary, what a reader of such files must know, the texts."""
+    """Return a catalog as a file: its comment with the glossary, the header, the texts."""
     body = BytesIO()
     write_po(body, known, width=120, omit_header=True, sort_by_file=True, include_lineno=False)
     needed = ("Language", "Plural-Forms", "Content-Type")
@@ -129,7 +129,7 @@ def as_file(known: Catalog) -> str:
 
 
 def main() -> int:
-    """Renew the catalogs, and name what is missing in each; leave them alone where a translation would be lost."""
+    """Update the catalogs, and list what is missing in each; leave them alone if a translation would be lost."""
     texts, lacking = source(), 0
     if lost := still_said(texts):
         print("Name these files in SPEAKING of tests/testkit/spoken.py, or what they say in NOT_FOR_PEOPLE:")

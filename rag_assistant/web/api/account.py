@@ -1,4 +1,4 @@
-"""The JSON API of one's own account: who asks, and how much of their share they have taken."""
+"""The JSON API of one's own account: identity, usage and limits."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 @blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer)
 def account() -> Response:
-    """Return who asks, what they may do here, and what they have taken of what they may take."""
+    """Return who is asking, what they may do here, and their usage and limits."""
     caller, usage = identity(), services().limits
     if caller.person is None or usage is None:
         raise NotAllowed(NO_ACCOUNTS)

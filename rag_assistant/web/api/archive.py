@@ -1,4 +1,4 @@
-"""The JSON API of archives: one's own conversations out in one file, and conversations in."""
+"""The JSON API of archives: exporting and importing conversations."""
 
 from shutil import copyfileobj
 from tempfile import TemporaryFile
@@ -17,16 +17,16 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
 
 
-# The kinds of a body that is the file itself.
+# Content types of a body that is the file itself.
 FILE_TYPES = ("application/json", "application/x-ndjson", "application/zip")
 FORM_OVERHEAD_BYTES = 100_000
 
 
 @blueprint.get("/export", policy=READ, params=("files",), answer="application/zip")
 def export() -> Response:
-    """Return all conversations of whoever asks in an archive that an import reads back.
+    """Return all your conversations in an archive that an import reads back.
 
-    It names the documents that they may read; with ``files=1``, their files are in it.
+    It names the documents you can read; with ``files=1`` their files are included.
     """
     return send_archive(with_files=bool(flag_asked("files")))
 
@@ -46,10 +46,10 @@ def export() -> Response:
     },
 )
 def import_conversations() -> Response:
-    """Import the conversations in a file; those that are here already are skipped.
+    """Import the conversations in a file; existing ones are skipped.
 
-    It is what ChatGPT, Open WebUI or LibreChat export, or an archive of ours, whose documents are not added. The file
-    may be the body itself, too.
+    The file is an export of ChatGPT, Open WebUI or LibreChat, or an archive of ours, whose documents aren't added. It
+    may also be the body itself.
     """
     return jsonify(data_of(import_sent_file()))
 
@@ -74,7 +74,7 @@ def import_sent_file() -> ImportAnswer:
 
 
 def send_archive(*, with_files: bool) -> Response:
-    """Return everything that whoever asks has, as an archive; it is whole before the first byte is sent."""
+    """Return everything a person has as an archive, which is complete before the first byte is sent."""
     from rag_assistant.conversations.exchange.files import archived_conversations, archived_documents, pack_archive
 
     own = services()
@@ -90,7 +90,7 @@ def send_archive(*, with_files: bool) -> Response:
 
 
 def _sent_file() -> IO[bytes]:
-    """Return the file of a form, or the body that is one. Raises UnsupportedContentType, InvalidRequest."""
+    """Return the file of a form, or a body that is one. Raises UnsupportedContentType, InvalidRequest."""
     if request.mimetype in FILE_TYPES:
         return request.stream
     if request.mimetype != "multipart/form-data":

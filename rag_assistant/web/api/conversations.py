@@ -1,4 +1,4 @@
-"""The JSON API of conversations: made, found, named, exported, erased; and what the model sees of each."""
+"""The JSON API of conversations: creating, listing, changing, exporting and erasing them; and what the model sees."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -62,10 +62,10 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
     query="limit=2",
 )
 def conversations() -> Response:
-    """Return the conversations, the latest used first; with ``q``, those that hold these words, and in which turn.
+    """Return the conversations, most recently used first; with ``q``, those that contain these words, and where.
 
-    ``pinned=1`` gives those that are pinned alone, ``pinned=0`` the others, ``archived=1`` those that are
-    archived, which are in no other list, ``deleted=1`` those in the trash, ``project_id`` those of a project.
+    ``pinned=1`` selects pinned ones, ``pinned=0`` the others, ``archived=1`` archived ones, which are in no other list,
+    ``deleted=1`` those in the trash, ``project_id`` those of a project.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
     manager = services().conversations
@@ -94,7 +94,7 @@ def conversations() -> Response:
     example={"title": "Lighthouses"},
 )
 def new_conversation() -> Response:
-    """Make an empty conversation."""
+    """Create an empty conversation."""
     body = read_optional_body(NewConversationBody)
     conversation = services().conversations.create(body.title, body.project_id)
     return make_response(jsonify(conversation_data(conversation)), 201)
@@ -102,7 +102,7 @@ def new_conversation() -> Response:
 
 @blueprint.get("/<int:conversation_id>", policy=READ, answer=ViewedConversation)
 def conversation(conversation_id: int) -> Response:
-    """Return a conversation, with what the model sees of it; HEAD tells by its ETag whether anything is new."""
+    """Return a conversation, with what the model sees of it; HEAD shows by its ETag whether anything is new."""
     tag = services().branches.etag(conversation_id)
     response = Response() if request.method == "HEAD" else shown(conversation_id)
     response.headers["ETag"] = tag
@@ -117,7 +117,7 @@ def conversation(conversation_id: int) -> Response:
     example={"title": "Keepers", "pinned": True},
 )
 def change_conversation(conversation_id: int) -> Response:
-    """Rename, pin, archive or move a conversation, or set its own rules and which documents it is about."""
+    """Rename, pin, archive or move a conversation, or set its overrides and the documents it is about."""
     body = read_body(ChangeConversationBody)
     scope = body.scope(services().conversations.get(conversation_id).scope)
     services().documents.check_scope(scope or EVERYTHING)
@@ -142,13 +142,13 @@ def delete_conversation(conversation_id: int) -> Response:
 
 @blueprint.post("/<int:conversation_id>/restore", policy=ASK, answer=ConversationAnswer)
 def restore_conversation(conversation_id: int) -> Response:
-    """Bring a deleted conversation back, whole."""
+    """Restore a deleted conversation."""
     return jsonify(conversation_data(restored(conversation_id)))
 
 
 @blueprint.post("/<int:conversation_id>/purge", policy=ASK, status=204)
 def purge_conversation(conversation_id: int) -> Response:
-    """Erase a conversation with all that was said in it. There is no way back."""
+    """Erase a conversation permanently."""
     services().eraser.erase_conversation(conversation_id)
     return make_response("", 204)
 
@@ -181,7 +181,7 @@ def export(conversation_id: int) -> Response:
 
 @blueprint.get("/<int:conversation_id>/receipts", policy=READ, answer="application/x-ndjson")
 def receipts(conversation_id: int) -> Response:
-    """Return the receipts of all answers as a signed chain, one a line: what the model was sent, and what it said."""
+    """Return the receipts of all answers as a signed chain, one per line: requests and answers."""
     links = services().receipt_chain.links(conversation_id)
     response = Response(signed_receipts(conversation_id, links, services().signer), mimetype="application/x-ndjson")
     response.headers["Content-Disposition"] = f'attachment; filename="receipts-{conversation_id}.ndjson"'
@@ -199,14 +199,14 @@ def receipts(conversation_id: int) -> Response:
     query="max_history_turns=1",
 )
 def preview(conversation_id: int) -> Response:
-    """Return what the next question's model would see with another window or strategy; nothing changes."""
+    """Return what the model would see with another window or strategy; nothing changes."""
     view = services().history_actions.view(conversation_id, history_limit_asked(), strategy_asked())
     return jsonify(view.as_dict())
 
 
 @blueprint.get("/<int:conversation_id>/operation", policy=READ, answer=OperationAnswer)
 def operation(conversation_id: int) -> Response:
-    """Return the operation that runs on the conversation, null while none does."""
+    """Return the operation running on the conversation, or null."""
     running = services().conversations.get(conversation_id).operation
     shown = None if running is None else running | {"sentence": operation_in_words(running)}
     return jsonify(operation=shown)
@@ -214,21 +214,21 @@ def operation(conversation_id: int) -> Response:
 
 @blueprint.post("/<int:conversation_id>/clear", policy=ASK, answer=ViewedConversation)
 def clear(conversation_id: int) -> Response:
-    """Let the model see nothing of what was said so far."""
+    """Hide everything so far from the model."""
     services().history.move_context_start(conversation_id, "clear")
     return shown(conversation_id)
 
 
 @blueprint.post("/<int:conversation_id>/reset", policy=ASK, answer=ViewedConversation)
 def reset(conversation_id: int) -> Response:
-    """Clear, and give up what was set for this conversation alone."""
+    """Clear, and restore the default settings."""
     services().history.move_context_start(conversation_id, "reset")
     return shown(conversation_id)
 
 
 @blueprint.get("/<int:conversation_id>/compact", policy=READ, answer=BillAnswer)
 def bill(conversation_id: int) -> Response:
-    """Return what a summary of the older turns may lose, and what of it is kept word for word; nothing changes."""
+    """Return what a summary of older turns may lose, and what of it is kept word for word; nothing changes."""
     return jsonify(services().history_actions.bill(conversation_id).as_dict())
 
 
@@ -241,14 +241,14 @@ def bill(conversation_id: int) -> Response:
     example={"hint": "Keep the prices."},
 )
 def compact(conversation_id: int) -> Response:
-    """Let the model summarise the older turns; answers when it has."""
+    """Summarise older turns with the model; responds when done."""
     services().history_actions.compact(conversation_id, read_optional_body(SummariseBody).wishes)
     return shown(conversation_id)
 
 
 @blueprint.post("/<int:conversation_id>/undo", policy=ASK, answer=ViewedConversation)
 def undo(conversation_id: int) -> Response:
-    """Take the last change of the model's view back."""
+    """Undo the last change to the model's view."""
     _, kind = services().history.undo(conversation_id)
     return shown(conversation_id, undone=kind)
 
@@ -274,7 +274,7 @@ def edit_summary(conversation_id: int) -> Response:
     example={"command": "/history"},
 )
 def command(conversation_id: int) -> Response:
-    """Carry out a command such as /history, and return what it did."""
+    """Run a command such as /history, and return its result."""
     services().conversations.get(conversation_id)
     result = run_command(read_body(CommandBody).command, services().history_actions, conversation_id)
     view = services().history_actions.view(conversation_id)
@@ -282,7 +282,7 @@ def command(conversation_id: int) -> Response:
 
 
 def restored(conversation_id: int) -> Conversation:
-    """Bring a conversation back from the trash, so that retention does not move it there again at once."""
+    """Restore a conversation so that retention doesn't move it to the trash again at once."""
     manager = services().conversations
     conversation = manager.restore(conversation_id)
     date = trash_date(conversation, services().settings.current)
@@ -290,7 +290,7 @@ def restored(conversation_id: int) -> Conversation:
 
 
 def conversation_data(conversation: Conversation) -> dict[str, Any]:
-    """Return a conversation as JSON, with the moment when it moves to the trash if nobody uses it."""
+    """Return a conversation as JSON, with the time when it moves to the trash if nobody uses it."""
     view = conversation_view(conversation)
     date = trash_date(conversation, services().settings.current)
     return data_of(view if conversation.deleted_at else replace(view, moves_to_trash_at=date))

@@ -35,7 +35,7 @@ MAX_SEARCH_CHARS = 200
     example={"tags": "sea, light"},
 )
 def add() -> Response:
-    """Take a file and answer at once; its state says how far it has come."""
+    """Add a file; responds at once, and its state shows its progress."""
     ((file, name),), fields = uploaded_files(1)
     with file:
         document, new = services().library.accept(file, name, **fields.model_dump())
@@ -51,7 +51,7 @@ def add() -> Response:
     example={"url": "https://example.org/lamp.html"},
 )
 def add_web_page() -> Response:
-    """Fetch a web page and take it in; one whose address is known is fetched again."""
+    """Fetch a web page and add it; a known one is fetched again."""
     body = read_body(WebPageBody)
     document, new = services().web_pages.add(services().library, body.url, body.tags, body.library_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
@@ -59,7 +59,7 @@ def add_web_page() -> Response:
 
 @blueprint.post("/<int:document_id>/fetch", policy=DOCUMENTS, answer=DocumentAnswer, status=202)
 def fetch_again(document_id: int) -> Response:
-    """Fetch a web page once more; what has changed takes its place once it is ready."""
+    """Fetch a web page again; a new version replaces it once it is ready."""
     document, new = services().web_pages.fetch_again(services().library, document_id)
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
@@ -73,9 +73,9 @@ def fetch_again(document_id: int) -> Response:
     own={"tag": {"type": "string"}},
 )
 def documents() -> Response:
-    """Return the documents, the newest first; with ``q``, those whose name or one of whose tags holds its words.
+    """Return the documents, newest first; with ``q``, those whose name or a tag contains its words.
 
-    ``tag`` and ``state`` give those that have it.
+    ``tag`` and ``state`` select documents.
     """
     limit = page_limit()
     tag = request.args.get("tag")
@@ -94,13 +94,13 @@ def sources() -> Response:
 
 @blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
 def document(document_id: int) -> Response:
-    """Return a document, with how far it has come."""
+    """Return a document and its progress."""
     return jsonify(visible_data(services().documents.get(document_id)))
 
 
 @blueprint.get("/tags", policy=READ, answer=TagsAnswer)
 def tags() -> Response:
-    """Return every tag with how many documents have it."""
+    """Return every tag with its number of documents."""
     return jsonify(tags=services().documents.tags())
 
 
@@ -112,7 +112,7 @@ def tags() -> Response:
     example={"name": "lamp.md", "tags": ["sea"]},
 )
 def change(document_id: int) -> Response:
-    """Give a document another name or other tags, or move it to another library."""
+    """Rename a document, change its tags, or move it to another library."""
     body = read_body(ChangeDocumentBody)
     if body.library_id is not None:
         services().documents.move(document_id, body.library_id)
@@ -121,38 +121,38 @@ def change(document_id: int) -> Response:
 
 @blueprint.post("/<int:document_id>/cancel", policy=DOCUMENTS, answer=DocumentAnswer)
 def cancel(document_id: int) -> Response:
-    """Stop working on a document; it can be taken up again."""
+    """Cancel processing; it can be retried."""
     return jsonify(visible_data(services().documents.cancel(document_id)))
 
 
 @blueprint.post("/<int:document_id>/retry", policy=DOCUMENTS, answer=DocumentAnswer, status=202)
 def retry(document_id: int) -> Response:
-    """Read a document once more: it failed, was cancelled, or is to be cut anew."""
+    """Process a document again: it failed, was cancelled, or is to be chunked differently."""
     return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 
 @blueprint.get("/<int:document_id>/text", policy=READ, answer=TextAnswer)
 def text(document_id: int) -> Response:
-    """Return the text that was read, into which the offsets of sources point."""
+    """Return the extracted text, to which the offsets of sources refer."""
     extracted = services().documents.text(document_id)
     return jsonify(document_id=document_id, text=extracted.text, page_starts=extracted.page_starts)
 
 
 @blueprint.delete("/<int:document_id>", policy=DOCUMENTS, status=204)
 def delete(document_id: int) -> Response:
-    """Delete a document: from now on no search finds it."""
+    """Delete a document, for searches at once."""
     services().library.remove(document_id)
     return make_response("", 204)
 
 
 @blueprint.get("/<int:document_id>/file", policy=READ, answer="application/octet-stream")
 def file(document_id: int) -> Response:
-    """Return the original, always as a download and never as something that a browser opens."""
+    """Return the original file, always as a download that a browser doesn't open."""
     document, opened = services().library.open_file(document_id)
     response = send_file(
         opened, mimetype="application/octet-stream", as_attachment=True, download_name=document.name, conditional=False
     )
-    # A file in S3 has no path to tell them from.
+    # A file in S3 has no local path from which these could be taken.
     response.content_length = document.size_bytes
     response.set_etag(document.sha256)
     response.make_conditional(request.environ, accept_ranges=True, complete_length=document.size_bytes)
@@ -161,7 +161,7 @@ def file(document_id: int) -> Response:
 
 
 def sought_documents() -> str:
-    """Return the words that documents are looked for with. Raises InvalidRequest."""
+    """Return the words to search documents for. Raises InvalidRequest."""
     sought = request.args.get("q", "").strip()
     if len(sought) > MAX_SEARCH_CHARS or storable(sought) != sought:
         raise InvalidRequest(f"q has {len(sought)} characters; it must have at most {MAX_SEARCH_CHARS}.")
@@ -169,7 +169,7 @@ def sought_documents() -> str:
 
 
 def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadFields]:
-    """Return up to ``max_files`` files of a multipart form, each with its name, and what is said beside them.
+    """Return up to ``max_files`` files of a multipart form, each with its name, and the other fields.
 
     Raises UnsupportedContentType, InvalidRequest.
     """
@@ -192,7 +192,7 @@ def uploaded_files(max_files: int) -> tuple[list[tuple[IO[bytes], str]], UploadF
 
 
 def tags_in(text: str) -> list[str]:
-    """Return tags that are written with commas between them."""
+    """Return comma-separated tags."""
     return [tag for tag in text.split(",") if tag.strip()]
 
 
@@ -206,10 +206,10 @@ def _said_beside(form: MultiDict[str, str]) -> UploadFields:
 
 
 def visible_data(document: Document) -> dict[str, Any]:
-    """Return a document as it is listed for whoever asks."""
+    """Return a document as listed for the person asking."""
     data = data_of(view_of(DocumentAnswer, document))
     if not identity().may_manage and not document.is_web_page:
-        del data["origin"]  # A path of the server's machine.
+        del data["origin"]  # A path on the server's machine.
     if identity().person is None:
         del data["library_id"]
     return data

@@ -1,6 +1,6 @@
 """Server-sent events (WHATWG HTML, section 9.2): the streaming twin of the JSON answer.
 
-It forwards the assistant's events and adds nothing but heartbeats.
+Forwards the assistant's events and adds only heartbeats.
 """
 
 import threading
@@ -26,7 +26,7 @@ MIN_PAUSE_SECONDS = 0.04
 
 
 class Readers:
-    """Bounds how many connections wait for an answer at once; each of them holds a thread."""
+    """Limits how many connections wait for answers at once; each holds a thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -35,7 +35,7 @@ class Readers:
         self.waiting = 0
 
     def enter(self) -> None:
-        """Take a place. Raises Overloaded if there is none, ServerEnding once the server ends."""
+        """Take a place. Raises Overloaded if there is none, ServerEnding during shutdown."""
         with self._lock:
             if self._closed:
                 raise ServerEnding
@@ -44,12 +44,12 @@ class Readers:
             self.waiting += 1
 
     def close(self) -> None:
-        """Let in nobody any more: the server ends."""
+        """Refuse new connections: the server is shutting down."""
         self._closed = True
 
     @contextmanager
     def place_for_stream(self) -> Iterator[None]:
-        """Take a place, which the stream frees that is begun meanwhile; this does if none is. Raises Overloaded."""
+        """Take a place, which a stream started inside releases; otherwise it is released here. Raises Overloaded."""
         self.enter()
         try:
             yield
@@ -58,16 +58,16 @@ class Readers:
             raise
 
     def leave(self) -> None:
-        """Free a place."""
+        """Release a place."""
         with self._lock:
             self.waiting -= 1
 
 
 def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Blocks | None = None) -> Response:
-    """Return the response that streams ``events``; the reader's place is freed when it ends, however it ends.
+    """Return the response that streams ``events``; the place is released however it ends.
 
-    With ``blocks``, which must see the answer from its beginning, each ``token`` says how it is drawn: ``keep`` blocks
-    of what was drawn stay, ``html`` comes behind them. The text itself is left out.
+    With ``blocks``, which must see the answer from its beginning, each ``token`` has HTML instead of text: ``keep``
+    blocks stay, ``html`` follows them.
     """
     frames = map(frame, events) if blocks is None else _drawn(events, blocks)
     response = Response(frames, headers=HEADERS)
@@ -76,7 +76,7 @@ def event_stream(events: Iterator[Event | None], readers: Readers, blocks: Block
 
 
 def frame(event: Event | None) -> bytes:
-    """Return an event as it goes over the wire, a comment for ``None``; its id is the position in the answer."""
+    """Return an event as bytes, a comment for ``None``; its id is the position in the answer."""
     if event is None:
         return HEARTBEAT
     position = "" if event.position is None else f"id: {event.position}\n"
@@ -84,7 +84,7 @@ def frame(event: Event | None) -> bytes:
 
 
 def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
-    """Yield frames whose tokens carry HTML. Drawing sets the pace, so that a long answer does not cost a core."""
+    """Yield frames whose tokens carry HTML. Rendering sets the pace, so that a long answer doesn't use up a core."""
     for event in events:
         if event is None or event.name != "token":
             yield frame(event)
@@ -96,7 +96,7 @@ def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
 
 
 def collect(events: Iterator[Event | None]) -> dict[str, Any]:
-    """Return the data of the last event: the JSON answer is what the stream ends with."""
+    """Return the data of the last event, which is the JSON answer."""
     data: dict[str, Any] = {}
     for event in events:
         if event is not None:

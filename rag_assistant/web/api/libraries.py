@@ -1,4 +1,4 @@
-"""The JSON API of libraries: which there are, whose they are, and with whom they are shared."""
+"""The JSON API of libraries and their sharing."""
 
 from typing import Any
 
@@ -31,13 +31,13 @@ class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 @blueprint.get("", policy=READ, answer=LibrariesAnswer)
 def libraries() -> Response:
-    """Return the libraries that may be read, the own ones first."""
+    """Return the libraries you can read, your own first."""
     return jsonify(libraries=[library_data(one) for one in services().libraries.all()])
 
 
 @blueprint.post("", policy=SHARING, answer=LibraryAnswer, status=201, body=NewLibraryBody, example={"name": "Harbour"})
 def add() -> Response:
-    """Make a library."""
+    """Create a library."""
     library = services().libraries.add(read_body(NewLibraryBody).name)
     note_for_audit("created a library", library.name)
     return make_response(jsonify(library_data(library)), 201)
@@ -47,7 +47,7 @@ def add() -> Response:
     "/<int:library_id>", policy=SHARING, answer=LibraryAnswer, body=ChangeLibraryBody, example={"everyone": "read"}
 )
 def change(library_id: int) -> Response:
-    """Rename a library, or say what everyone may do with it."""
+    """Rename a library, or set what everyone may do with it."""
     body = read_body(ChangeLibraryBody)
     library = services().libraries.change(library_id, body.values())
     note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", library.name)
@@ -62,7 +62,7 @@ def change(library_id: int) -> Response:
     example={"person": "ben", "access": "read"},
 )
 def share(library_id: int) -> Response:
-    """Share a library with somebody, or take that back."""
+    """Share a library with somebody, or stop sharing it."""
     body = read_body(ShareBody)
     library = services().libraries.share(library_id, body.person, body.access)
     note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)

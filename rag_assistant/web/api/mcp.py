@@ -1,4 +1,4 @@
-"""For other assistants: the Model Context Protocol, one message in and one out, and what there is at this address."""
+"""The Model Context Protocol for other assistants, one message in and one out; and llms.txt."""
 
 import json
 
@@ -26,7 +26,7 @@ def mcp() -> Response:
 
 @blueprint.get("/llms.txt", policy=PUBLIC)
 def llms_txt() -> Response:
-    """Say what this is and which addresses a program can use."""
+    """Describe this server and the addresses that programs can use."""
     tools = [tool["name"] for tool in AssistantTools(services()).listed()]
     text = render_template("llms.txt", version=__version__, tools=tools)
     return Response(text, content_type="text/plain; charset=utf-8")

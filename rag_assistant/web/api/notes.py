@@ -1,4 +1,4 @@
-"""The JSON API of notes: what is to be remembered, and sent with questions that are about it."""
+"""The JSON API of notes, which are sent with related questions."""
 
 from datetime import datetime
 from typing import Any
@@ -45,7 +45,7 @@ def note_data(note: Note) -> dict[str, Any]:
 
 @blueprint.get("", policy=READ, answer=NotesAnswer)
 def notes() -> Response:
-    """Return all notes, the newest first."""
+    """Return all notes, newest first."""
     return jsonify(notes=[note_data(one) for one in services().notes.all()])
 
 
@@ -53,7 +53,7 @@ def notes() -> Response:
     "", policy=ASK, answer=NoteAnswer, status=201, body=NewNoteBody, example={"text": "Iris is allergic to nuts."}
 )
 def add() -> Response:
-    """Make a note."""
+    """Create a note."""
     body = read_body(NewNoteBody)
     note = services().notes.add(body.text, turn_id=body.turn_id, project_id=body.project_id, pinned=body.pinned)
     return make_response(jsonify(note_data(note)), 201)
@@ -61,7 +61,7 @@ def add() -> Response:
 
 @blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody, example={"pinned": True})
 def change(note_id: int) -> Response:
-    """Pin, accept or switch off a note; with another text, make the note that supersedes it, and return that."""
+    """Pin, accept or switch off a note; with a new text, create and return the note that supersedes it."""
     body = read_body(ChangeNoteBody)
     return jsonify(note_data(services().notes.change(note_id, text=body.text, pinned=body.pinned, active=body.active)))
 

@@ -1,6 +1,6 @@
-"""Lists come page by page: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
+"""Paging of lists: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
 
-A cursor is a text that only has to come back as it was.
+Cursors are opaque to clients.
 """
 
 import re
@@ -21,7 +21,7 @@ BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def number_before() -> int | None:
-    """Return the cursor of a list that is ordered by a number. Raises InvalidRequest."""
+    """Return the cursor of a list sorted by number. Raises InvalidRequest."""
     cursor = request.args.get("cursor")
     if cursor is None:
         return None
@@ -31,13 +31,13 @@ def number_before() -> int | None:
 
 
 def cursor_of(moment: datetime, conversation_id: int) -> str:
-    """Return the cursor of a list that is ordered by a moment: microseconds since 1970, then the id."""
+    """Return the cursor of a list sorted by time: microseconds since 1970, then the id."""
     microseconds = (moment - BEGINNING_OF_TIME) // timedelta(microseconds=1)
     return f"{microseconds}-{conversation_id}"
 
 
 def parse_cursor(name: str, text: str | None) -> Cursor | None:
-    """Return what ``cursor_of`` spelled; None for None. Raises InvalidRequest."""
+    """Parse a cursor made by ``cursor_of``; None for None. Raises InvalidRequest."""
     if text is None:
         return None
     spelled = CURSOR.fullmatch(text)
@@ -47,10 +47,10 @@ def parse_cursor(name: str, text: str | None) -> Cursor | None:
 
 
 def unknown_cursor(name: str, text: str) -> InvalidRequest:
-    """Return the error of a cursor that no page gave."""
+    """Return the error for an invalid cursor."""
     return InvalidRequest(f'{name} is "{text[:50]}"; it must be the next_cursor of the previous page.')
 
 
 def page_response(name: str, items: list[dict[str, Any]], following: str | int | None, **more: Any) -> Response:
-    """Return a page of a list; ``following`` is where the next one begins, ``None`` behind the last."""
+    """Return a page of a list; ``following`` is the next one's cursor, ``None`` after the last."""
     return jsonify({name: items, "next_cursor": None if following is None else str(following)} | more)

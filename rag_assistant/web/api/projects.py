@@ -1,4 +1,4 @@
-"""The JSON API of projects: what conversations have in common, whose that is, and with whom it is shared."""
+"""The JSON API of projects and their sharing."""
 
 from flask import Blueprint, Response, jsonify, make_response
 from msgspec import Struct
@@ -22,7 +22,7 @@ class ProjectsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 @blueprint.get("", policy=READ, answer=ProjectsAnswer)
 def projects() -> Response:
-    """Return the projects that may be used, the own ones first."""
+    """Return the projects you can use, your own first."""
     return jsonify(projects=[project_data(one) for one in services().projects.all()])
 
 
@@ -35,7 +35,7 @@ def projects() -> Response:
     example={"name": "Harbour", "instructions": "Answer in two sentences.", "max_history_turns": 10},
 )
 def add() -> Response:
-    """Make a project."""
+    """Create a project."""
     body = read_body(NewProjectBody)
     scope = body.scope() or EVERYTHING
     services().documents.check_scope(scope)
@@ -53,10 +53,10 @@ def project(project_id: int) -> Response:
     "/<int:project_id>", policy=ASK, answer=ProjectAnswer, body=ChangeProjectBody, example={"on_overflow": "compact"}
 )
 def change(project_id: int) -> Response:
-    """Change a project, or say what everyone may do with it."""
+    """Change a project, or set what everyone may do with it."""
     before, body = services().projects.get(project_id), read_body(ChangeProjectBody)
     scope, values = body.scope(before.scope), body.values()
-    # What its owner chose may not all be there for whoever else changes it.
+    # Whoever else changes it may not see everything its owner chose.
     if scope is not None and scope != before.scope:
         services().documents.check_scope(scope)
     changed = services().projects.change(project_id, values, scope=scope, own=body.own())
@@ -73,7 +73,7 @@ def change(project_id: int) -> Response:
     example={"person": "ben", "access": "read"},
 )
 def share(project_id: int) -> Response:
-    """Share a project with somebody, or take that back."""
+    """Share a project with somebody, or stop sharing it."""
     body = read_body(ShareBody)
     shared = services().projects.share(project_id, body.person, body.access)
     note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", shared.name)
@@ -82,7 +82,7 @@ def share(project_id: int) -> Response:
 
 @blueprint.delete("/<int:project_id>", policy=ASK, status=204)
 def delete(project_id: int) -> Response:
-    """Delete a project; the conversations in it stay."""
+    """Delete a project; its conversations stay."""
     name = services().projects.get(project_id).name
     services().projects.delete(project_id)
     note_for_audit("deleted a project", name)

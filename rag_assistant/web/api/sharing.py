@@ -1,4 +1,4 @@
-"""The JSON API of shared conversations: links to them, and what is behind one."""
+"""The JSON API of shared conversations: their links, and reading through one."""
 
 import secrets
 from typing import Any
@@ -67,7 +67,7 @@ class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
 
 @blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer=LinksAnswer)
 def links(conversation_id: int) -> Response:
-    """Return the links to a conversation, the oldest first; no secret is among it."""
+    """Return the links to a conversation, oldest first, without their secrets."""
     return jsonify(links=[link_data(one) for one in services().links.of(conversation_id)])
 
 
@@ -81,14 +81,14 @@ def links(conversation_id: int) -> Response:
     example={"with_sources": True},
 )
 def make(conversation_id: int) -> Response:
-    """Make a link to a conversation; its address is told this once."""
+    """Create a link to a conversation; its address is shown only once."""
     link, address = make_link(conversation_id, read_optional_body(NewLinkBody).with_sources)
     return make_response(jsonify(link_data(link) | {"url": address}), 201)
 
 
 @blueprint.delete("/conversations/<int:conversation_id>/links/<int:link_id>", policy=ASK_AS_PERSON, status=204)
 def revoke(conversation_id: int, link_id: int) -> Response:
-    """Let a link lead nowhere any more."""
+    """Revoke a link."""
     services().links.revoke(conversation_id, link_id)
     note_for_audit(f"revoked link {link_id}", f"conversation {conversation_id}")
     return make_response("", 204)
@@ -96,7 +96,7 @@ def revoke(conversation_id: int, link_id: int) -> Response:
 
 @blueprint.get("/shared", policy=READ_AS_PERSON, params=("link",), answer=SharedAnswer, query="link=secret")
 def shared() -> Response:
-    """Return the conversation behind a link, as it is now, with the sources that whoever asks may read."""
+    """Return the conversation behind a link, as it is now, with the sources you can read."""
     if "link" not in request.args:
         raise LinkNotFound
     return jsonify(data_of(read_shared(request.args["link"])))
@@ -107,7 +107,7 @@ def link_data(link: ConversationLink) -> dict[str, Any]:
 
 
 def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLink, str]:
-    """Make a link to a conversation; return it with its address, which nobody can show again."""
+    """Create a link to a conversation; return it with its address, which can't be shown again."""
     secret = secrets.token_urlsafe(32)
     link = services().links.make(conversation_id, secret, with_sources)
     note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
@@ -115,7 +115,9 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
 
 
 def read_shared(secret: str) -> SharedAnswer:
-    """Return what a link leads to, as it is now, with the sources that whoever asks may read. Raises LinkNotFound."""
+    """Return the conversation behind a link, as it is now, with the sources the reader may
+    read. Raises LinkNotFound.
+    """
     owner_id, link = whole_services().links.owner_of(secret)
     owners = whole_services().for_person(owner_id, changes_documents=False)
     conversation = owners.conversations.get(link.conversation_id)

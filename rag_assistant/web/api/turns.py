@@ -80,7 +80,7 @@ def query() -> Response:
     try:
         turn = services().assistant.ask(question)
         data = collect(while_let_in(services().assistant.follow(turn.id)))
-        # With the status of its error nobody takes half an answer for a whole one.
+        # The status of its error marks an incomplete answer.
         return answer_with_error(data) if "error" in data else jsonify(data)
     finally:
         readers().leave()
@@ -113,7 +113,7 @@ def query_stream() -> Response:
     events=EVENTS,
 )
 def temporary_query() -> Response:
-    """Answer a question of a conversation that comes along, as a stream of events. Nothing of it is stored."""
+    """Answer a question of a conversation that is sent along, as a stream of events. Nothing is stored."""
     drawn, body = flag_asked("html") is True, read_body(TemporaryBody)
     question = body.question_about(body.question, on_overflow=body.on_overflow)
     with readers().place_for_stream():
@@ -121,12 +121,12 @@ def temporary_query() -> Response:
         events = while_let_in(services().assistant.follow_live(live))
         response = _streamed(_with_its_turn(events, live) if drawn else events, drawn)
         response.response = stream_with_context(response.iter_encoded())
-        response.call_on_close(live.call.stop)  # Nobody comes back for it.
+        response.call_on_close(live.call.stop)  # Nobody reconnects to it.
         return response
 
 
 def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[Event | None]:
-    """Yield the events of a turn that is not stored, the last one with the turn as the page shows it."""
+    """Yield the events of a turn that isn't stored, the last one with the turn as rendered for the page."""
     for event in events:
         if event is not None and event.name in LAST_EVENTS and "turn_id" in event.data:
             around = Around(shifts([live.turn]), {}, False, {}, is_library_empty([live.turn]))
@@ -137,7 +137,7 @@ def _with_its_turn(events: Iterator[Event | None], live: LiveTurn) -> Iterator[E
 
 @blueprint.get("/turns/<int:turn_id>/images/<int:number>", policy=READ, answer="image/*")
 def image(turn_id: int, number: int) -> Response:
-    """Return a picture that stood beside a question, as it came."""
+    """Return a picture attached to a question, unchanged."""
     turn = services().turns.get(turn_id)
     pictures = services().history.pictures(turn)
     if not 1 <= number <= len(pictures):
@@ -158,19 +158,19 @@ def turn(turn_id: int) -> Response:
 
 @blueprint.get("/turns/<int:turn_id>/stream", policy=READ, params=("html",), headers=("Last-Event-ID",), events=EVENTS)
 def turn_stream(turn_id: int) -> Response:
-    """Follow a turn from where the reader left off."""
+    """Follow a turn from the client's last event."""
     turn = services().turns.get(turn_id)
     last_event_id, drawn = request.headers.get("Last-Event-ID", ""), flag_asked("html") is True
     after = int(last_event_id) if spells_number(last_event_id) else 0
     if turn.status != "running" and after == end_position(turn):
-        return Response(status=204)  # Whoever has seen the end is done; to an EventSource this says so.
+        return Response(status=204)  # For EventSource: a client that has seen the end must not reconnect.
     with readers().place_for_stream():
         return stream(turn, after, drawn)
 
 
 @blueprint.post("/turns/<int:turn_id>/stop", policy=ASK, answer=TurnAnswer)
 def stop(turn_id: int) -> Response:
-    """End a running answer; what is written is kept."""
+    """Stop a running answer; the text so far is kept."""
     return jsonify(turn_data(services().assistant.stop(turn_id)))
 
 
@@ -184,33 +184,33 @@ def stop(turn_id: int) -> Response:
     example={"quotes": True},
 )
 def retry(turn_id: int) -> Response:
-    """Answer a failed question once more; follow it by its stream."""
+    """Answer a failed question again; follow its stream."""
     body = read_optional_body(RetryBody)
     return make_response(jsonify(turn_data(services().assistant.retry(turn_id, body.quotes))), 202)
 
 
 @blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK, answer=TurnAnswer, status=202)
 def regenerate(turn_id: int) -> Response:
-    """Regenerate the last answer of a conversation; the one that it has is kept as a version."""
+    """Regenerate the last answer of a conversation; the current one is kept as a version."""
     return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
 
 
 @blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer=VersionsAnswer)
 def versions(turn_id: int) -> Response:
-    """Return the answers that a turn's question got, the first one first."""
+    """Return the answers to a turn's question, oldest first."""
     return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
 
 
 @blueprint.post("/turns/<int:turn_id>/versions/<int:version>/choose", policy=ASK, answer=TurnAnswer)
 def choose_version(turn_id: int, version: int) -> Response:
-    """Let one of its answers be the turn's answer."""
+    """Make another of its answers the turn's current one."""
     services().turns.get(turn_id)
     return jsonify(turn_data(services().versions.choose(turn_id, version)))
 
 
 @blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody, example={"pinned": True})
 def change_turn(turn_id: int) -> Response:
-    """Pin a turn, so that the model always sees it, or exclude it, or take that back."""
+    """Pin a turn, so that the model always sees it, or exclude it; or undo that."""
     body = read_body(ChangeTurnBody)
     services().turns.get(turn_id)
     return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
@@ -225,7 +225,7 @@ def change_turn(turn_id: int) -> Response:
     own={"permanently": {"type": "integer", "const": 1}},
 )
 def erase_turn(turn_id: int) -> Response:
-    """Erase a turn with all that was said in it and made of it. There is no way back."""
+    """Erase a turn permanently, with everything derived from it."""
     if not flag_asked("permanently"):
         raise InvalidRequest(
             "A turn that is deleted is erased permanently, with its copies in branches and the summaries made of it. "
@@ -242,13 +242,13 @@ def receipt(turn_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/replay", policy=ASK, answer=Replay)
 def replay_turn(turn_id: int) -> Response:
-    """Send a turn's exact request again, to the endpoint that is connected now, and compare the answers."""
+    """Send a turn's exact request to the current endpoint again, and compare the answers."""
     return jsonify(asdict(replay(turn_id, services().turns, services().models)))
 
 
 @blueprint.get("/receipts/key", policy=READ, answer=KeyAnswer)
 def receipts_key() -> Response:
-    """Return the public key of this installation, with which its files of receipts are checked."""
+    """Return this installation's public key for verifying receipt files."""
     return jsonify(public_key=services().signer.public_key)
 
 
@@ -285,15 +285,15 @@ def search() -> Response:
 
 
 def readers() -> Readers:
-    """Return the bound on connections that wait for an answer."""
+    """Return the limit on connections that wait for answers."""
     bound: Readers = current_app.extensions["readers"]
     return bound
 
 
 def stream(turn: Turn, after: int, drawn: bool) -> Response:
-    """Return the stream of a turn, whose id stands in X-Turn-Id.
+    """Return the stream of a turn, whose id is in X-Turn-Id.
 
-    ``drawn``, for the page, it begins with the whole answer so far, and its tokens are drawn by blocks.
+    ``drawn``, for the page, it begins with the whole answer so far, and its tokens carry HTML.
     """
     response = _streamed(while_let_in(services().assistant.follow(turn.id, 0 if drawn else after)), drawn)
     response.headers["X-Turn-Id"] = str(turn.id)
@@ -308,7 +308,7 @@ def _streamed(events: Iterator[Event | None], drawn: bool) -> Response:
 
 
 def while_let_in(events: Iterator[Event | None]) -> Iterator[Event | None]:
-    """Return the events for as long as whoever asks may come in; then the last one says why."""
+    """Return the events for as long as the person may sign in; then the last one says why."""
     asking, accounts = identity(), services().accounts
     return events if asking.person is None else _while_open(events, lambda: accounts.is_open(asking))
 
@@ -326,7 +326,7 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
 
 @blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer=RatingsAnswer)
 def ratings() -> Response:
-    """Return the rated questions, the newest first, each with the answer that was rated."""
+    """Return the rated questions, newest first, each with the rated answer."""
     limit = page_limit()
     page = services().ratings.page(limit + 1, number_before())
     following = page[limit - 1].id if len(page) > limit else None
@@ -341,12 +341,12 @@ def ratings() -> Response:
     example={"rating": "up", "right_answer": "50 MB."},
 )
 def rate(turn_id: int) -> Response:
-    """Rate the answer that a turn shows."""
+    """Rate a turn's current answer."""
     body = read_body(RatingBody)
     return jsonify(turn_data(services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)))
 
 
 @blueprint.delete("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer)
 def unrate(turn_id: int) -> Response:
-    """Take the rating of a turn back."""
+    """Remove a turn's rating."""
     return jsonify(turn_data(services().ratings.remove(turn_id)))

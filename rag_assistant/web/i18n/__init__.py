@@ -1,5 +1,5 @@
-"""The languages of the page: which there are, and what the page says in each of them.
+"""The languages of the page, and its texts in each of them.
 
-English is the source: every text stands in the code in English, and a catalog, ``translations/CODE.po``, has what takes
-its place. What goes to a model is not translated; nothing below ``web`` knows in which language it is shown.
+English is the source: texts are in the code, and a catalog, ``translations/CODE.po``, has their translations. Text for
+models isn't translated; nothing below ``web`` knows the language.
 """

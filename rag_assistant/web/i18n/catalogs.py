@@ -1,4 +1,4 @@
-"""What the page says in a language, read from its .po file."""
+"""The page's texts in a language, read from its .po file."""
 
 from functools import cache
 from gettext import GNUTranslations
@@ -13,9 +13,9 @@ from babel.messages.pofile import read_po
 from rag_assistant.web.i18n.languages import LANGUAGES, Language
 
 FOLDER = Path(__file__).parent / "translations"
-# Where the texts of the scripts stand.
+# Where the scripts' texts are.
 SCRIPTS = "static/js/"
-# Enough to meet every form of a plural that our languages have.
+# Covers every plural form of our languages.
 SAMPLES = (*range(101), 1_000_000)
 
 
@@ -32,7 +32,7 @@ def catalog(code: str) -> Catalog:
 
 @cache
 def translations(code: str) -> GNUTranslations:
-    """Return the catalog of a language as gettext looks texts up."""
+    """Return a language's catalog for gettext."""
     compiled = BytesIO()
     write_mo(compiled, catalog(code))
     compiled.seek(0)
@@ -40,23 +40,23 @@ def translations(code: str) -> GNUTranslations:
 
 
 def gettext(code: str, text: str) -> str:
-    """Return an English text in a language; where it has none, as it is."""
+    """Return the translation of an English text, or the text itself if there is none."""
     return text if code == "en" else translations(code).gettext(text)
 
 
 def ngettext(code: str, one: str, many: str, n: int) -> str:
-    """Return the form of an English text in a language that suits a number."""
+    """Return the plural form of an English text for a number, translated."""
     if code == "en":
         return one if n == 1 else many
     return translations(code).ngettext(one, many, n)
 
 
 def script_texts(code: str) -> dict[str, str | dict[str, str]]:
-    """Return the texts of the scripts in a language; one with a plural has its forms by their names in CLDR."""
+    """Return the scripts' texts in a language; one with a plural has its forms by CLDR category."""
     if code == "en":
         return {}
     texts: dict[str, str | dict[str, str]] = {}
-    # The forms of a text have the names that Intl.PluralRules gives: other, one, two, ...
+    # The categories of Intl.PluralRules: other, one, two, ...
     form_of = Locale.parse(LANGUAGES[code].locale).plural_form
     for message in catalog(code):
         if any(path.startswith(SCRIPTS) for path, _ in message.locations):

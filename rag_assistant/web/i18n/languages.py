@@ -1,4 +1,4 @@
-"""Which languages there are, and what marks a text to be translated where it is shown, not where it stands."""
+"""The available languages, and the marker for texts that are translated where they are shown."""
 
 from typing import Literal
 
@@ -6,12 +6,12 @@ from msgspec import Struct
 
 
 def N_(text: str) -> str:
-    """Return the text as it is."""
+    """Return the text unchanged."""
     return text
 
 
 class Language(Struct, frozen=True):
-    """A language: ``tag`` is how HTML and Intl name it (BCP 47), ``locale`` is how CLDR does."""
+    """A language: ``tag`` is its name in HTML and Intl (BCP 47), ``locale`` in CLDR."""
 
     code: str
     name: str
@@ -21,7 +21,7 @@ class Language(Struct, frozen=True):
 
 
 ENGLISH = Language("en", "English", "en", "en_GB")
-# Another one takes a row here and a catalog; CONTRIBUTING.md says how.
+# To add one, add a row here and a catalog; see CONTRIBUTING.md.
 LANGUAGES = {
     language.code: language
     for language in (
@@ -30,7 +30,7 @@ LANGUAGES = {
         Language("fr", "Français", "fr", "fr"),
         Language("es", "Español", "es", "es"),
         Language("zh", "简体中文", "zh-Hans", "zh_Hans"),
-        # With the digits of the figures that stand in answers and addresses.
+        # With Latin digits, like the figures in answers and addresses.
         Language("ar", "العربية", "ar-u-nu-latn", "ar", "rtl"),
     )
 }

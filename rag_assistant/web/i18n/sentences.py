@@ -1,7 +1,7 @@
-"""What is said in English below ``web``, in the language of whoever reads it: recognised by its shape.
+"""Translates English sentences from below ``web`` for the reader, recognising them by pattern.
 
-An error is raised, logged and stored in English, and a note may be years old when it is read. On its way to a page it
-is compared with the sentences of the code, in which a name in braces stands for whatever stood there then.
+Errors are raised, logged and stored in English, and a note may be years old when it is read. For a page they are
+matched with the sentences in the code, in which a name in braces stands for any text.
 """
 
 import re
@@ -10,24 +10,24 @@ from functools import cache
 from rag_assistant.web.i18n.catalogs import catalog, translations
 from rag_assistant.web.i18n.languages import ENGLISH
 
-# Where what is said stands.
+# Where those sentences are.
 CODE = "rag_assistant/"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 NUMBER = r"\d[\d,]*"
 NUMBERS = rf"{NUMBER}(?:(?:, | and | to ){NUMBER})*"
-# What can stand in some places alone, so that a sentence is not taken for another.
+# Placeholders with restricted values, so that no other sentence matches.
 PLACEHOLDER_PATTERNS = {"numbers": NUMBERS} | dict.fromkeys(("n", "n1", "n2"), NUMBER)
 END = re.compile(r"(?<=[.!?:]) ")
-# What stands between the parts of a list, by its place.
+# Separators of the parts of a list, by placeholder.
 LISTS = {"why": "; ", "places": "; ", "parts": ", "}
 BETWEEN = re.compile(" (and|to) ")
 BULLET = "- "
-# Longer than anything that we say; what a model or a person wrote is not looked through.
+# Longer than any of our sentences; text of a model or a person isn't searched.
 MAX_CHARS = 2_000
 
 
 def translate(code: str, text: str) -> str:
-    """Return what was said in a language; what is not known stays as it is."""
+    """Return a sentence in a language; unknown ones stay as they are."""
     if code == ENGLISH.code or len(text) > MAX_CHARS:
         return text
     if "\n" in text:
@@ -38,7 +38,7 @@ def translate(code: str, text: str) -> str:
 
 
 def _in_parts(code: str, text: str) -> str:
-    """Return a text of several sentences, each in a language; the longest part that is known goes first."""
+    """Return a text of several sentences translated one by one; the longest known part goes first."""
     for end in reversed([match.start() for match in END.finditer(text)]):
         first = _translated(code, text[:end])
         if first:
@@ -59,7 +59,7 @@ def _translated(code: str, text: str) -> str | None:
 
 
 def _filling(code: str, name: str, value: str) -> str:
-    """Return what stands in a place: of "turns 2, 4 and 6 to 9" the words between the numbers, of a list each part."""
+    """Return a placeholder's value: of "turns 2, 4 and 6 to 9" the words are translated, of a list each part."""
     if name == "numbers":
         return BETWEEN.sub(lambda match: f" {translations(code).gettext(match[1])} ", value)
     mark = LISTS.get(name)
@@ -68,7 +68,7 @@ def _filling(code: str, name: str, value: str) -> str:
 
 @cache
 def _shapes(code: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return what recognises each sentence with places, and what it is in a language; the longest first."""
+    """Return a pattern for each sentence with placeholders, and its translation; longest first."""
     shapes = [
         (str(message.id), str(message.string))
         for message in catalog(code)
@@ -82,7 +82,7 @@ def _shapes(code: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def pattern_of(source: str) -> re.Pattern[str]:
-    """Return what recognises a sentence whatever stands in its places."""
+    """Return the pattern that matches a sentence with any values in its placeholders."""
     pieces = PLACEHOLDER.split(source)
     named = [
         f"(?P<{piece}>{PLACEHOLDER_PATTERNS.get(piece, '.*?')})" if number % 2 else re.escape(piece)

@@ -1,1 +1,1 @@
-"""From Markdown to HTML: the one place where text that we did not write becomes HTML, behind its sanitiser."""
+"""From Markdown to HTML: the only place where foreign text becomes HTML, through its sanitiser."""

@@ -1,7 +1,7 @@
-"""An answer that is being written, drawn block by block: what is finished is drawn once, its open end with each piece.
+"""Renders a streaming answer block by block: finished blocks once, the open end with each piece.
 
-What a reader has seen never goes away again. So the open end is drawn as it will most probably read when it is
-finished (see open_end.py), and what can still become either text or a mark is held back until that is known.
+What a reader has seen never disappears. So the open end is rendered as it will most likely read when it is finished
+(see open_end.py), and what can still become either text or markup is held back.
 """
 
 import re
@@ -10,7 +10,7 @@ from rag_assistant.web.languages import gettext
 from rag_assistant.web.markdown.open_end import completed
 from rag_assistant.web.markdown.render import drawn, is_too_much, parse, render_markdown
 
-# Lines as Markdown counts them; str.splitlines also breaks at form feeds and at Unicode's own separators.
+# Lines as Markdown counts them; str.splitlines also breaks at form feeds and Unicode separators.
 LINES = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 
@@ -20,11 +20,11 @@ class Blocks:
     def __init__(self) -> None:
         self._open = ""
         self._finished = 0
-        # The rest of an answer is drawn when the request is over.
+        # Rendering continues after the request has ended.
         self._copy = gettext("Copy")
 
     def add(self, text: str) -> tuple[int, str]:
-        """Take a piece; return how many of the elements that were drawn so far stay, and the HTML behind them."""
+        """Add a piece; return how many rendered elements stay, and the HTML after them."""
         self._open += text
         keep = self._finished
         if is_too_much(self._open):
@@ -33,7 +33,7 @@ class Blocks:
         return keep, html + str(drawn(parse(completed(self._open)), self._copy))
 
     def _draw_finished(self) -> str:
-        """Return the HTML of what has become finished, and go on behind it. The last block is never finished."""
+        """Return the HTML of newly finished blocks, and skip them. The last block is never finished."""
         tokens = parse(self._open)
         starts = [number for number, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0]
         if len(starts) < 2:

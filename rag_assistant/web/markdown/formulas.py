@@ -1,6 +1,6 @@
-"""Formulas in answers: they stay readable as their source, and Markdown takes nothing out of them.
+r"""Formulas in answers: they stay readable as source, and Markdown leaves them alone.
 
-Understood are $...$, $$...$$, \\(...\\) and \\[...\\], the ways in which models write LaTeX.
+Supported are $...$, $$...$$, \(...\) and \[...\], as models write LaTeX.
 """
 
 import re
@@ -14,13 +14,13 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-# A list opens two levels, itself and its item, and what stands in it needs one more below the parser's own limit.
+# A list opens two levels, itself and its item, and its content needs one more below the parser's own limit.
 LEVELS_OF_A_LIST = 2
 ENDED_BY = ["paragraph", "reference", "blockquote"]
 
 
 def limit_nesting(parser: MarkdownIt) -> None:
-    """Let a parser take the marks of a list or a quote that would be nested too deeply for text."""
+    """Make the parser treat lists and quotes that are nested too deeply as text."""
     parser.block.ruler.at("blockquote", _not_too_deep(blockquote), {"alt": [*ENDED_BY, "list"]})
     parser.block.ruler.at("list", _not_too_deep(list_block), {"alt": ENDED_BY})
 
@@ -33,9 +33,9 @@ def _not_too_deep(rule: RuleFuncBlockType) -> RuleFuncBlockType:
     return limited
 
 
-# Between two dollars as pandoc has it: no blank inside at either end, no digit behind. What begins with a sum of money,
-# such as "$5 and ", is none either. The end of the others is looked for so far and no further: an answer full of
-# beginnings would cost the square of its length.
+# Between single dollars as in pandoc: no blank inside at either end, no digit after. Nor does a sum of money, such as
+# "$5 and ", start a formula. The end of the others is searched for only this far: an answer full of starts would take
+# quadratic time.
 INLINE = re.compile(
     r"\$\$(?!\s*\$)(?:[^$\\]|\\.)+\$\$"
     r"|\$(?![\s$]|\d[\d.,]*[\s,;])(?:[^$\\\n]|\\.)*(?<![\s\\])\$(?!\d)"
@@ -47,7 +47,7 @@ OPENINGS = {"$$": "$$", "\\[": "\\]"}
 
 
 def enable_formulas(parser: MarkdownIt) -> None:
-    """Let a parser know formulas, before it looks for escapes and emphasis."""
+    """Add formulas to a parser, before escapes and emphasis."""
     parser.inline.ruler.before("escape", "formula", _inline)
     parser.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "blockquote", "list"]})
     parser.add_render_rule("formula", _draw)
@@ -67,12 +67,12 @@ def _inline(state: StateInline, silent: bool) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Take the lines from one that begins a formula to the one that ends it; they may have empty lines in between."""
+    """Parse the lines of a formula from its start to its end; they may include empty lines."""
     if state.is_code_block(start):
         return False
     first = _line(state, start)
     closing = OPENINGS.get(first[:2])
-    # A formula with text behind it is part of a paragraph.
+    # A formula followed by text is part of a paragraph.
     if closing is None or (closing in first[2:] and not first.endswith(closing)):
         return False
     if silent:

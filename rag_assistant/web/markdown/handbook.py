@@ -1,7 +1,6 @@
-"""The documentation as HTML: our own Markdown files, with their pictures, headings that can be linked, and links.
+"""The documentation as HTML: our own Markdown files, with pictures, headings with anchors, and links.
 
-Links between the files work as they do in a checkout; what the documentation names and does not hold, such as a test,
-is left as its text.
+Links between the files work as in a checkout; links to anything else, such as a test, become plain text.
 """
 
 import posixpath
@@ -18,13 +17,13 @@ from msgspec import Struct
 
 from rag_assistant.web.markdown.render import clean_handbook
 
-# What stands in no heading's address; as GitHub makes them, where the files are read, too.
+# Removed from anchors; as on GitHub, where the files are read, too.
 NOT_IN_SLUGS = re.compile(r"[^\w\- ]")
-# What belongs to it and lies beside docs/, where a checkout may hold other things, too.
+# Files outside docs/ that are part of it; a checkout may contain others, too.
 BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-# Where everything is told in order.
+# The start page.
 FRONT = "docs/README.md"
-# A heading with what stands below it, up to the next one; what of Markdown stands in the way of reading a line of it.
+# A heading with its section; and the markup removed from a line to make it readable.
 SECTION = re.compile(r"^#{1,3} (.+)\n((?:(?!#{1,3} ).*\n?)*)", re.MULTILINE)
 MARKS = re.compile(r"`|\*\*|\]\([^)]*\)|\[(?=[^\]]*\]\()|\|")
 MAX_SECTIONS = 20
@@ -32,7 +31,7 @@ _parser = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
 class Page(Struct, frozen=True):
-    """A file of the documentation: its ``title``, its HTML, and the ``sections`` of it, as anchor and heading."""
+    """A documentation file: its ``title``, its HTML, and its ``sections``, as anchor and heading."""
 
     title: str
     html: Markup
@@ -40,7 +39,7 @@ class Page(Struct, frozen=True):
 
 
 class FoundSection(Struct, frozen=True):
-    """A section of the documentation that a search found: where it is, and a line of it."""
+    """A search hit in the documentation: its section, and a line of it."""
 
     name: str
     anchor: str
@@ -49,7 +48,7 @@ class FoundSection(Struct, frozen=True):
 
 
 class Handbook:
-    """The documentation below a folder. ``names`` are the files, from there, such as ``docs/api.md``."""
+    """The documentation in a folder. ``names`` are the files, relative to it, such as ``docs/api.md``."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -57,7 +56,7 @@ class Handbook:
         self.names = frozenset(path.relative_to(root).as_posix() for path in files if path.is_file())
 
     def page(self, name: str, address: Callable[[str], str]) -> Page:
-        """Return a file as a page; ``address`` says where another one of ``names`` is."""
+        """Return a file as a page; ``address`` gives the addresses of other ``names``."""
         tokens = _parser.parse((self._root / name).read_text(encoding="utf-8"))
         sections = _name_headings(tokens)
         for token in (child for block in tokens for child in block.children or ()):
@@ -67,7 +66,7 @@ class Handbook:
         return Page(title, html, tuple((slug, text) for level, slug, text in sections if level == 2))
 
     def search(self, query: str) -> list[FoundSection]:
-        """Return the sections that hold all words of a query: first those that have them in their heading."""
+        """Return the sections that contain all words of a query, those with them in the heading first."""
         words = query.casefold().split()
         names = [name for name in self.names if words and name.endswith(".md") and name != FRONT]
         hits = []
@@ -111,7 +110,7 @@ def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
 
 
 def _point(token: Token, resolve: Callable[[str], str | None]) -> None:
-    """Let a link or a picture point at what it means here."""
+    """Resolve the target of a link or a picture."""
     attribute = {"link_open": "href", "image": "src"}.get(token.type)
     if attribute is None or ":" in str(token.attrs[attribute]):
         return

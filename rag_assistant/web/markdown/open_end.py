@@ -1,14 +1,13 @@
-"""The open end of an answer in Markdown, as it will most probably read once it is finished. Pure.
+"""The open end of a streaming answer in Markdown, as it will most likely read once finished. Pure.
 
-Each step either takes away a last piece that may still turn into a mark (half a fence, the dash of a list), or closes
-what is open (bold text, a piece of code, the head of a table).
+Each step either removes a last piece that may still become markup (half a fence, the dash of a list), or closes what is
+open (bold text, code, a table's header).
 """
 
 import re
 
-# A last line that may become a mark: of a heading, a list, a quote, a rule, a fence, a table's second line. In front of
-# it may stand the marks of the lists and quotes that hold it. Nothing that it took is tried once more in another way
-# (``(?>``, ``++``): a long run would cost the square of its length.
+# A last line that may become markup: a heading, a list, a quote, a rule, a fence, a table's second line, after the
+# markers of enclosing lists and quotes. No backtracking (``(?>``, ``++``): a long run would take quadratic time.
 MAYBE_MARK = re.compile(
     r"(?>(?:[ \t>]|(?:[*+-]|\d{1,9}[.)])[ \t])*)(?:[#*+=_:|\s-]++|\d{1,9}[.)]?|[`~*_#|]++|[`~]++[^\n`]*+)?"
 )
@@ -18,7 +17,7 @@ HALF_A_CHARACTER = re.compile(r"\\$")
 LINK_WITHOUT_END = re.compile(r"\[([^\[\]\n]*)\](?:\([^()\s]*)?$")
 BRACKET_WITHOUT_END = re.compile(r"\[([^\[\]\n]*)$")
 NUMBER = re.compile(r"\d{0,3}")
-# Where a paragraph, an item, a cell or a heading begins, marks of an earlier one are over.
+# Where a paragraph, an item, a cell or a heading begins, earlier inline markup ends.
 NEW_UNIT = re.compile(r"\n[ \t]*\n|\n[ \t>]*(?=(?:[*+-]|\d{1,9}[.)])[ \t]|#{1,6}[ \t]|\|)")
 ROW = re.compile(r"[ \t]*\|.*")
 RULE_OF_TABLE = re.compile(r"[ \t]*\|[|:\- \t]*")
@@ -28,7 +27,7 @@ TICKS = re.compile(r"`+")
 
 
 def completed(text: str) -> str:
-    """Return the end of an answer so that nothing that it shows will go away when more comes."""
+    """Return the end of an answer so that nothing it shows disappears when more comes."""
     head, line = _last_line(text)
     if _in_fence(text):
         return head if re.fullmatch(r"[ \t>]*[`~]+[ \t]*", line) else text
@@ -45,13 +44,13 @@ def completed(text: str) -> str:
 
 
 def _last_line(text: str) -> tuple[str, str]:
-    """Return the whole lines of a text, and the last line that has no end yet."""
+    """Return the complete lines of a text, and the incomplete last one."""
     end = text.rfind("\n") + 1
     return text[:end], text[end:]
 
 
 def _in_fence(text: str) -> bool:
-    """Tell whether the text ends within a fenced piece of code, whose first line is whole."""
+    """Return whether the text ends within a fenced code block whose first line is complete."""
     opening = None
     whole = text[: text.rfind("\n") + 1]
     for match in FENCE.finditer(whole):
@@ -64,7 +63,7 @@ def _in_fence(text: str) -> bool:
 
 
 def _table_head(head: str, line: str) -> str | None:
-    """Return the text with the second line of a table that has only its head; ``None`` if it ends otherwise."""
+    """Return the text with a delimiter row if a table has only its header; ``None`` if it ends otherwise."""
     lines = head.split("\n")[:-1]
     if (not line or RULE_OF_TABLE.fullmatch(line)) and _is_row(lines) and not _is_row(lines[:-1]):
         return head + _rule_for(lines[-1])
@@ -89,7 +88,7 @@ def _rule_for(row: str) -> str:
 
 
 def _closed(unit: str) -> str:
-    """Return a piece of running text with everything closed that is open in it."""
+    """Return inline text with all open markup closed."""
     unit = _without_new_marks(unit)
     plain, open_code = _without_code(unit)
     if open_code:
@@ -100,7 +99,7 @@ def _closed(unit: str) -> str:
 
 
 def _without_new_marks(unit: str) -> str:
-    """Take away the marks at the very end that have nothing in front that they could close."""
+    """Remove the markers at the very end that have nothing to close."""
     text = unit.removesuffix("\n")
     before = text.rstrip("*_~`")
     if before == text:
@@ -108,13 +107,13 @@ def _without_new_marks(unit: str) -> str:
     plain, open_code = _without_code(before)
     if open_code or _open_marks(plain):
         return unit
-    # Within a word, as in a name, an underscore is no mark.
+    # Within a word, as in a name, an underscore is no markup.
     stripped = text.rstrip("*~`") if before and not before[-1].isspace() else before
     return stripped + unit[len(text) :]
 
 
 def _without_code(unit: str) -> tuple[str, str]:
-    """Return the text with its pieces of code blanked out, and the marks that would close one that is open."""
+    """Return the text with its code spans blanked out, and the backticks that would close an open one."""
     plain, position = "", 0
     while (match := ESCAPE_OR_TICKS.search(unit, position)) is not None:
         plain += unit[position : match.start()]
@@ -132,13 +131,13 @@ def _without_code(unit: str) -> tuple[str, str]:
 
 
 def _rest_of(marks: str, inside: str) -> str:
-    """Return what closes a piece of code, half of whose closing marks may be there already."""
+    """Return what closes a code span, part of whose closing backticks may be there already."""
     there = len(inside) - len(inside.rstrip("`"))
     return marks[there:] if inside.strip("` ") else ""
 
 
 def _without_half_a_link(unit: str) -> str:
-    """Show of a link that has no address yet its text alone; a number in brackets cites a source."""
+    """Show only the text of a link without a complete address; a number in brackets cites a source."""
     if (match := BRACKET_WITHOUT_END.search(unit)) is not None:
         inside = match.group(1)
         return unit[: match.start()] + ("" if NUMBER.fullmatch(inside) else inside)
@@ -148,7 +147,7 @@ def _without_half_a_link(unit: str) -> str:
 
 
 def _open_marks(plain: str) -> list[str]:
-    """Return the marks of emphasis that are open at the end of a text, the outermost first."""
+    """Return the emphasis markers open at the end of a text, outermost first."""
     stack: list[str] = []
     for match in MARKS.finditer(plain):
         mark = match.group(0)

@@ -1,7 +1,7 @@
-"""Answers and documents as HTML: the one place where text that we did not write becomes HTML.
+"""Answers and documents as HTML: the only place where foreign text becomes HTML.
 
-Markdown first, then the sanitiser. No raw HTML, no images, no styles: whatever a model or a document says, nothing
-runs and nothing is fetched.
+Markdown first, then the sanitiser. No raw HTML, no images, no styles: whatever a model or a document says, nothing runs
+and nothing is fetched.
 """
 
 import html
@@ -28,8 +28,8 @@ MAX_MARKDOWN_CHARS = 200_000
 MARKS = "[]()*_`<>!$\\|&~#"
 MAX_MARKS = 20_000
 
-# Where running text may end: a sign that one of the parser's rules begins or ends with. The parser's own list has
-# twice as many, and asks all rules at each.
+# Characters with which the parser's rules begin or end, so that plain text may stop there. The parser's own list has
+# twice as many, and tries all rules at each.
 MARKUP = re.compile(r"[\n\\$`~*_\[\]<]")
 
 TAGS = frozenset(
@@ -51,7 +51,7 @@ CODE_BAR = (
     '<button class="copy-code scripts-only" type="button" data-copy-code>{copy}</button></div><pre tabindex="0">'
 )
 PAGE_START = '<span class="page-start" id="page-{0}" role="doc-pagebreak" aria-label="{1}"></span>'
-# What a line of Markdown may begin with. The number of an item is a part of what it says.
+# What a line of Markdown may begin with. The number of an item counts as text.
 LINE_MARK = re.compile(r"\s*(?:(?:#{1,6}|[-*+>])\s+)+")
 ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
 
@@ -61,7 +61,7 @@ def render_markdown(
 ) -> Markup:
     """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``.
 
-    ``doubts`` says what is doubtful about a citation, by its number and how often that number stood before it, plus 1.
+    ``doubts`` describes doubtful citations, by source number and occurrence, from 1.
     """
     if is_too_much(text):
         return Markup("<pre>") + text + Markup("</pre>")
@@ -69,14 +69,14 @@ def render_markdown(
 
 
 def is_too_much(text: str) -> bool:
-    """Tell whether a text is shown as it is: drawing takes 15 µs for each sign that may be a mark."""
+    """Return whether a text is shown unrendered: rendering takes 15 µs for each possible markup character."""
     return len(text) > MAX_MARKS and (len(text) > MAX_MARKDOWN_CHARS or sum(map(text.count, MARKS)) > MAX_MARKS)
 
 
 def render_document(pieces: Sequence[str | int]) -> Markup | None:
-    """Return a document's Markdown as safe HTML; a number among the pieces is that of a page, which begins there.
+    """Return a document's Markdown as safe HTML; a number among the pieces is a page that begins there.
 
-    What stands between START and END is marked; ``None`` if their places got lost, as within the target of a link.
+    The text between START and END is marked; ``None`` if their places were lost, such as in a link's target.
     """
     html = ""
     for page, part in groupby(pieces, lambda one: one if isinstance(one, int) else None):
@@ -94,11 +94,11 @@ def render_document(pieces: Sequence[str | int]) -> Markup | None:
 def _drawn_part(text: str) -> str:
     tokens = parse(text)
     for token in tokens:
-        # The name of the document is the one heading of the first level.
+        # The page's only first-level heading is the document's name.
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + 1, 6)}"
     for token in (child for block in tokens for child in block.children or ()):
-        # A target within its own site would be one within ours.
+        # A relative target would point into our site.
         if token.type == "link_open" and not ABSOLUTE.match(str(token.attrs.get("href"))):
             del token.attrs["href"]
     return str(drawn(tokens))
@@ -107,13 +107,13 @@ def _drawn_part(text: str) -> str:
 def parse(
     text: str, sources: Collection[int] = (), anchor: str = "", doubts: Mapping[tuple[int, int], str] | None = None
 ) -> list[Token]:
-    """Return what Markdown makes of a text, block by block."""
+    """Return the tokens of a text, block by block."""
     citations = {n: Citations(f"#{anchor}-{n}", n, doubts or {}) for n in sources}
     return _parser.parse(text, {"citations": citations})
 
 
 def plain_text(line: str) -> str:
-    """Return what a line of Markdown says, without its marks."""
+    """Return a line of Markdown without its markup."""
     (inline,) = _parser.parseInline(
         line[match.end() :] if (match := LINE_MARK.match(line)) else line, {"citations": {}}
     )
@@ -121,9 +121,9 @@ def plain_text(line: str) -> str:
 
 
 def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:
-    """Return blocks as safe HTML: one element for each that stands by itself; ``copy`` is what the button says."""
+    """Return blocks as safe HTML, one element for each; ``copy`` is the button's label."""
     clean = _sanitiser.clean(_parser.renderer.render(tokens, _parser.options, {}))
-    # In sanitised HTML a tag stands where we put one: a "<" that somebody wrote is "&lt;".
+    # In sanitised HTML every tag is ours: a literal "<" is "&lt;".
     bar = escape(copy or gettext("Copy"))
     framed = PRE.sub(lambda match: CODE_BAR.format(language=match.group(1) or "", copy=bar), clean)
     framed = _in_boxes(framed.replace("</pre>", "</pre></div>"))
@@ -131,13 +131,13 @@ def drawn(tokens: Sequence[Token], copy: str | None = None) -> Markup:
 
 
 def clean_handbook(drawn_pages: str) -> Markup:
-    """Return a page of our own documentation as HTML, with pictures and with headings that can be linked."""
+    """Return a page of our own documentation as HTML, with pictures and anchors."""
     clean = _handbook_sanitiser.clean(drawn_pages).replace("<pre>", '<pre tabindex="0">')
     return Markup(_in_boxes(clean))  # noqa: S704 - the sanitiser's output
 
 
 def _in_boxes(clean: str) -> str:
-    """Put tables, which may be wide, into boxes that scroll."""
+    """Put tables, which may be wide, into scrolling boxes."""
     return clean.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
 
 
@@ -151,7 +151,7 @@ def _draw_code(
 
 
 class Citations(Struct):
-    """The citations of one source in an answer, as they are drawn one after the other."""
+    """The citations of one source in an answer, rendered one after the other."""
 
     href: str
     n: int
@@ -159,7 +159,7 @@ class Citations(Struct):
     drawn: int = 0
 
     def next_link(self) -> Token:
-        """Return the beginning of the next one."""
+        """Return the opening token of the next one."""
         self.drawn += 1
         attrs: dict[str, str | int | float] = {"href": self.href}
         if doubt := self.doubts.get((self.n, self.drawn)):
@@ -168,7 +168,7 @@ class Citations(Struct):
 
 
 def _link_citations(state: StateCore) -> None:
-    """Turn a citation in running text into links, one to each source, written [n]; any other number stays text."""
+    """Turn citations, written [n], into links to their sources; other numbers stay text."""
     citations: dict[int, Citations] = state.env.get("citations") or {}
     for block in state.tokens:
         if block.type == "inline" and block.children and citations:
@@ -197,7 +197,7 @@ def _split(token: Token, citations: Mapping[int, Citations]) -> list[Token]:
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
     parser.enable(["table", "strikethrough"])
-    # No pictures. And no definitions: a list of sources such as "[1]: Handbook" is meant to be read.
+    # No pictures. And no link definitions: a list of sources such as "[1]: Handbook" should stay visible.
     parser.disable(["image", "reference", "entity"])
     enable_formulas(parser)
     limit_nesting(parser)
@@ -215,7 +215,7 @@ def _is_harmless(url: str) -> bool:
 
 
 _parser = _make_parser()
-# Made once: making one takes longer than cleaning a short answer.
+# Created once: that takes longer than sanitising a short answer.
 _sanitiser = nh3.Cleaner(
     tags=set(TAGS),
     attributes=ATTRIBUTES,

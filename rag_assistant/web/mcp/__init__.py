@@ -1,1 +1,1 @@
-"""The assistant as a server of the Model Context Protocol: its messages, and the tools that it offers. No decisions."""
+"""The assistant as a Model Context Protocol server: its messages and tools. No decisions."""

@@ -1,7 +1,7 @@
-"""Messages of the Model Context Protocol (JSON-RPC), answered one by one: nothing is remembered in between. Pure.
+"""Model Context Protocol messages (JSON-RPC), answered one by one without state. Pure.
 
-Revision 2026-07-28 is stateless: each request says its version in ``params._meta``, and over HTTP in headers, too.
-Clients of earlier revisions begin with ``initialize``; what they ask then is answered in the same way.
+Revision 2026-07-28 is stateless: each request has its version in ``params._meta``, and over HTTP in headers, too.
+Clients of earlier revisions begin with ``initialize``; their requests are then answered in the same way.
 """
 
 import base64
@@ -27,12 +27,12 @@ INSTRUCTIONS = (
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = -32700, -32600, -32601, -32602, -32603
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
 HTTP_STATUS = {METHOD_NOT_FOUND: 404, INTERNAL_ERROR: 500}
-# How long a list may be kept.
+# How long a list may be cached.
 FRESH: dict[str, Any] = {"ttlMs": 3_600_000, "cacheScope": "public"}
 
 
 class RpcError(Exception):
-    """A request that is answered with an error of JSON-RPC."""
+    """A JSON-RPC error."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -47,18 +47,18 @@ class ToolServer(Protocol):
         """Return the tools as MCP describes them."""
 
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
-        """Return the result of a call; what goes wrong in it is a result, too. Raises RpcError for an unknown tool."""
+        """Return the result of a call; errors in it are results, too. Raises RpcError for an unknown tool."""
 
 
 class Reply(Struct, frozen=True):
-    """What goes back: ``message`` is ``None`` where nothing is awaited; ``status`` is that of HTTP."""
+    """A response: ``message`` is ``None`` if none is expected; ``status`` is that of HTTP."""
 
     message: dict[str, Any] | None
     status: int = 200
 
 
 def reply_to(text: str | bytes, tools: ToolServer, headers: Mapping[str, str] | None = None) -> Reply:
-    """Return the reply to one message. ``headers`` are those of HTTP by their names in small letters, if there are."""
+    """Return the reply to one message. ``headers`` are those of HTTP, in lower case, if any."""
     request_id: Any = None
     stateless = False
     try:
@@ -103,7 +103,7 @@ def _meta_of(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_stateless(message: dict[str, Any], headers: Mapping[str, str] | None) -> bool:
-    """Tell whether a request is of the stateless revision, or of one that nobody knows."""
+    """Return whether a request is of the stateless revision, or of an unknown one."""
     if message["method"] == "initialize":
         return False
     version = (headers or {}).get("mcp-protocol-version")
@@ -111,7 +111,7 @@ def _is_stateless(message: dict[str, Any], headers: Mapping[str, str] | None) ->
 
 
 def _check_envelope(message: dict[str, Any], headers: Mapping[str, str] | None) -> None:
-    """Refuse a request that does not say what each must say by itself, or says it twice in two ways."""
+    """Refuse a request without its required metadata, or whose headers and body disagree."""
     meta = _meta_of(message)
     for key in ("protocolVersion", "clientCapabilities"):
         if KEY + key not in meta:
@@ -129,7 +129,7 @@ def _check_envelope(message: dict[str, Any], headers: Mapping[str, str] | None) 
 
 
 def _decoded(header: str | None) -> str | None:
-    """Return what a header says; one that is not plain ASCII comes in base64."""
+    """Return a header's text; if it isn't plain ASCII, it is sent as base64."""
     if header is None or not (header.startswith("=?base64?") and header.endswith("?=")):
         return header
     try:

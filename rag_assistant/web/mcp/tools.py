@@ -1,4 +1,4 @@
-"""The tools that the assistant offers to other programs, each by the same functions as the API."""
+"""The tools offered to other programs, implemented by the same functions as the API."""
 
 import json
 import logging
@@ -63,7 +63,7 @@ class Ask(Arguments):
 
 
 class ListConversations(Arguments):
-    """List conversations, the latest used first."""
+    """List conversations, most recently used first."""
 
     query: str = argument("", "text", "Only conversations with these words.", max_length=2000)
     limit: int = argument(20, f"a whole number from 1 to {MAX_LISTED}", "How many at most.", ge=1, le=MAX_LISTED)
@@ -83,10 +83,7 @@ class GetReceipt(Arguments):
 
 
 class AssistantTools:
-    """Lists and calls the tools that somebody with some ``abilities`` may use: to ask takes one of its own.
-
-    What cannot be done is a result that says so.
-    """
+    """Lists and calls the tools that ``abilities`` allow; asking needs its own. Failures are returned as results."""
 
     def __init__(self, services: Services, abilities: Collection[Ability] = ALL_ABILITIES) -> None:
         self._services = services
@@ -119,7 +116,7 @@ class AssistantTools:
 
     def _ask(self, arguments: Ask) -> dict[str, Any]:
         assistant = self._services.assistant
-        # A yes to what a person was asked is refused: the other program may have no person.
+        # Confirming is refused: the other program may act without a person.
         if arguments.conversation_id is not None and is_confirmation(arguments.question) is not None:
             last = self._services.turns.page(arguments.conversation_id, 1)
             if last and last[0].waiting is not None:
@@ -128,7 +125,7 @@ class AssistantTools:
         return _result(_answer_text(turn), turn_data(turn), failed=turn.error_type is not None)
 
     def _of_the_model(self, name: str, arguments: Arguments) -> dict[str, Any]:
-        """Call what the model may call, too."""
+        """Call a tool that the model may call, too."""
         result = self._services.tools.run(name, arguments.model_dump_json(), EVERYTHING)
         passages = number_sources(result.passages)
         text = "\n".join(part for part in (result.text, passages_text(passages) if passages else "") if part)
@@ -161,7 +158,7 @@ class AssistantTools:
 
 
 def _answer_text(turn: Turn) -> str:
-    """Return an answer with the sources that it cites, and what of the conversation was left out."""
+    """Return an answer with its cited sources, and what of the conversation was left out."""
     sources = [
         f"[{source.n}] {source.document}" + (f", page {source.page}" if source.page else "")
         for source in turn.sources
@@ -188,6 +185,6 @@ def _described(name: str, kind: type[BaseModel]) -> dict[str, Any]:
         "name": name,
         "description": function["description"],
         "inputSchema": function["parameters"],
-        # Only asking leaves something behind, and it takes nothing away.
+        # Only asking stores something, and nothing destroys anything.
         "annotations": {"readOnlyHint": name != "ask", "destructiveHint": False, "openWorldHint": False},
     }

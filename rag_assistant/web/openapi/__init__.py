@@ -1,1 +1,1 @@
-"""What the API takes and gives, as an OpenAPI document and a page, read from the routes and their bodies."""
+"""The API's requests and responses, as an OpenAPI document and a page, derived from the routes."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document: every route of the API, its bodies as they are checked, its answers, its errors."""
+"""The OpenAPI document: every route of the API, with its bodies, responses and errors."""
 
 import re
 from typing import Any, cast, get_args, get_type_hints
@@ -19,7 +19,7 @@ from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 
 Schema = dict[str, Any]
 
-# Which routes are the API; all others are pages.
+# The routes of the API; all others are pages.
 PREFIXES = ("/api/", "/v1/", "/healthz", "/readyz", "/openapi.json")
 OPENAI = "/v1/"
 REF = "#/components/schemas/{model}"
@@ -52,14 +52,14 @@ ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
 FLAG: Schema = {"type": "integer", "enum": [0, 1]}
 TEXT: Schema = {"type": "string"}
 QUERY: dict[str, tuple[Schema, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, "How many items a page has."),
-    "cursor": (TEXT, "Where the page begins: next_cursor of the page before."),
+    "limit": ({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, "How many items per page."),
+    "cursor": (TEXT, "Where the page begins: next_cursor of the previous page."),
     "q": (TEXT, "Words to look for."),
-    "pinned": (FLAG, "1: those that are pinned alone; 0: the others."),
-    "archived": (FLAG, "1: those that are archived."),
-    "deleted": (FLAG, "1: those in the trash."),
-    "permanently": (FLAG, "1: yes, erase it. There is no way back."),
-    "html": (FLAG, "1: tokens carry HTML, as the page draws them."),
+    "pinned": (FLAG, "1: only pinned ones; 0: the others."),
+    "archived": (FLAG, "1: archived ones."),
+    "deleted": (FLAG, "1: ones in the trash."),
+    "permanently": (FLAG, "1: confirm that it is erased permanently."),
+    "html": (FLAG, "1: tokens carry HTML, as rendered for the page."),
     "tag": ({"type": "array", "items": TEXT}, "Only documents with one of these tags."),
     "document_id": ({"type": "array", "items": ID}, "Only these documents."),
     "conversation_id": (ID, "Search as for a follow-up question in this conversation."),
@@ -69,11 +69,11 @@ QUERY: dict[str, tuple[Schema, str]] = {
         {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_INT32}, {"enum": ["all", "null"]}]},
         "The window to try.",
     ),
-    "project_id": (ID, "Only those of this project."),
+    "project_id": (ID, "Only those in this project."),
     "files": (FLAG, "1: with the files of the documents."),
-    "link": (TEXT, "What stands behind link= in the address of a shared conversation."),
+    "link": (TEXT, "The value of link= in a shared conversation's address."),
     "strategy": ({"type": "string", "enum": ["window", "smart"]}, "The strategy to try."),
-    # What clients of OpenAI's protocol send.
+    # Headers that clients of OpenAI's protocol send.
     **dict.fromkeys(
         ("include", "include_obfuscation", "stream", "starting_after", "after", "order"), (TEXT, "Without effect.")
     ),
@@ -81,12 +81,12 @@ QUERY: dict[str, tuple[Schema, str]] = {
 HEADERS: dict[str, tuple[Schema, str]] = {
     "Idempotency-Key": (
         {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS},
-        "Sent twice with the same key, a question is asked once.",
+        "A question sent twice with the same key is asked only once.",
     ),
-    "Last-Event-ID": ({"type": "string"}, "The position in the answer from which on it is followed."),
+    "Last-Event-ID": ({"type": "string"}, "The position in the answer from which to follow it."),
     "X-Conversation-Id": (
         {"type": "string", "pattern": "^([1-9][0-9]{0,8}|new)$"},
-        "The stored conversation to go on with, or new.",
+        "The stored conversation to continue, or new.",
     ),
 }
 # In a form, tags are one text with commas.
@@ -110,7 +110,7 @@ def openapi_document(app: Flask) -> Schema:
             "schemas": dict(sorted(schemas.items())),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
-        # Where there are accounts, it takes a token; where there are none, nothing.
+        # With accounts it needs a token, without them nothing.
         "security": [{}, {"token": []}],
     }
 
@@ -132,7 +132,7 @@ def path_of(rule: Route) -> str:
 def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Schema:
     view = app.view_functions[rule.endpoint]
     summary, _, more = (view.__doc__ or rule.endpoint).strip().partition("\n")
-    # A part of a path is an id, unless it is said to be a text.
+    # A path parameter is an id, unless declared as text.
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
@@ -157,7 +157,7 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
 
 
 def _body(method: str, operation: Operation) -> Schema:
-    """Return what a body may be, by its media type."""
+    """Return the schemas of a body, by media type."""
     example = {} if operation.example is None else {"example": dict(operation.example)}
     content: Schema = {}
     if operation.form or operation.file:
@@ -198,7 +198,7 @@ def _ref(kind: type) -> Schema:
 
 
 def _schemas(app: Flask) -> Schema:
-    """Return the schemas of all bodies and answers, and of what they consist of."""
+    """Return the schemas of all bodies and responses, and of their parts."""
     operations = [rule.operation for rule, _ in api_routes(app)]
     bodies = {one.body: None for one in operations if one.body is not None and not one.form} | {NoFields: None}
     answers: list[type] = [ErrorAnswer, OpenAIErrorAnswer, Problem]
@@ -211,7 +211,7 @@ def _schemas(app: Flask) -> Schema:
     for answer in answers:
         _add_structs(answer, structs)
     for kind in structs:
-        # A field with a default is there, too, where a default is told like any other value.
+        # Where defaults are included like other values, so are fields with one.
         for name, described in schemas[kind.__name__]["properties"].items():
             if "default" in described and not kind.__struct_config__.omit_defaults:
                 schemas[kind.__name__].setdefault("required", []).append(name)
@@ -229,7 +229,7 @@ def _add_structs(kind: Any, structs: set[type[Struct]]) -> None:
 
 
 def _in_words(schema: Any) -> Any:
-    """Return a schema in which what is allowed is said as a description, and titles that only repeat names are gone."""
+    """Return a schema with allowed values as descriptions, and without redundant titles."""
     if isinstance(schema, list):
         return [_in_words(one) for one in schema]
     if not isinstance(schema, dict):
@@ -245,7 +245,7 @@ def _in_words(schema: Any) -> Any:
 
 
 def query_parameter(name: str, own: Schema | None = None) -> Schema:
-    """Return a parameter of an address; ``own`` is the schema of one that is special there."""
+    """Return a query parameter; ``own`` is the schema of a special one."""
     schema, description = QUERY[name]
     required = {"required": True} if own and own.get("minLength", own.get("const")) else {}
     return {"name": name, "in": "query", "description": description, "schema": own or schema} | required

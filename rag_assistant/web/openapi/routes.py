@@ -11,7 +11,7 @@ from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("openapi", __name__)
 Schema = dict[str, Any]
-# Stands for where the server is: nothing else differs between two who look at the page.
+# A placeholder for the server's address, the only thing that varies in the page.
 ANYWHERE = "https://anywhere.invalid"
 
 
@@ -32,7 +32,7 @@ def docs() -> str:
 
 
 def _listed() -> Markup:
-    """Return all operations and schemas as HTML, with ``ANYWHERE`` in the place of the server's address."""
+    """Return all operations and schemas as HTML, with ``ANYWHERE`` in place of the server's address."""
     document = _document()
     grouped: dict[str, list[Schema]] = {tag["name"]: [] for tag in document["tags"]}
     for path, methods in document["paths"].items():
@@ -49,7 +49,7 @@ def _listed() -> Markup:
 def _document() -> Schema:
     document: Schema | None = current_app.extensions.get("openapi_document")
     if document is None:
-        # Its models of answers are needed for nothing else.
+        # Frees the response models, which nothing else needs.
         from rag_assistant.web.openapi.document import openapi_document
 
         document = current_app.extensions["openapi_document"] = openapi_document(current_app)

@@ -1,1 +1,1 @@
-"""The pages, drawn by the server; without scripts everything here still works as plain forms."""
+"""The pages, rendered by the server; without scripts everything still works as plain forms."""

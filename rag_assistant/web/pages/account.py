@@ -1,4 +1,4 @@
-"""Coming in and going out, and what a person does about the own account: password, sessions, API tokens."""
+"""Signing in and out, and a person's own account: password, sessions, API tokens."""
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
@@ -46,14 +46,14 @@ def sign_in() -> Response:
         secret, _ = whole_services().accounts.sign_in(name, password, *asked_from())
     except AssistantError as error:
         return page_with_error(error, login_page(error, _next(), name))
-    # What this browser had before is over, whoever had it.
+    # The browser's previous session ends, whoever it belonged to.
     whole_services().accounts.sign_out(identity())
     return with_session(to_address(_next()), secret)
 
 
 @blueprint.post("/logout", policy=OWN_ACCOUNT)
 def sign_out() -> Response:
-    """End the session of this browser; where a provider began it, say how to sign out there, too."""
+    """End this browser's session; if a provider began it, say how to sign out there, too."""
     session, provider = identity().session, whole_services().single_sign_on.provider
     whole_services().accounts.sign_out(identity())
     login_address = url_for("account_pages.login", _external=True)
@@ -67,7 +67,7 @@ def sign_out() -> Response:
 
 @blueprint.get("/setup", policy=PUBLIC)
 def setup() -> Response:
-    """Show the form with which the first account is made."""
+    """Show the form for creating the first account."""
     if not whole_services().setup.is_open:
         return to_page("pages.start")
     return make_response(render_template("setup.html", min_chars=MIN_CHARS))
@@ -75,7 +75,7 @@ def setup() -> Response:
 
 @blueprint.post("/setup", policy=PUBLIC)
 def make_first() -> Response:
-    """Create the first account with the code of the log, and sign in."""
+    """Create the first account with the code from the log, and sign in."""
     if not whole_services().setup.is_open:
         return to_page("pages.start")
     fields = {name: request.form.get(name, "") for name in ("code", "name", "password")}
@@ -98,7 +98,7 @@ def choose_password() -> Response:
 
 @blueprint.post("/choose-password", policy=PUBLIC)
 def keep_password() -> Response:
-    """Keep the password that was chosen with a one-time link, and sign in."""
+    """Set the password chosen through a one-time link, and sign in."""
     link, password = request.form.get("link", ""), request.form.get("password", "")
     _refuse_by_proxy()
     try:
@@ -109,7 +109,7 @@ def keep_password() -> Response:
 
 
 def _password_form(link: str, refused: AssistantError | None = None) -> Response:
-    """Return the form behind a link, with why a password was refused; the way to sign in if the link is over."""
+    """Return the form behind a link, with why a password was refused; the sign-in form if the link is over."""
     try:
         person = whole_services().accounts.link_of(link)
     except AssistantError as error:
@@ -122,7 +122,7 @@ def _password_form(link: str, refused: AssistantError | None = None) -> Response
 
 @blueprint.get("/account", policy=OWN_ACCOUNT)
 def account(error: AssistantError | None = None, secret: str | None = None, token_id: int | None = None) -> str:
-    """Show who is signed in, where, and which tokens there are; ``secret`` is that of one that was just made."""
+    """Show the account, its sessions and tokens; ``secret`` is that of a new token."""
     person, session, limits = signed_in(), identity().session, services().limits
     return render_template(
         "account.html",
@@ -147,7 +147,7 @@ def account(error: AssistantError | None = None, secret: str | None = None, toke
 
 @blueprint.post("/account/password", policy=OWN_ACCOUNT)
 def change_password() -> Response:
-    """Change the password; every other session ends."""
+    """Change the password and end all other sessions."""
     old, new = request.form.get("old", ""), request.form.get("new", "")
     try:
         whole_services().accounts.change_password(identity(), old, new, actor())
@@ -158,21 +158,21 @@ def change_password() -> Response:
 
 @blueprint.post("/account/sessions/<int:session_id>/end", policy=OWN_ACCOUNT)
 def end_session(session_id: int) -> Response:
-    """End a session, in whatever browser it is."""
+    """End a session in any browser."""
     whole_services().accounts.end_session(signed_in(), session_id, actor())
     return to_page("account_pages.account")
 
 
 @blueprint.post("/account/sessions/end", policy=OWN_ACCOUNT)
 def end_sessions() -> Response:
-    """End every session but this one."""
+    """End all other sessions."""
     whole_services().accounts.end_other_sessions(identity(), actor())
     return to_page("account_pages.account")
 
 
 @blueprint.post("/account/tokens", policy=OWN_ACCOUNT)
 def make_token() -> Response:
-    """Make an API token and show it, once."""
+    """Create an API token and show it, once."""
     days = request.form.get("days", "")
     if days and not spells_number(days):
         raise InvalidRequest(f'days is "{days}"; it must be a whole number, or empty for no expiry.')
@@ -191,13 +191,13 @@ def make_token() -> Response:
 
 @blueprint.post("/account/tokens/<int:token_id>/revoke", policy=OWN_ACCOUNT)
 def revoke_token(token_id: int) -> Response:
-    """Take an API token back."""
+    """Revoke an API token."""
     whole_services().accounts.revoke_token(signed_in(), token_id, actor())
     return to_page("account_pages.account")
 
 
 def login_page(error: AssistantError | None = None, next_address: str | None = None, name: str = "") -> str:
-    """Return the page on which one signs in; ``next_address`` is where that leads."""
+    """Return the sign-in page; ``next_address`` is where it leads."""
     proxied_here = proxied(whole_services())
     return render_template(
         "login.html", error=error, next=next_address, name=name, provider=_provider_label(), proxied=proxied_here
@@ -205,7 +205,7 @@ def login_page(error: AssistantError | None = None, next_address: str | None = N
 
 
 def signed_in() -> Person:
-    """Return who is signed in. Raises NotAllowed."""
+    """Return the signed-in person. Raises NotAllowed."""
     person = identity().person
     if person is None:
         raise NotAllowed(NO_ACCOUNTS)
@@ -213,7 +213,7 @@ def signed_in() -> Person:
 
 
 def own_address(address: str) -> str:
-    """Return where to go after signing in: an address of ours, whatever was asked for."""
+    """Return the page to go to after signing in: only an address of ours."""
     ours = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     root = request.script_root
     return f"{root}{address.removeprefix(root)}" if ours else url_for("pages.start")
@@ -229,6 +229,6 @@ def _provider_label() -> str | None:
 
 
 def _refuse_by_proxy() -> None:
-    """Refuse passwords where a proxy says who is signed in: there they would be a second way in."""
+    """Refuse passwords where a proxy signs people in: they would be a second way in."""
     if proxied(whole_services()):
         raise NotAllowed("You sign in at the proxy in front of this server, not here.")

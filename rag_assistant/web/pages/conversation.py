@@ -1,6 +1,7 @@
-"""The page of a conversation. The server draws everything that can be read; scripts only make it quicker to use.
+"""The page of a conversation.
 
-Each action of a page is a plain form, so that everything works without scripts.
+The server renders everything that can be read; scripts only make it quicker to use. All actions are plain forms, so
+that everything works without scripts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,34 +33,34 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 20
-# The part of the guide that the examples of the first page are about.
+# The part of the guide that the start page's examples are about.
 GUIDE_NAME = "2-history-window.md"
-# The examples of a person's own documents come from the beginnings of the newest of them.
+# Examples for a person's own documents are made from the newest ones' beginnings.
 DOCUMENTS_LOOKED_AT = 50
 DOCUMENTS_READ = 6
 CHARS_READ = 8_000
 MAX_EXAMPLES = 4
-# Of a scope so many documents are named.
+# How many documents of a scope are named.
 MAX_NAMED = 3
-# Words find a document before it is embedded.
+# Keyword search finds a document before it is embedded.
 FINDABLE = ("recognising", "embedding", "ready")
 
 
 @blueprint.get("/", policy=READ)
 def start() -> str:
-    """Show an empty conversation, about all documents or about those that the address names."""
+    """Show an empty conversation, about all documents or those named in the address."""
     return conversation_page(None, [])
 
 
 @blueprint.get("/temporary", policy=READ)
 def temporary() -> str:
-    """Show an empty conversation that is kept nowhere but in this page."""
+    """Show an empty conversation that is kept only in this page."""
     return conversation_page(None, [], temporary=True)
 
 
 @blueprint.get("/conversations/<int:conversation_id>", policy=READ)
 def conversation(conversation_id: int) -> str:
-    """Show a conversation's latest turns, those before the turn number ``before``, or those around the turn ``at``."""
+    """Show a conversation's latest turns, those before turn number ``before``, or those around turn ``at``."""
     before = whole_number("before", None, 1, MAX_INT32)
     if at := whole_number("at", None, 1, MAX_INT32):
         before = min(at + TURNS_SHOWN // 2, MAX_INT32)
@@ -71,7 +72,7 @@ def conversation(conversation_id: int) -> str:
 
 @blueprint.post("/ask", policy=ASK)
 def ask() -> Response:
-    """Take what was typed: a question, whose turn is shown, or a command, whose result is."""
+    """Submit a question, and show its turn, or a command, and show its result."""
     content: dict[str, Any] = {"question": ""} | {name: sent for name, sent in form_fields(QueryBody).items() if sent}
     conversation_id = content.get("conversation_id")
     is_compact = content["question"].strip().lower() == "/compact"
@@ -114,12 +115,12 @@ def _bill(conversation_id: int) -> dict[str, Any]:
 
 
 def _wishes() -> SummariseBody:
-    # Where nothing is ticked, nothing is to be kept.
+    # With nothing ticked, nothing is kept.
     return checked(SummariseBody, {"keep": []} | form_fields(SummariseBody))
 
 
 def _command_page(command: str, conversation_id: int | None) -> str:
-    """Carry out a command and show what it did below the conversation."""
+    """Run a command and show its result below the conversation."""
     if conversation_id is None and command.strip().lower() != "/help":
         raise InvalidRequest("There is no conversation yet. Ask a question first.")
     if conversation_id is not None:
@@ -130,7 +131,7 @@ def _command_page(command: str, conversation_id: int | None) -> str:
 
 @blueprint.post("/turns/<int:turn_id>/regenerate", policy=ASK)
 def regenerate(turn_id: int) -> Response:
-    """Regenerate the last answer and show its turn; ``pin`` numbers a turn that is pinned first, so that it is sent."""
+    """Regenerate the last answer and show its turn; turn number ``pin`` is pinned first, so that it is sent."""
     if "pin" in request.form:
         number = _number("pin", request.form["pin"])
         earlier = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
@@ -142,14 +143,14 @@ def regenerate(turn_id: int) -> Response:
 
 @blueprint.post("/turns/<int:turn_id>/versions", policy=ASK)
 def choose_version(turn_id: int) -> Response:
-    """Let another of its answers be the turn's answer, and show the turn."""
+    """Make another answer current, and show the turn."""
     services().turns.get(turn_id)
     return to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
 
 
 @blueprint.get("/turns/<int:turn_id>", policy=READ)
 def turn(turn_id: int) -> str:
-    """Return the transcript's entry of one turn, for the script that puts it in its place."""
+    """Return the transcript entry of one turn, for the script that inserts it."""
     turn = services().turns.get(turn_id)
     earlier = services().turns.page(turn.conversation_id, 1, turn.number)
     return render_template(
@@ -163,13 +164,13 @@ def turn(turn_id: int) -> str:
 
 @blueprint.post("/conversations/<int:conversation_id>/scope", policy=ASK)
 def widen(conversation_id: int) -> Response:
-    """Let a conversation be about all documents again."""
+    """Let a conversation use all documents again."""
     services().conversations.change(conversation_id, scope=EVERYTHING)
     return to_conversation(conversation_id)
 
 
 def to_start(data: Mapping[str, Any]) -> Response:
-    """Return what leads to the first page, with an offer to restore what was deleted."""
+    """Redirect to the start page, with an offer to restore what was deleted."""
     return to_page("pages.start", deleted=data["conversation_id"])
 
 
@@ -183,7 +184,7 @@ blueprint.post(f"{ONE}/delete", policy=ASK)(as_form(api.delete_conversation, to_
 
 
 def _latest_page(conversation_id: int | None, **more: Any) -> str:
-    """Draw a conversation's latest turns with something more below them."""
+    """Render a conversation's latest turns with something below them."""
     if conversation_id is None:
         return conversation_page(None, [], **more)
     shown = services().conversations.get(conversation_id)
@@ -202,13 +203,13 @@ def conversation_page(
     billed: bool = False,
     temporary: bool = False,
 ) -> str:
-    """Draw the page of a conversation, or of none yet.
+    """Render the page of a conversation, or of none yet.
 
-    ``earlier`` is the turn in front of ``turns``, ``editing`` the number of the one whose question is being edited.
-    ``result`` is what a command did, ``decision`` a question that was refused until a person decides, ``billed``
-    whether it is shown what a summary may lose, ``temporary`` whether nothing of it is to be stored.
+    ``earlier`` is the turn before ``turns``, ``editing`` the number of the one whose question is being edited.
+    ``result`` is what a command returned, ``decision`` a question that needs a decision first, ``billed`` whether to
+    show what a summary may lose, ``temporary`` whether nothing is stored.
     """
-    # First the tag, then what it stands for: what changes in between is looked at once more, and not missed.
+    # First the tag, then the content: a change in between is fetched again, not missed.
     tag = services().branches.etag(shown.id) if shown else None
     view = services().history_actions.view(shown.id) if shown else None
     return render_template(
@@ -237,7 +238,7 @@ def conversation_page(
 
 
 def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
-    """Return where the turns behind those on the page are shown, if there are any."""
+    """Return the address of the turns after those on the page, if there are any."""
     if shown is None or not turns or turns[-1].number >= shown.turns:
         return None
     first = turns[-1].number + 1
@@ -246,22 +247,22 @@ def _later(shown: Conversation | None, turns: list[Turn]) -> str | None:
 
 
 def _just_deleted() -> Conversation | None:
-    """Return the conversation that the address names as deleted, for as long as none was deleted after it."""
+    """Return the conversation that the address names as deleted, unless another was deleted after it."""
     number = whole_number("deleted", None, 1, MAX_INT32)
     last = services().conversations.page(1, deleted=True) if number is not None else []
     return next((one for one in last if one.id == number), None)
 
 
 def library_holds() -> dict[str, Any]:
-    """Return whether there are documents, our guide, and others; and questions that the newest of those answer."""
-    # Only a page without a conversation has examples, and the server is ready sooner without their patterns.
+    """Return whether there are documents, our guide, and others; and example questions about the newest."""
+    # Only the start page has examples, and the server is ready sooner without their patterns.
     from rag_assistant.retrieval.example_questions import example_questions
 
     newest = services().documents.page(DOCUMENTS_LOOKED_AT)
     own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
     texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
     examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
-    # One of each document before a second of any.
+    # One per document before a second of any.
     mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
     return {
         "has_documents": bool(newest),
@@ -279,32 +280,32 @@ def _number(name: str, text: str) -> int:
 
 @blueprint.app_template_filter()
 def markdown(turn: Turn) -> str:
-    """Draw a turn's answer, with its citations and what is doubtful about them."""
+    """Render a turn's answer, with its citations and doubts about them."""
     doubts = {
         (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
     }
     answer = turn.answer
-    if turn.model == QUOTES:  # The line that leads them is ours, and no document's.
+    if turn.model == QUOTES:  # The introductory line is ours, and no document's.
         lead, line_break, rest = answer.partition("\n")
         answer = f"{translated(lead)}{line_break}{rest}"
     return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
 
 
 def project_in_address() -> Project | None:
-    """Return the project in which a new conversation begins. Raises InvalidRequest, ProjectNotFound."""
+    """Return the project of a new conversation. Raises InvalidRequest, ProjectNotFound."""
     number = whole_number("project", None, 1, MAX_INT32)
     return None if number is None else services().projects.get(number)
 
 
 def scope_in_address() -> Scope:
-    """Return the documents that the address of a page names with documents and tag. Raises InvalidRequest."""
+    """Return the scope in the address of a page, given by documents and tag. Raises InvalidRequest."""
     tags = tuple(tag.strip() for tag in request.args.getlist("tag") if tag.strip())
     return Scope(ids_of("documents", request.args.getlist("documents")), tags)
 
 
 @blueprint.app_template_filter()
 def scope_in_words(scope: Scope) -> str:
-    """Return which documents a scope leaves, such as "geese.pdf" or "documents tagged birds or boats"."""
+    """Return a scope in words, such as "geese.pdf" or "documents tagged birds or boats"."""
     tags = _listed(scope.tags, gettext("or"))
     if not (scope.document_ids or scope.library_ids):
         return gettext("documents tagged {tags}", tags=tags)

@@ -1,6 +1,6 @@
-"""How a list of conversations reads: grouped by date, and what was found in each. Pure.
+"""Groups conversations by date, and extracts search snippets. Pure.
 
-It knows neither Flask nor the database, and no clock: the moment comes in.
+Knows neither Flask, the database nor the clock: the time is passed in.
 """
 
 import re
@@ -15,26 +15,26 @@ from rag_assistant.retrieval.tokenize import unspaced_char
 from rag_assistant.web.i18n.languages import N_
 
 PINNED = N_("Pinned")
-# How much of a turn stands around the first word that was found in it, in characters.
+# Characters of a turn around the first matching word.
 BEFORE_HIT = 40
 SNIPPET = 160
-# How much of a turn is looked through for its first word. Fifty turns that fill a page are looked through at once.
+# How much of a turn is searched for its first match. A page has up to fifty turns.
 LOOKED_THROUGH = 50_000
-# Up to so many letters at its end may differ where a word is found by its stem.
+# How many letters at a word's end may differ when its stem matches.
 ENDING = 3
-# So many letters at its beginning never differ.
+# How many letters at its beginning must match.
 BEGINNING = 4
 MAX_ZONE_CHARS = 64
 
-# What Markdown puts around words, and before a heading.
+# Markup around words, and before a heading.
 MARKDOWN = re.compile(r"\*\*|__|`+|^#+ ", re.MULTILINE)
 WORD = re.compile(r"\w+")
 
 
 class Group(Struct, frozen=True):
-    """Some conversations that follow each other in the list, under one heading: in words, or the first of a month.
+    """Consecutive conversations in the list under one heading: text, or the first of a month.
 
-    Those of a project stand below its name.
+    Those of a project are below its name.
     """
 
     title: str | date
@@ -43,7 +43,7 @@ class Group(Struct, frozen=True):
 
 
 def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zone: tzinfo) -> list[Group]:
-    """Return conversations, the latest used first, under the days, months and years in which they were last used."""
+    """Return conversations, most recently used first, grouped by day, month and year of last use."""
     today = moment.astimezone(zone).date()
     groups: list[tuple[str | date, list[ListedConversation]]] = []
     for one in conversations:
@@ -74,20 +74,20 @@ def zone_named(name: str | None) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError):
-        # A name that is none, a folder of names, or a machine without the tables of zones.
+        # An invalid name, a folder of zones, or a machine without time zone data.
         return UTC
 
 
 def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     """Return the part of a text around the first of ``words`` as pieces, each with whether it is one of them.
 
-    Without any of them in it, the text's beginning.
+    Without a match, the text's beginning.
     """
     line = " ".join(MARKDOWN.sub("", text[:LOOKED_THROUGH]).split())
     first_hit = next(_hits(line, words), None)
     start = max(0, first_hit[0] - BEFORE_HIT) if first_hit else 0
     if start and first_hit:
-        # Begin with a whole word where there are blanks.
+        # Begin with a whole word if there are blanks.
         blank = line.find(" ", start, first_hit[0])
         start = blank + 1 if blank >= 0 else start
     end = min(len(line), start + SNIPPET)
@@ -102,19 +102,19 @@ def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield where words of a line, from ``start`` on, are some of those that were sought, or have their stem."""
+    """Yield the positions in a line, from ``start`` on, of the words or their stems."""
     sought = [word.casefold() for word in words]
     beginnings = {word[:BEGINNING] for word in sought}
     lengths = {len(beginning) for beginning in beginnings}
     foreign = [word for word in sought if not word.isascii()]
     for match in WORD.finditer(line, start):
         text_word = match[0].casefold()
-        # Nearly every word of a long text ends here, whatever was sought.
+        # Nearly every word of a long text ends here, whatever is searched for.
         begins_so = any(text_word[:length] in beginnings for length in lengths)
         if begins_so and any(_same_word(text_word, word) for word in sought):
             yield match.span()
         elif not text_word.isascii():
-            # Scripts without blanks: the word stands somewhere within, also one in Latin letters.
+            # Scripts without blanks: the word is somewhere within, even if in Latin letters.
             possible = sought if unspaced_char().search(text_word) else foreign
             hits = [(text_word.find(word), len(word)) for word in possible if word in text_word]
             if hits and len(text_word) == len(match[0]):

@@ -1,4 +1,4 @@
-"""A document in words: what kind of file it is, how large, and how far it has come."""
+"""A document's kind, size and progress in words."""
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document, DocumentState
@@ -15,7 +15,7 @@ KINDS = {
     kinds.ZIP: N_("ZIP archive"), kinds.OLE: N_("Office file"), kinds.PNG: N_("Image"), kinds.JPEG: N_("Image"),
     kinds.TIFF: N_("Image"), kinds.WEBP: N_("Image"),
 }  # fmt: skip
-# What a container is called until it is looked into, by the end of its name.
+# Names of containers until they are examined, by file extension.
 SUFFIXES = {
     "docx": kinds.DOCX, "docm": kinds.DOCX, "dotx": kinds.DOCX, "pptx": kinds.PPTX, "pptm": kinds.PPTX,
     "xlsx": kinds.XLSX, "xlsm": kinds.XLSX, "doc": kinds.DOC, "ppt": kinds.PPT, "xls": kinds.XLS, "msg": kinds.MSG,
@@ -29,7 +29,7 @@ STATES: dict[DocumentState, str] = {
     "failed": N_("failed"),
     "cancelled": N_("cancelled"),
 }
-# By which states a list is filtered, under one name each; the empty name is for all.
+# List filters, each with its states; the empty name is for all.
 STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
     "": (),
     "ready": ("ready",),
@@ -48,7 +48,7 @@ UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
 def kind_of(document: Document) -> str:
-    """Return what kind of file a document is, with its pages where it has some: "PDF, 12 pages"."""
+    """Return a document's kind, with its pages if it has some: "PDF, 12 pages"."""
     media_type = document.media_type
     if media_type in (kinds.ZIP, kinds.OLE):
         media_type = SUFFIXES.get(document.name.lower().rpartition(".")[2], media_type)
@@ -61,12 +61,12 @@ def kind_of(document: Document) -> str:
 
 
 def is_askable(document: Document) -> bool:
-    """Tell whether a question about a document alone makes sense: it has a text, and is no version that waits."""
+    """Return whether a document can be asked about: it has text, and isn't a pending version."""
     return not document.replaces and (document.chunks > 0 or document.state not in ("failed", "cancelled"))
 
 
 def size_of(document: Document) -> str:
-    """Return how large a document's file is: "820 bytes", "1.4 MB"."""
+    """Return a file's size: "820 bytes", "1.4 MB"."""
     return in_units(document.size_bytes)
 
 
@@ -79,9 +79,9 @@ def in_units(size_bytes: int) -> str:
 
 
 def state_of(document: Document) -> str:
-    """Return in words how far a document has come."""
+    """Return a document's progress in words."""
     if document.state == "embedding":
-        # A newer version is not found at all before it is ready.
+        # A newer version isn't found at all before it is ready.
         searchable = "" if document.replaces else f"{gettext('searchable by keyword')}; "
         return searchable + gettext("indexing {n} of {count}", n=document.embedded, count=document.chunks)
     if document.state == "recognising":

@@ -1,4 +1,4 @@
-"""The part of a document's text that a page shows: around a passage, with the places where pages begin. Pure."""
+"""The part of a document's text that a page shows: around a passage, with page breaks. Pure."""
 
 from bisect import bisect_left, bisect_right
 
@@ -8,19 +8,18 @@ from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.leads import Leads
 from rag_assistant.web.markdown.marked import Pieces
 
-# A text of more characters than that is shown in parts: a browser lays out 20,000,000 only in minutes.
+# Longer texts are shown in parts: a browser needs minutes to lay out 20,000,000 characters.
 MAX_WHOLE_TEXT_CHARS = 100_000
 AROUND = 20_000
-# A part that is shown begins and ends with whole lines, where a line is no longer.
+# A part begins and ends with whole lines, unless they are longer than this.
 MAX_LINE_CHARS = 2_000
 
 
 class ShownText(Struct, frozen=True):
-    """What is shown of a text, before, in and behind the passage that is marked.
+    """The shown text, before, in and after the marked passage.
 
-    ``earlier`` and ``later`` are where what is not shown could be read on, ``None`` where there is nothing more.
-    A table of which only later rows are shown keeps its head. ``page`` is the one on which the passage begins,
-    ``last_page`` the one on which it ends.
+    ``earlier`` and ``later`` are where the parts before and after begin, ``None`` if there are none. A table of which
+    only later rows are shown keeps its header. The passage begins on ``page`` and ends on ``last_page``.
     """
 
     before: Pieces
@@ -33,9 +32,9 @@ class ShownText(Struct, frozen=True):
 
 
 def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = None) -> ShownText:
-    """Return what is shown of a text whose passage from ``start`` to ``end`` is marked.
+    """Return what is shown of a text with its passage from ``start`` to ``end`` marked.
 
-    A large text is cut to what stands around the passage; with ``at``, to what begins there.
+    A large text is cut to the surroundings of the passage; with ``at``, to what begins there.
     """
     length = len(extracted.text)
     start = min(start, length)
@@ -44,7 +43,7 @@ def shown_text(extracted: ExtractedText, start: int, end: int, at: int | None = 
     marked_from, marked_to = min(max(start, first), last), min(max(end, first), last)
     starts = extracted.page_starts
     lead = Leads(extracted.text).at(first, AROUND) if first and extracted.markdown else ""
-    # A page that begins where the passage begins or ends is named outside of it: what is marked is the passage alone.
+    # A page that begins where the passage begins or ends is named outside of it: only the passage is marked.
     first_page, page_in = bisect_left(starts, first), bisect_right(starts, marked_from)
     page_behind = max(page_in, bisect_left(starts, marked_to))
     before = _pieces(extracted, first, marked_from, range(first_page, page_in))

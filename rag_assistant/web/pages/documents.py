@@ -1,4 +1,4 @@
-"""The pages of the library: what is in it, what a document says, and what can be done with one, as plain forms."""
+"""The library pages: its documents, their text, and what can be done with them, as plain forms."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -41,15 +41,15 @@ blueprint = Blueprint("document_pages", __name__)
 
 DOCUMENTS_SHOWN = 50
 DEFAULT_SORT: DocumentSort = "-added"
-# What the page says of a name or of tags that cannot be.
+# Messages for invalid names and tags.
 NAME_HINT = f"Use a name of 1 to {MAX_NAME_CHARS} characters, without slashes."
 TAGS_HINT = f"Use up to {MAX_TAGS} tags, each of 1 to {MAX_TAG_CHARS} characters, separated by commas."
-# Questions that a document answers, made of its beginning.
+# Example questions for a document, made from its beginning.
 MAX_EXAMPLES, CHARS_READ = 3, 8_000
-# In one form: all of them are on the disk at once, each as large as may be.
+# Per form: all of them are on disk at once, each up to the size limit.
 MAX_FILES = 20
 
-# The name of a file that was not taken, and why.
+# The name of a refused file, and why.
 Refused = tuple[str, str]
 
 
@@ -57,7 +57,7 @@ Refused = tuple[str, str]
 def documents() -> Response:
     """Show the library in an order (``sort``), page by page; with ``tag``, ``q`` or ``state``, a part of it.
 
-    An open page asks again and again: as long as nothing is new, nothing is drawn.
+    An open page polls: while nothing is new, nothing is rendered.
     """
     library = _library()
     response = make_response("" if library["etag"] in request.if_none_match else _drawn(library))
@@ -68,7 +68,7 @@ def documents() -> Response:
 
 @blueprint.post("/documents", policy=DOCUMENTS)
 def add_documents() -> Response:
-    """Take the files of the form; what is refused is named, the rest is taken."""
+    """Add the files of the form; refused ones are named."""
     files, fields = uploaded_files(MAX_FILES)
     if fields.replaces and len(files) > 1:
         raise InvalidRequest(f"There are {len(files)} files; a newer version must be a single file.")
@@ -96,7 +96,7 @@ for rule, action in (
 
 @blueprint.post("/documents/<int:document_id>/change", policy=DOCUMENTS)
 def change(document_id: int) -> Response:
-    """Give a document another name or other tags; an empty field of tags takes all away."""
+    """Rename a document or change its tags; an empty field removes all."""
     name = _checked_field("name", request.form.get("name"), NAME_HINT).name
     tags = _tags_typed(request.form["tags"]) if "tags" in request.form else None
     if library := request.form.get("library_id"):
@@ -122,14 +122,14 @@ def restore_documents() -> Response:
 
 @blueprint.post("/deleted/documents/<int:document_id>/erase", policy=DOCUMENTS)
 def erase_document(document_id: int) -> Response:
-    """Delete a document of the trash permanently."""
+    """Delete a document in the trash permanently."""
     services().library.remove(document_id, in_trash=True)
     return to_page("sidebar.deleted", erased=1)
 
 
 @blueprint.post("/documents/selected", policy=DOCUMENTS)
 def act_on_selected() -> Response:
-    """Ask about the documents that are ticked, delete them, or give them further tags."""
+    """Ask about the selected documents, delete them, or add tags."""
     selected = ids_of("document_ids", request.form.getlist("document_ids"))
     what = one_of("do", request.form.get("do", ""), ("ask", "delete", "tag"))
     if not 1 <= len(selected) <= MAX_DOCUMENT_IDS:
@@ -157,7 +157,7 @@ def act_on_selected() -> Response:
 def document(document_id: int) -> str:
     """Show a document with the passage from ``start`` to ``end`` marked; of a large one, what is around it.
 
-    ``at`` is where to read on in a large one, ``page`` the page whose picture is shown, with ``whole`` all of it.
+    ``at`` is where to read on in a large one, ``page`` the page whose image is shown, with ``whole`` all of it.
     """
     start = whole_number("start", 0, 0, MAX_INT32) or 0
     end = whole_number("end", start, 0, MAX_INT32) or 0
@@ -165,7 +165,7 @@ def document(document_id: int) -> str:
 
 
 def document_page(document: Document, start: int, end: int, **more: Any) -> str:
-    """Draw the page of a document with a passage marked, and what else is known of it."""
+    """Render the page of a document with a passage marked, and other details."""
     # The server is ready sooner without their patterns.
     from rag_assistant.retrieval.example_questions import example_questions
 
@@ -195,7 +195,7 @@ def document_page(document: Document, start: int, end: int, **more: Any) -> str:
 
 
 def _checked_field(name: str, value: Any, hint: str) -> ChangeDocumentBody:
-    """Return what was typed into a field as a body, unchanged where it is None. Raises InvalidRequest with the hint."""
+    """Return a field's value as a body, unchanged if None. Raises InvalidRequest with the hint."""
     try:
         return checked(ChangeDocumentBody, {} if value is None else {name: value})
     except InvalidRequest as error:
@@ -207,13 +207,13 @@ def _tags_typed(text: str) -> list[str] | None:
 
 
 def _arguments() -> dict[str, Any]:
-    """Return what the address of this page says, without where it is shown."""
+    """Return the parameters of this page's address, without the one for the drawer."""
     fields = {name: value for name, value in request.args.items() if name in ("start", "end", "at", "page", "whole")}
     return fields | (request.view_args or {})
 
 
 def _library() -> dict[str, Any]:
-    """Return what the page of the library is drawn from."""
+    """Return the data of the library page."""
     tag, sought = _tag_asked(), sought_documents()
     sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)
     state = one_of("state", request.args.get("state", ""), STATE_FILTERS)
@@ -244,7 +244,7 @@ def _library() -> dict[str, Any]:
         "sources": services().sources.states() if identity().may_manage else [],
         "libraries": services().libraries.all() if identity().person else [],
     } | frame(None)
-    # The tag is another one as soon as anything is new that is drawn for whoever asks.
+    # The tag changes with anything shown to the person asking.
     who = identity().person, identity().may_manage, language().code, sorted(request.cookies.items())
     return library | {"etag": hashlib.sha256(encode((library, who), enc_hook=repr)).hexdigest()[:20]}
 
@@ -262,20 +262,20 @@ def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int =
 
 
 def _figure(totals: Mapping[DocumentState, tuple[int, int]], states: Sequence[DocumentState]) -> tuple[int, int]:
-    """Return how many documents are in some states, all where none is named, and how many bytes they have."""
+    """Return the number of documents in some states, or in all, and their total size."""
     chosen = [figure for state, figure in totals.items() if not states or state in states]
     return sum(count for count, _ in chosen), sum(size for _, size in chosen)
 
 
 def _tag_asked() -> str | None:
-    """Return the tag whose documents the address asks for. Raises InvalidRequest for what can be no tag."""
+    """Return the tag in the address. Raises InvalidRequest for an invalid one."""
     tag = request.args.get("tag")
     tags = checked(ChangeDocumentBody, {"tags": [tag]}).tags if tag else None
     return tags[0] if tags else None
 
 
 def _list_params() -> dict[str, Any]:
-    """Return which part of the library the address shows, so that an action leads back to it."""
+    """Return the address's parameters for the list, so that an action leads back to it."""
     return {name: request.args[name] for name in ("tag", "q", "state", "sort", "page") if request.args.get(name)}
 
 
@@ -284,7 +284,7 @@ def _to_library(**more: Any) -> Response:
 
 
 def _just_deleted() -> list[Document]:
-    """Return those of the documents that the address names as deleted which can be restored."""
+    """Return those of the documents named as deleted that can be restored."""
     named = set(ids_of("deleted", request.args.getlist("deleted")))
     return [one for one in services().documents.trashed(MAX_DOCUMENT_IDS) if one.id in named] if named else []
 

@@ -1,4 +1,4 @@
-"""What every page shows around its content, and whether it comes as a page of its own or into the drawer."""
+"""What every page shows around its content, and whether it is a whole page or the drawer's content."""
 
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ CONVERSATIONS_FOUND = 50
 PASSAGES_FOUND = 10
 # The others of a project are on its page.
 IN_A_PROJECT = 5
-# A part of the list that is drawn once more holds what has come into it meanwhile, too.
+# A refreshed part of the list also contains what has been added to it meanwhile.
 MAX_IN_A_PART = 200
 MAX_PINNED_DRAWN = 1000
 
@@ -31,7 +31,7 @@ ZONE_COOKIE = "zone"
 
 
 class Shortcut(Struct, frozen=True):
-    """Keys that do something on every page: ``keys`` as KeyboardEvent names them, ``action`` as shortcuts.js does."""
+    """A keyboard shortcut on every page: ``keys`` as in KeyboardEvent, ``action`` as in shortcuts.js."""
 
     keys: str
     action: str
@@ -56,7 +56,7 @@ SHORTCUTS = (
 
 
 def frame(shown: Conversation | None) -> dict[str, Any]:
-    """Return what every page shows around its content; ``shown`` is the conversation that it is about."""
+    """Return what every page shows around its content; ``shown`` is its conversation."""
     models, embedders = services().models, services().embedders
     return {
         "conversation": shown,
@@ -75,9 +75,9 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
 
 
 def listed(shown: Conversation | None) -> dict[str, Any]:
-    """Return the conversations that the address asks for: the latest, a later part of the list, or a search.
+    """Return the conversations for the sidebar: the latest, a later part of the list, or search results.
 
-    ``shown``, the one that is open, is among them wherever it belongs.
+    ``shown``, the open one, is always included in its place.
     """
     in_projects = [Group(name, tuple(some), number) for number, name, some in services().projects.groups(IN_A_PROJECT)]
     # The same parameter searches the library on its own page.
@@ -90,11 +90,11 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
         ]
         passages = services().retriever.search(sought, PASSAGES_FOUND)
         snippets = [(one, snippet_of(one.text, words)) for one in passages]
-        # What is near by its meaning alone is for questions.
+        # Semantic matches are for questions only.
         in_documents = [(one, snippet) for one, snippet in snippets if any(is_hit for _, is_hit in snippet)]
         results = {"sought": sought, "hits": hit_rows, "in_documents": in_documents, "projects": in_projects}
         return results | {"conversation_groups": [], "older_conversations": None}
-    # Other lists have such places, too.
+    # Other lists have such cursors, too.
     own = request.endpoint == "sidebar.conversations"
     before, until = (parse_cursor(name, request.args.get(name) if own else None) for name in ("from", "until"))
     manager = services().conversations
@@ -109,7 +109,7 @@ def listed(shown: Conversation | None) -> dict[str, Any]:
         groups = [*([Group(PINNED, tuple(pinned))] if pinned else []), *in_projects, *groups]
     more = len(page) > limit
     last = cursor_of(page[limit - 1].updated_at, page[limit - 1].id) if more else None
-    # What is asked for up to a place has something behind it if it is asked for up to there.
+    # A list requested up to a cursor continues after it.
     older = last or (request.args.get("until") if until and entries(1, until) else None)
     lists = {"conversation_groups": groups, "older_conversations": older, "projects": in_projects}
     return {"sought": "", "hits": []} | lists
@@ -124,5 +124,5 @@ def _is_between(one: Conversation, before: Cursor | None, until: Cursor | None) 
 
 
 def drawer(template: str) -> str:
-    """Return the template for the drawer if a script asks for it, else for a page of its own."""
+    """Return the template for the drawer if a script asks for it, otherwise for a whole page."""
     return f"_{template}" if request.args.get("drawer") == "1" else template

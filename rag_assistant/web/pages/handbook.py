@@ -15,7 +15,7 @@ MAX_QUERY_CHARS = 200
 
 @cache
 def handbook() -> Handbook:
-    """Return the documentation, whose files are looked for once."""
+    """Return the documentation, whose files are located once."""
     return Handbook(FILES)
 
 
@@ -32,7 +32,7 @@ def _address(name: str) -> str:
 
 @blueprint.get("/help", policy=PUBLIC)
 def front() -> str:
-    """Show where everything is told, or what ``q`` finds in it."""
+    """Show the start page, or search results for ``q``."""
     return _shown(FRONT, request.args.get("q", "").strip()[:MAX_QUERY_CHARS])
 
 

@@ -1,4 +1,4 @@
-"""What a person decides about the model's view, as plain forms; and how the pages put it into words."""
+"""A person's changes to the model's view, as plain forms; and its description for the pages."""
 
 import json
 import re
@@ -36,7 +36,7 @@ OVERFLOW_WORDS = {
     "continue": N_("Send everything"),
 }
 SEARCH_SCOPE_WORDS = {"off": N_("No"), "project": N_("In the same project"), "mine": N_("All my conversations")}
-# The guide, which is in English, answers these: without a model it is quoted, and rightly; a test asks them.
+# The guide, which is in English, answers these: without a model it is quoted; a test checks that.
 EXAMPLES = (
     "How many earlier turns does the model see?",
     "Which kinds of documents can I add?",
@@ -82,13 +82,13 @@ def erase(turn_id: int) -> Response:
 
 @blueprint.app_template_test()
 def unseen_in(turn: Turn, view: HistoryView) -> bool:
-    """Tell whether the model would not see a turn if a question came now."""
+    """Return whether the model wouldn't see a turn with the next question."""
     return turn.status != "running" and turn.number not in view.fitted.receipt.kept_turns
 
 
 @blueprint.app_template_filter()
 def window_words(rules: Rules) -> str:
-    """Return in a few words which earlier turns the model sees by the rules of a conversation."""
+    """Return in a few words which earlier turns a conversation's settings send."""
     limit = rules.max_history_turns
     if limit == 0:
         return gettext("Memory: none")
@@ -101,7 +101,7 @@ def window_words(rules: Rules) -> str:
 
 @blueprint.app_template_filter()
 def gauge_tokens(view: HistoryView) -> dict[str, Any]:
-    """Return what the next question would send, in tokens; as many for passages as the last answer took."""
+    """Return the tokens of the next request; for passages, as many as the last answer's."""
     tokens = view.tokens
     passages = services().history.last_passage_tokens(view.conversation.id)
     return tokens | {"passages": passages, "question": 0, "total": tokens["total"] + passages}
@@ -109,20 +109,20 @@ def gauge_tokens(view: HistoryView) -> dict[str, Any]:
 
 @blueprint.app_template_global()
 def tokens_ratio() -> float:
-    """Return how the model counts tokens, against our estimate."""
+    """Return the factor for our token estimates."""
     models = services().models
     return models.calibration.ratio(models.known_endpoint())
 
 
 @blueprint.app_template_filter()
 def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
-    """Return which turns a run of a receipt is."""
+    """Return the turns of a run in a receipt, in words."""
     return turns_in_words(run, receipt.get("kept_turns", ()), receipt["left_out"])
 
 
 @blueprint.app_template_filter()
 def in_short(arguments: str) -> str:
-    """Return a tool call's arguments as they read in one line; as they came if they are no object."""
+    """Return a tool call's arguments on one line; unchanged if they aren't an object."""
     try:
         given = json.loads(arguments)
         if isinstance(given, dict):
@@ -134,7 +134,7 @@ def in_short(arguments: str) -> str:
 
 @blueprint.app_template_filter()
 def in_pieces(text: str, parts: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return what a line of Markdown says as pieces, each with whether it is one of some parts of it."""
+    """Return a line of Markdown without markup as pieces, each with whether it is one of some parts of it."""
     text = plain_text(text)
     pattern = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
     pieces = re.split(f"({pattern})", text) if pattern else [text]
@@ -143,7 +143,7 @@ def in_pieces(text: str, parts: Sequence[str]) -> list[tuple[str, bool]]:
 
 @blueprint.app_template_filter()
 def in_blocks(text: str) -> list[str | list[str]]:
-    """Return a command's result as paragraphs and lists: lines that begin with a dash are the items of a list."""
+    """Return a command's result as paragraphs and lists: lines that begin with a dash are list items."""
     blocks: list[str | list[str]] = []
     for line in filter(str.strip, text.splitlines()):
         if not line.startswith("- "):
@@ -157,7 +157,7 @@ def in_blocks(text: str) -> list[str | list[str]]:
 
 @blueprint.app_context_processor
 def words() -> dict[str, Any]:
-    """Give the templates the commands and the choices."""
+    """Add the commands and choices to the templates."""
     return {
         "commands": COMMANDS.values(),
         "examples": EXAMPLES,
@@ -170,7 +170,7 @@ def words() -> dict[str, Any]:
     }
 
 
-# Sentences of documents answer, and no model; the view begins below the first turn; the settings decide.
+# Quotes answer, without a model; the view begins below the first turn; the settings apply.
 blueprint.add_app_template_test(lambda turn: turn.model == QUOTES, "quoted")
 blueprint.add_app_template_test(lambda view: view is not None and view.has_horizon, "with_horizon")
 blueprint.add_app_template_test(lambda value: isinstance(value, Unset), "unset")

@@ -1,4 +1,4 @@
-"""What lets a browser install the page as an app, and show a page of ours where the server cannot be reached."""
+"""Lets a browser install the page as an app, and show an offline page."""
 
 from flask import Blueprint, Response, current_app, render_template
 
@@ -11,19 +11,19 @@ MANIFEST_TYPE = "application/manifest+json"
 
 @blueprint.get("/manifest.webmanifest", policy=PUBLIC)
 def manifest() -> Response:
-    """Say under which name and with which icon the page is installed."""
+    """Return the web app manifest."""
     return Response(render_template("manifest.webmanifest"), content_type=MANIFEST_TYPE)
 
 
 @blueprint.get("/favicon.ico", policy=PUBLIC)
 def favicon() -> Response:
-    """Return the icon to a browser that shows what names none, such as an answer of the API."""
+    """Return the icon for pages that name none, such as API responses."""
     return current_app.send_static_file("icon.svg")
 
 
 @blueprint.get("/sw.js", policy=PUBLIC)
 def service_worker() -> Response:
-    """Return the service worker, which may only care for what lies below its own address."""
+    """Return the service worker, whose scope is limited to paths below its own."""
     response = current_app.send_static_file("sw.js")
     response.headers["Cache-Control"] = "no-cache"
     return response
@@ -31,5 +31,5 @@ def service_worker() -> Response:
 
 @blueprint.get("/offline", policy=PUBLIC)
 def offline() -> str:
-    """Show what a browser keeps for when the server cannot be reached."""
+    """Show the page that a browser keeps for when the server can't be reached."""
     return render_template("offline.html")

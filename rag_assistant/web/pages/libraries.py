@@ -1,4 +1,4 @@
-"""The page of the libraries: whose they are and who may use them, as plain forms."""
+"""The page of the libraries and their sharing, as plain forms."""
 
 from flask import Blueprint, render_template
 
@@ -14,7 +14,7 @@ blueprint = Blueprint("library_pages", __name__)
 
 @blueprint.get("/libraries", policy=READ_AS_PERSON)
 def libraries(error: AssistantError | None = None, **_: int) -> str:
-    """Show the libraries that may be read, and what others may do with the own ones."""
+    """Show the libraries a person may read, and how their own are shared."""
     return render_template("libraries.html", libraries=services().libraries.all(), error=error, **frame(None))
 
 

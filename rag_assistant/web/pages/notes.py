@@ -1,4 +1,4 @@
-"""The page of the notes that are remembered, as plain forms."""
+"""The page of notes, as plain forms."""
 
 from flask import Blueprint, render_template, request
 
@@ -16,7 +16,7 @@ blueprint = Blueprint("note_pages", __name__)
 
 @blueprint.get("/notes", policy=READ)
 def notes() -> str:
-    """Show all notes, with a form for another one: with ``turn``, of a turn, or of the ``text`` selected in it."""
+    """Show all notes and a form for a new one: with ``turn``, from a turn, or from the ``text`` selected in it."""
     turn_id = whole_number("turn", None, 1, MAX_INT32)
     turn = services().turns.get(turn_id) if turn_id is not None else None
     text = request.args.get("text", "").strip() or (turn.question if turn else "")

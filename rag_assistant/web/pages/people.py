@@ -1,4 +1,4 @@
-"""The accounts, for administrators: made, linked, disabled, deleted; and what was done to them."""
+"""Account administration: creating, linking, disabling and deleting accounts; and the audit log."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ AUDIT_SHOWN = 100
 
 @blueprint.get("/people", policy=PEOPLE)
 def people(**more: Any) -> str:
-    """Show every account, and the last entries of the audit log, with what came of a form."""
+    """Show every account, and the last entries of the audit log, with the result of a form."""
     accounts = whole_services().accounts
     return render_template(
         "people.html",
@@ -37,7 +37,7 @@ def people(**more: Any) -> str:
 
 @blueprint.post("/people", policy=PEOPLE)
 def add() -> Response:
-    """Make an account, and show the link with which its person chooses a password."""
+    """Create an account, and show the link for choosing its password."""
     try:
         person = whole_services().accounts.add(request.form.get("name", ""), _role(), actor())
     except AssistantError as error:
@@ -47,13 +47,13 @@ def add() -> Response:
 
 @blueprint.post("/people/<int:person_id>/link", policy=PEOPLE)
 def make_link(person_id: int) -> Response:
-    """Show a new link with which a person chooses a password."""
+    """Show a new link for choosing a password."""
     return _with_link(whole_services().accounts.people.get(person_id))
 
 
 @blueprint.post("/people/<int:person_id>/role", policy=PEOPLE)
 def change_role(person_id: int) -> Response:
-    """Give a person another role."""
+    """Set a person's role."""
     accounts = whole_services().accounts
     accounts.set_role(accounts.people.get(person_id), _role(), actor())
     return to_page("people_pages.people")
@@ -61,7 +61,7 @@ def change_role(person_id: int) -> Response:
 
 @blueprint.post("/people/<int:person_id>/disabled", policy=PEOPLE)
 def disable(person_id: int) -> Response:
-    """Let a person in no more, or again."""
+    """Disable or enable an account."""
     accounts = whole_services().accounts
     accounts.set_disabled(accounts.people.get(person_id), request.form.get("disabled") == "true", actor())
     return to_page("people_pages.people")
@@ -69,7 +69,7 @@ def disable(person_id: int) -> Response:
 
 @blueprint.post("/people/<int:person_id>/delete", policy=PEOPLE)
 def delete(person_id: int) -> Response:
-    """Delete an account; what is theirs goes to somebody else or is erased, and the name is typed for that."""
+    """Delete an account; its data goes to somebody else or is erased, which must be confirmed by typing the name."""
     accounts = whole_services().accounts
     person = accounts.people.get(person_id)
     if request.form.get("name", "").strip() != person.name:

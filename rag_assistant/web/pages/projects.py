@@ -1,4 +1,4 @@
-"""The pages of projects: which there are, and of each its conversations and what holds in them, as plain forms."""
+"""The pages of projects: a list, and for each its conversations and settings, as plain forms."""
 
 from flask import Blueprint, render_template
 
@@ -13,19 +13,19 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("project_pages", __name__, url_prefix="/projects")
 
 CONVERSATIONS_SHOWN = 200
-# Of so many documents, the newest, some can be chosen on the page.
+# How many of the newest documents can be chosen on the page.
 DOCUMENTS_OFFERED = 200
 
 
 @blueprint.get("", policy=READ)
 def projects() -> str:
-    """Show the projects that may be used, and a form for a new one."""
+    """Show the projects a person may use, and a form for a new one."""
     return render_template("projects.html", all_projects=services().projects.all(), **frame(None))
 
 
 @blueprint.get("/<int:project_id>", policy=READ)
 def project(project_id: int, error: AssistantError | None = None) -> str:
-    """Show a project: its conversations, what holds in them, and who may use it."""
+    """Show a project: its conversations, its settings, and who may use it."""
     shown = services().projects.get(project_id)
     documents = services().documents.page(DOCUMENTS_OFFERED) if shown.writable else []
     names = {one.id: one.name for one in documents} | services().documents.names(shown.scope.document_ids)

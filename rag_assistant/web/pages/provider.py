@@ -1,6 +1,6 @@
-"""Signing in with an OpenID Connect provider, and linking an account there with one's own.
+"""Signing in with an OpenID Connect provider, and linking its account with one's own.
 
-A form leads to no other site (form-action in web/security.py), so what begins with one goes on with a link.
+A form can't lead to another site (form-action in web/security.py), so it continues with a link.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_COOKIE_CHARS = 3000
 
 @blueprint.get("/login/provider", policy=PUBLIC)
 def begin() -> Response:
-    """Send the browser to the provider, to come back signed in."""
+    """Send the browser to the provider to sign in."""
     if not whole_services().accounts.any():
         return to_page("pages.start")
     next_address = own_address(request.args.get("next", ""))
@@ -53,7 +53,7 @@ def begin() -> Response:
 
 @blueprint.post("/login/provider", policy=PUBLIC)
 def begin_with_invitation() -> Response:
-    """Lead to the provider somebody who has a one-time link, in the place of choosing a password."""
+    """Start linking through a one-time link, instead of choosing a password."""
     invitation = request.form.get("link", "")
     try:
         whole_services().accounts.link_of(invitation)
@@ -64,7 +64,7 @@ def begin_with_invitation() -> Response:
 
 @blueprint.post("/account/identities", policy=OWN_ACCOUNT)
 def begin_link() -> Response:
-    """Lead to the provider somebody who is signed in, to link the account there."""
+    """Start linking the provider's account with the signed-in person's."""
     try:
         return _led_on({"person": signed_in().id})
     except AssistantError as error:
@@ -73,7 +73,7 @@ def begin_link() -> Response:
 
 @blueprint.get("/login/provider/callback", policy=PUBLIC)
 def come_back() -> Response:
-    """Take the provider's answer: sign in, or link."""
+    """Handle the provider's response: sign in, or link."""
     if not whole_services().accounts.any():
         return to_page("pages.start")
     try:
@@ -83,13 +83,13 @@ def come_back() -> Response:
     except AssistantError as error:
         page = login_page(error) if identity().person is None else account(error)
         response = page_with_error(error, page)
-    # Whatever came of it, this answer counts once.
+    # Whatever the result, a response counts once.
     return without_cookie(response, COOKIE)
 
 
 @blueprint.post("/account/identities/<int:identity_id>/unlink", policy=OWN_ACCOUNT)
 def unlink(identity_id: int) -> Response:
-    """Let an account elsewhere sign in no more."""
+    """Unlink a provider's account."""
     session = identity().session
     try:
         whole_services().single_sign_on.unlink(signed_in(), identity_id, session.id if session else None, actor())
@@ -104,7 +104,7 @@ def _signed_in(claims: dict[str, Any], purpose: dict[str, Any]) -> Response:
         secret, _ = sign_on.link_invited(str(purpose["invitation"]), claims, *asked_from())
     else:
         secret, _ = sign_on.sign_in(claims, *asked_from())
-    # What this browser had before is over, whoever had it.
+    # The browser's previous session ends, whoever it belonged to.
     whole_services().accounts.sign_out(identity())
     return with_session(to_address(own_address(str(purpose.get("next", "")))), secret)
 
@@ -136,12 +136,12 @@ def _redirect_uri() -> str:
 
 
 def _remembering(response: Response, attempt: Attempt, purpose: dict[str, Any]) -> Response:
-    """Return a response with which the browser knows what it has begun, and nobody else does."""
+    """Return a response that stores an attempt in the browser, and nowhere else."""
     return with_cookie(response, COOKIE, json.dumps({"secret": attempt.secret} | purpose), ATTEMPT_SECONDS)
 
 
 def _remembered() -> tuple[Attempt, dict[str, Any]]:
-    """Return what this browser has begun. Raises SignInFailed."""
+    """Return the browser's attempt. Raises SignInFailed."""
     cookie = request.cookies.get(cookie_name(COOKIE), "")
     try:
         purpose = json.loads(cookie) if len(cookie) <= MAX_COOKIE_CHARS else None

@@ -1,4 +1,4 @@
-"""Ratings: the thumbs below an answer, as plain forms, and the page that lists them with what came of them."""
+"""Ratings: the thumbs below an answer, as plain forms, and the page that lists them with their results."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ VERDICT_WORDS = {"worse": N_("Worse"), "failed": N_("Failed"), "better": N_("Bet
 
 @blueprint.get("/ratings", policy=READ)
 def ratings() -> str:
-    """Show the rated answers, the newest first, and what came of their questions when they were last asked again."""
+    """Show the rated answers, newest first, with the results of asking their questions again."""
     page = services().ratings.page(RATINGS_SHOWN + 1, whole_number("from", None, 1, MAX_INT32))
     older = page[RATINGS_SHOWN - 1].id if len(page) > RATINGS_SHOWN else None
     return render_template("ratings.html", rated=page[:RATINGS_SHOWN], older=older, **frame(None))
@@ -30,7 +30,7 @@ def ratings() -> str:
 
 @blueprint.post("/turns/<int:turn_id>/rating", policy=ASK)
 def rate(turn_id: int) -> Response:
-    """Rate an answer, or take that back where nothing is chosen, and show its turn."""
+    """Rate an answer, or remove its rating if nothing is chosen, and show its turn."""
     content = {name: request.form[name] for name in ("rating", "right_answer") if name in request.form}
     if content.get("rating") == "":
         rated = services().ratings.remove(turn_id)
@@ -42,14 +42,14 @@ def rate(turn_id: int) -> Response:
 
 @blueprint.app_template_filter()
 def rated_as(turn: Turn) -> str | None:
-    """Return how the answer that a turn shows was rated: up, down, or not at all."""
+    """Return the rating of a turn's current answer: up, down, or none."""
     rating = turn.rating
     return rating.rating if rating is not None and rating.version == turn.version else None
 
 
 @blueprint.app_context_processor
 def limits() -> dict[str, Any]:
-    """Give the templates the length of a right answer, and what a verdict is called."""
+    """Add the length limit of an expected answer and the names of verdicts to the templates."""
     return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS, "verdict_words": VERDICT_WORDS}
 
 

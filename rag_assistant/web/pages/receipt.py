@@ -1,4 +1,4 @@
-"""The receipt of an answer as a page, and as a command that sends its request again."""
+"""The receipt of an answer as a page, and its request as a curl command."""
 
 import json
 import re
@@ -28,7 +28,7 @@ BESIDE = re.compile(
     r"(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
     re.DOTALL,
 )
-# Which parts a figure of the answer counts.
+# Which parts each figure of the answer counts.
 FIGURES = {
     "system": ("system", "notice"),
     "summary": ("summary",),
@@ -69,16 +69,16 @@ def curl(turn_id: int) -> Response:
 
 
 def _address_of(turn: Turn, number: int) -> str:
-    """Return the address at which a turn of the same conversation is shown."""
+    """Return the address of a turn of the same conversation."""
     newest = services().conversations.get(turn.conversation_id).turns
     before = number + 1 if number <= newest - TURNS_SHOWN else None
     return url_for("pages.conversation", conversation_id=turn.conversation_id, before=before, _anchor=f"turn-{number}")
 
 
 class Part(Struct, frozen=True):
-    """A part of what was sent: what it is, our estimate of its tokens, and its messages as role and text.
+    """A part of a request: its name, our estimate of its tokens, and its messages as role and text.
 
-    ``turn`` is the number of the turn that it is, where it is one.
+    ``turn`` is the number of its turn, if it is one.
     """
 
     kind: str
@@ -102,14 +102,14 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
         *_past_turns(before[summarised:], body.get("kept_turns") or ()),
         *_running_turn(messages[running:]),
     ]
-    # The figures count what was erased from it since, too.
+    # The figures include what has been erased since.
     return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
 
 
 def as_curl(request: Mapping[str, Any], base_url: str) -> str:
     """Return a shell command that sends a request again; the key is read from the environment.
 
-    The body stands in a here-document that nothing in it can end: it is one line of plain ASCII.
+    The body is a here-document that nothing in it can end: it is one line of plain ASCII.
     """
     url = CREDENTIALS.sub("", base_url.rstrip("/")) + "/chat/completions"
     quoted = "'" + url.replace("'", "'\\''") + "'"
@@ -122,7 +122,7 @@ def as_curl(request: Mapping[str, Any], base_url: str) -> str:
 
 
 def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
-    """Return the parts with their tokens adding up to the figures of the answer, which know how the model counts."""
+    """Return the parts with tokens that add up to the answer's figures, which are corrected for the model."""
     corrected = list(parts)
     for figure, kinds in FIGURES.items():
         counted = sum(part.tokens for part in parts if part.kind in kinds)
@@ -134,7 +134,7 @@ def _corrected(parts: Sequence[Part], tokens: Mapping[str, Any]) -> list[Part]:
 
 
 def _past_turns(messages: Sequence[Message], kept_turns: Sequence[int]) -> list[Part]:
-    """Return the earlier turns, with their numbers where they are known for sure."""
+    """Return the earlier turns, numbered where that is certain."""
     groups: list[list[Message]] = []
     for message in messages:
         begins = message["role"] == "user" and not (groups and groups[-1][-1]["role"] == "user")
@@ -149,7 +149,7 @@ def _past_turns(messages: Sequence[Message], kept_turns: Sequence[int]) -> list[
 
 
 def _running_turn(messages: Sequence[Message]) -> list[Part]:
-    """Return the question, apart from what stands beside it, and the tool calls of its answer."""
+    """Return the question, apart from what accompanies it, and the tool calls of its answer."""
     if not messages:
         return []
     first, steps = messages[0], messages[1:]

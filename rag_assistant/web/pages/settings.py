@@ -1,4 +1,4 @@
-"""The page of the settings: a form for those that people change, and all of them with where they come from."""
+"""The settings page: a form for commonly changed settings, and all of them with their origins."""
 
 import json
 from collections.abc import Mapping
@@ -40,11 +40,11 @@ TOPICS: dict[str, type[Group]] = {
     "Server": ServerSettings,
     "People": PeopleSettings,
 }
-# What hardly anyone changes, of all topics.
+# Rarely changed settings, of all topics.
 ADVANCED = N_("Rarely changed")
 ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
 
-# What is changed on the page, as it is called there; nothing else is written.
+# The settings in the form, with their labels; nothing else is written.
 EDITED = {
     "openai_base_url": N_("Address"),
     "openai_api_key": N_("API key"),
@@ -60,7 +60,7 @@ NOT_HERE = (
 
 
 class SettingView(Struct, frozen=True):
-    """One setting: ``value`` as JSON (of a secret only whether it is set), ``line`` to copy into settings.json."""
+    """One setting: ``value`` as JSON (for a secret, only whether it is set), ``line`` to copy into settings.json."""
 
     name: str
     value: str
@@ -71,7 +71,7 @@ class SettingView(Struct, frozen=True):
     line: str
 
     def holds(self, words: str) -> bool:
-        """Tell whether a person who looks for these words means this setting."""
+        """Return whether a setting matches search words."""
         text = f"{self.name} {self.name.replace('_', ' ')} {self.description} {self.value}".lower()
         return all(word in text for word in words.lower().split())
 
@@ -85,7 +85,7 @@ def settings(
     *,
     saved: bool = False,
 ) -> str:
-    """Show every setting, or those that hold the words of ``filter``; with what one conversation has of its own."""
+    """Show every setting, or those that match the words of ``filter``; with a conversation's overrides."""
     number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force, models = services().settings, services().models
@@ -116,7 +116,7 @@ def settings(
 
 @blueprint.post("/settings", policy=ADMIN)
 def change() -> Response:
-    """Write what the form changes into settings.json; with ``test``, test the connection that it names instead."""
+    """Write the form's changes into settings.json; with ``test``, test its connection instead."""
     if not may_change():
         raise NotAllowed(NOT_HERE)
     in_force = services().settings
@@ -135,18 +135,18 @@ def change() -> Response:
 
 
 def _as_labelled(error: str) -> str:
-    """Return what is wrong with a setting, with its label in place of its name."""
+    """Return a setting's error with its label in place of its name."""
     name, blank, rest = error.partition(" ")
     return f"{EDITED.get(name, name)}{blank}{rest}"
 
 
 def may_change() -> bool:
-    """Tell whether who asks may change settings on the page: an administrator, or without accounts who sits here."""
+    """Return whether the person may change settings: an administrator, or without accounts somebody on this machine."""
     return identity().may_manage and (identity().person is not None or is_from_this_machine())
 
 
 def changed_values(in_force: LiveSettings) -> dict[str, Any]:
-    """Return what the form changes. A variable of the environment stays, and so does a key that is not typed anew."""
+    """Return the form's changes. Environment variables stay, and so does a key that isn't typed again."""
     values: dict[str, Any] = {name: request.form[name].strip() or None for name in EDITED if name in request.form}
     port = request.form.get("use", "")  # The port of a model server on this machine.
     values |= next((one.settings for one in services().local_servers.find() if str(one.port) == port), {})
@@ -171,7 +171,7 @@ def changed_values(in_force: LiveSettings) -> dict[str, Any]:
 
 @blueprint.post("/settings/import", policy=ASK)
 def import_file() -> Response:
-    """Import the conversations of a file, and show what came of it."""
+    """Import the conversations of a file, and show the result."""
     try:
         return make_response(settings(imported=import_sent_file()))
     except AssistantError as error:
@@ -179,7 +179,7 @@ def import_file() -> Response:
 
 
 def settings_view(values: Settings, origins: Mapping[str, str], sought: str = "") -> dict[str, list[SettingView]]:
-    """Return the settings by topic, those that hold all the words of ``sought``; topics without any are left out."""
+    """Return the settings by topic that contain all words of ``sought``; empty topics are left out."""
     content = values.model_dump(mode="json")
     topics: dict[str, list[SettingView]] = {topic: [] for topic in (*TOPICS, ADVANCED)}
     for topic, group in TOPICS.items():

@@ -1,4 +1,4 @@
-"""Conversations that are shared by a link: made and revoked by their owner, read by who is signed in."""
+"""Conversations shared by link: created and revoked by their owner, read by anybody signed in."""
 
 from flask import Blueprint, Response, make_response, render_template, request
 
@@ -14,7 +14,7 @@ blueprint = Blueprint("shared_pages", __name__)
 
 @blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON)
 def links(conversation_id: int, new_link: str | None = None) -> str:
-    """Show the links to a conversation, with the address of one that was just made."""
+    """Show the links to a conversation, with the address of a new one."""
     conversation = services().conversations.get(conversation_id)
     return render_template(
         "links.html", links=services().links.of(conversation_id), new_link=new_link, **frame(conversation)
@@ -23,7 +23,7 @@ def links(conversation_id: int, new_link: str | None = None) -> str:
 
 @blueprint.post("/conversations/<int:conversation_id>/links", policy=ASK_AS_PERSON)
 def make(conversation_id: int) -> Response:
-    """Make a link to a conversation and show it, once."""
+    """Create a link to a conversation and show it, once."""
     _, address = make_link(conversation_id, request.form.get("sources") == "true")
     return make_response(links(conversation_id, address))
 
@@ -35,7 +35,7 @@ blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", p
 
 @blueprint.get("/shared", policy=READ_AS_PERSON)
 def shared() -> str:
-    """Show a shared conversation, with sources if its owner says so and as far as the reader may read them."""
+    """Show a shared conversation, with the sources that its owner shares and the reader may read."""
     conversation = read_shared(request.args.get("link", ""))
     drawn = [(turn, render_markdown(turn.answer), turn.sources) for turn in conversation.turns]
     return render_template(

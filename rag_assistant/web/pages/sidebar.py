@@ -1,4 +1,4 @@
-"""The list of conversations beside every page, the trash, and the theme."""
+"""The sidebar's list of conversations, the trash, and the theme."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -26,10 +26,10 @@ blueprint = Blueprint("sidebar", __name__)
 DELETED_SHOWN = 50
 ARCHIVED_SHOWN = 50
 MAX_SELECTED = 200
-# So long before, it is told that a conversation moves to the trash.
+# How long before a conversation moves to the trash this is announced.
 TOLD_BEFORE = timedelta(days=7)
 SECONDS_PER_YEAR = 365 * 24 * 3600
-# How the reader wants the page. A script writes them, or a plain form.
+# The reader's preferences. A script writes them, or a plain form.
 THEMES = ("system", "light", "dark")
 THEME_COOKIE = "theme"
 SIDEBAR_COOKIE = "sidebar"
@@ -37,7 +37,7 @@ SIDEBAR_COOKIE = "sidebar"
 
 @blueprint.get("/conversations", policy=READ)
 def conversations() -> str:
-    """Show a part of the list of conversations; with ``part`` alone, for the script that puts it in its place."""
+    """Show a part of the list of conversations; with ``part`` alone, for the script that inserts it."""
     if request.args.get("part") == "1":
         return render_template("_conversations.html", **listed(_open()))
     archived = _archived() if request.args.get("archived") == "1" else {}
@@ -53,7 +53,7 @@ def _archived() -> dict[str, Any]:
 
 
 def _open() -> Conversation | None:
-    """Return the conversation that is open beside the list, as the script says; ``None`` also if it was deleted."""
+    """Return the conversation that is open beside the list; ``None`` also if it was deleted."""
     number = whole_number("open", None, 1, MAX_INT32)
     try:
         return None if number is None else services().conversations.open(number)
@@ -67,7 +67,7 @@ def act_on_selected() -> Response:
     manager = services().conversations
     do = one_of("do", request.form.get("do", "")[:50], ("move", "archive", "unarchive", "delete", "restore"))
     ids = ids_of("conversation_ids", request.form.getlist("conversation_ids")[:MAX_SELECTED])
-    # First whether all are there.
+    # First check that all of them exist.
     was_in = [manager.get(one).project_id or "" for one in ids] if do != "restore" else []
     undo: dict[str, Any] = {}
     moved_to = request.form.getlist("project_ids") or [request.form.get("project_id", "")] * len(ids)
@@ -89,13 +89,13 @@ def act_on_selected() -> Response:
 
 
 def _project_of(text: str) -> int | None:
-    """Return the project that a field names, ``None`` where it is empty. Raises InvalidRequest."""
+    """Return the project that a field names, ``None`` if it is empty. Raises InvalidRequest."""
     return ids_of("project_id", [text])[0] if text else None
 
 
 @blueprint.get("/deleted", policy=READ)
 def deleted() -> str:
-    """Show the deleted conversations and documents, the last deleted first."""
+    """Show the deleted conversations and documents, most recently deleted first."""
     before = parse_cursor("from", request.args.get("from"))
     page = services().conversations.page(DELETED_SHOWN + 1, before, deleted=True)
     shown = page[:DELETED_SHOWN]
@@ -119,18 +119,18 @@ def erase(conversation_id: int) -> Response:
 
 @blueprint.post("/theme", policy=READ)
 def choose_theme() -> Response:
-    """Keep whether the pages are to be light, dark, or as the system says, and go back to the page."""
+    """Set the theme to light, dark, or the system's, and go back to the page."""
     return _back_with(THEME_COOKIE, one_of("theme", request.form.get("theme", "")[:50], THEMES))
 
 
 @blueprint.post("/language", policy=READ)
 def choose_language() -> Response:
-    """Keep in which language the pages are to be, with ``auto`` the browser's, and go back to the page."""
+    """Set the language, with ``auto`` the browser's, and go back to the page."""
     return _back_with(LANGUAGE_COOKIE, one_of("language", request.form.get("language", "")[:50], (AUTO, *LANGUAGES)))
 
 
 def _back_with(cookie: str, value: str) -> Response:
-    """Return what leads back to the page that asks, and keeps what was chosen on it."""
+    """Redirect back to the page, and store the choice."""
     came_from = urlsplit(request.referrer or "")
     back = came_from._replace(scheme="", netloc="").geturl() if came_from.netloc == request.host else ""
     # Two slashes at the beginning would lead to another host.
@@ -141,27 +141,27 @@ def _back_with(cookie: str, value: str) -> Response:
 
 @blueprint.app_template_filter()
 def day(moment: datetime, *, short: bool = False) -> str:
-    """Return a moment's day, where the reader lives, as it is read: 3 September 2026, or in short 3 Sept 2026."""
+    """Return a date in the reader's time zone: 3 September 2026, or in short 3 Sept 2026."""
     return format_date(_where_the_reader_lives(moment), "medium" if short else "long", language().locale)
 
 
 @blueprint.app_template_filter()
 def day_and_time(moment: datetime) -> str:
-    """Return a moment, where the reader lives, as it is read: 3 May 2026, 14:05."""
+    """Return a date and time in the reader's time zone: 3 May 2026, 14:05."""
     time = format_time(_where_the_reader_lives(moment), "short", locale=language().locale)
     return f"{day(moment, short=True)}, {time}"
 
 
 @blueprint.app_template_filter()
 def soon_in_trash(conversation: Conversation | ListedConversation) -> datetime | None:
-    """Return when a conversation moves to the trash if nobody uses it, told in the days before."""
+    """Return when a conversation moves to the trash if nobody uses it, in the last days before."""
     date = trash_date(conversation, services().settings.current)
     return date if date and date - datetime.now(UTC) < TOLD_BEFORE else None
 
 
 @blueprint.app_template_filter()
 def duration(seconds: float) -> str:
-    """Return how long something takes, as it is read: 5 minutes."""
+    """Return a duration in words: 5 minutes."""
     return format_timedelta(timedelta(seconds=seconds), locale=language().locale)
 
 
@@ -177,7 +177,7 @@ def _where_the_reader_lives(moment: datetime) -> datetime:
 
 @blueprint.app_context_processor
 def add_appearance() -> dict[str, Any]:
-    """Give the templates how the reader wants every page, also one that tells of an error."""
+    """Add the reader's theme and language to the templates, also of error pages."""
     theme = request.cookies.get(THEME_COOKIE)
     return {
         "theme": theme if theme in THEMES else "system",

@@ -1,4 +1,4 @@
-"""The passage behind a number in an answer, in its document and in words; and the pictures of a document's pages."""
+"""The passage behind a citation, in its document and in words; and images of a document's pages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,10 +26,10 @@ blueprint = Blueprint("source_pages", __name__)
 
 @blueprint.get("/turns/<int:turn_id>/sources/<int:n>", policy=READ)
 def source(turn_id: int, n: int) -> str:
-    """Show the document behind number ``n`` of an answer, with the sentence marked that the answer rests on.
+    """Show the document of source number ``n``, with the sentence marked that the answer relies on.
 
-    Where the document or the passage in it is gone, the passage is shown as it was sent to the model; whether that was
-    Markdown is known no more, only a table can be told.
+    If the document or the passage is gone, the passage is shown as it was sent to the model; whether it was Markdown is
+    unknown then, only a table can be recognised.
     """
     turn = services().turns.get(turn_id)
     cited = next((one for one in turn.sources if one.n == n), None)
@@ -51,7 +51,7 @@ def source(turn_id: int, n: int) -> str:
 
 @blueprint.get("/documents/<int:document_id>/pages/<int:number>.png", policy=READ)
 def picture(document_id: int, number: int) -> Response:
-    """Return a picture of a page, drawn by us; with ``whole=0`` of the part that is marked.
+    """Return a rendered image of a page; with ``whole=0`` of the part with the passage.
 
     The passage from ``start`` to ``end`` is marked.
     """
@@ -65,7 +65,7 @@ def picture(document_id: int, number: int) -> Response:
 
 
 def _cited_range(turn: Turn, source: Source) -> tuple[int, int] | None:
-    """Return what of a source an answer repeats, or what comes nearest to what it says there; ``None``: all of it."""
+    """Return the part of a source that the answer repeats, or comes closest to; ``None``: all of it."""
     if (repeated := repeated_range(turn.answer, source.text)) is not None:
         return repeated
     how = turn.search or {}
@@ -83,7 +83,7 @@ def _document_of(source: Source) -> Document | None:
 
 
 def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
-    """Return where among the sources of its turn a source stands, and the numbers of those beside it."""
+    """Return a source's position among those of its turn, and the numbers of its neighbours."""
     numbers = [one.n for one in turn.sources]
     at = numbers.index(source.n)
     return {
@@ -97,19 +97,19 @@ def _neighbours(turn: Turn, source: Source) -> dict[str, Any]:
 
 @blueprint.app_template_filter()
 def name_of_source(source: Source) -> str:
-    """Return what a source is called on a page."""
+    """Return a source's name on the page."""
     return source.document if source.turn is None else gettext("Earlier conversation, turn {n}", n=source.turn)
 
 
 @blueprint.app_template_filter()
 def doubts_of(turn: Turn) -> list[tuple[Source, dict[str, Any]]]:
-    """Return what is doubtful about a turn's citations, each with its source."""
+    """Return the doubtful citations of a turn, each with its source."""
     return [(source, doubt) for source in turn.sources for doubt in source.doubts]
 
 
 @blueprint.app_template_filter()
 def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
-    """Return what is doubtful about a citation of source ``n``, in words."""
+    """Return a doubt about a citation of source ``n`` in words."""
     listed = ", ".join(f"“{one}”" for one in doubt["missing"])
     sentence = {
         "number": f"{listed} is not in source {n}.",
@@ -122,5 +122,5 @@ def doubt_in_words(doubt: Mapping[str, Any], n: int) -> str:
 
 @blueprint.app_template_filter()
 def on_one_line(text: str) -> str:
-    """Return a passage as one line, without the marks of Markdown headings, each row of a table with its head."""
+    """Return a passage as one line, without heading markup, each table row with its header."""
     return " ".join(word for word in spelled_out(text).split() if word.strip("#"))

@@ -1,4 +1,4 @@
-"""What stands around the turns that a page shows: which of them say that something was left out, what goes off them."""
+"""What accompanies the turns on a page: notices about left-out turns, versions, corrections."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from rag_assistant.web.services import services
 
 
 class Around(Struct, frozen=True):
-    """``shifts`` are the numbers of the turns that tell what was left out.
+    """``shifts`` are the numbers of the turns with a notice about left-out turns.
 
-    ``versions`` are the conversations that have a version of a question, by the number of its turn, where several do.
-    ``offers_quotes``: where the model failed, quotes are offered. ``corrections`` are what the answers rest on and was
-    changed since, by the turn's id. ``empty_library``: it is why nothing was searched.
+    ``versions`` are the conversations with versions of a question, by turn number, if there are several.
+    ``offers_quotes``: after a failure, quotes are offered. ``corrections`` are later changes to what the answers rest
+    on, by turn id. ``empty_library``: the reason why nothing was searched.
     """
 
     shifts: frozenset[int]
@@ -24,7 +24,7 @@ class Around(Struct, frozen=True):
     empty_library: bool = False
 
     def marks(self, turn: Turn) -> str:
-        """Return a text that is another one as soon as a turn is shown in another way; its answer is not in it."""
+        """Return a text that changes whenever a turn is shown differently, apart from its answer."""
         marks: list[object] = [turn.id, turn.status, turn.version, turn.versions]
         marks += [name for name in ("pinned", "excluded", "purged", "waiting") if getattr(turn, name)]
         if turn.rating:
@@ -36,7 +36,7 @@ class Around(Struct, frozen=True):
 
 
 def around(conversation: Conversation | None, turns: Sequence[Turn], before: Turn | None) -> Around:
-    """Return what stands around some turns of a conversation; ``before`` is the turn before them."""
+    """Return what accompanies some turns of a conversation; ``before`` is the turn before them."""
     versions: dict[int, list[int]] = {}
     if conversation is not None:
         branches = services().branches
@@ -49,11 +49,11 @@ def around(conversation: Conversation | None, turns: Sequence[Turn], before: Tur
 
 
 def is_library_empty(turns: Sequence[Turn]) -> bool:
-    """Tell whether there is no document, where that matters to some of the turns."""
+    """Return whether there are no documents, if that matters to some of the turns."""
     return any(turn.support == "not_searched" for turn in turns) and not services().documents.page(1)
 
 
 def page_of_turns(conversation_id: int, limit: int, before: int | None = None) -> tuple[list[Turn], Turn | None]:
-    """Return up to ``limit`` turns, oldest first, and the turn in front of them."""
+    """Return up to ``limit`` turns, oldest first, and the turn before them."""
     page = services().turns.page(conversation_id, limit + 1, before)
     return (page[1:], page[0]) if len(page) > limit else (page, None)

@@ -1,1 +1,1 @@
-"""OpenAI's protocol in front: chat completions, responses, embeddings and models, as views of the same answers."""
+"""OpenAI's protocol: chat completions, responses, embeddings and models, as views of the same answers."""

@@ -1,4 +1,4 @@
-"""Answer what was asked in OpenAI's protocol: whole, or as a stream that begins when the figures are known."""
+"""Answer requests in OpenAI's protocol: whole, or as a stream that begins when the figures are known."""
 
 import time
 import uuid
@@ -22,7 +22,7 @@ Events = Iterator[Event | None]
 
 
 class Asked(Struct, frozen=True):
-    """A question with what came along; a ``stored`` one is asked as by /api/query, and what came along is not read."""
+    """A question with the messages sent along, which a ``stored`` one doesn't use."""
 
     question: Question
     sent: Sent
@@ -33,7 +33,7 @@ class Asked(Struct, frozen=True):
 
 
 def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[str, Any]]) -> Response:
-    """Answer with the ``shape`` of the whole answer. One that failed or broke off is an error."""
+    """Return the whole answer in a ``shape``. One that failed or broke off is an error."""
     with ExitStack() as leaving:
         events, facts = _begin(incoming, leaving)
         data = collect(events)
@@ -45,10 +45,9 @@ def whole(incoming: Asked, shape: Callable[[Mapping[str, Any], About], Mapping[s
 
 
 def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], Iterator[bytes]]) -> Response:
-    """Answer with a stream of ``frames``.
+    """Return a stream of ``frames``.
 
-    It begins with the figures, which stand in its headers, or after a while without them; what fails before is an
-    error.
+    It begins when the figures for its headers are known, or after a while without them; earlier failures are errors.
     """
     with ExitStack() as leaving:
         events, facts = _begin(incoming, leaving)
@@ -63,8 +62,8 @@ def streamed(incoming: Asked, frames: Callable[[Iterable[Event | None], About], 
 
 
 def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
-    """Return the events of an answer that has begun, and what is known of it; ``leaving`` ends it."""
-    # The end of a stream comes when the request is over, and knows no application.
+    """Return the events of a started answer, and what is known of it; ``leaving`` ends it."""
+    # The stream ends after the request, outside of the application context.
     places, assistant = readers(), services().assistant
     places.enter()
     leaving.callback(places.leave)
@@ -72,7 +71,7 @@ def _begin(incoming: Asked, leaving: ExitStack) -> tuple[Events, About]:
         turn = assistant.ask(incoming.question)
         events, own_id = assistant.follow(turn.id), str(turn.id)
     else:
-        # Nobody comes back for an answer that is not stored: it ends with its reader.
+        # Nobody reconnects to an answer that isn't stored: it ends with its client.
         live = assistant.ask_stateless(incoming.question, incoming.sent.history)
         leaving.callback(live.call.stop)
         events, own_id = assistant.follow_live(live), f"x{uuid.uuid4().hex}"
@@ -94,7 +93,7 @@ def about(
 
 
 def _until_start(events: Events) -> list[Event | None]:
-    """Return the events up to the first that says more than what is awaited, or up to a heartbeat."""
+    """Return the events up to the first with content, or up to a heartbeat."""
     begun: list[Event | None] = []
     for event in events:
         begun.append(event)

@@ -11,11 +11,11 @@ from rag_assistant.web.request_parsing import checked, json_object
 
 Body = TypeVar("Body", bound=Strict)
 
-# OpenAI's, for the least that is worth a summary.
+# OpenAI's minimum for a compaction.
 MIN_THRESHOLD = 1000
-# Values that ask for nothing, so that no field is refused for them.
+# Values without effect, for which no field is refused.
 NOTHING: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"})
-# Hints that change no more than how an answer is found: taken, not followed, and named under "ignored".
+# Hints that only change how an answer is found: accepted, but listed under "ignored".
 HINTS = (
     "chat_template_kwargs", "enable_thinking", "frequency_penalty", "include", "keep_alive", "logit_bias",
     "max_tool_calls", "min_p", "modalities", "models", "options", "parallel_tool_calls", "plugins", "prediction",
@@ -23,7 +23,7 @@ HINTS = (
     "reasoning_effort", "repeat_penalty", "repetition_penalty", "route", "safety_identifier", "seed", "service_tier",
     "think", "thinking", "top_k", "top_p", "transforms", "user", "verbosity", "web_search_options",
 )  # fmt: skip
-# What an answer would be wrong without.
+# Without these an answer would be wrong.
 REFUSED = {
     "audio": "answers are text",
     "background": "answers are given while you wait; a stored one goes on when you leave",

@@ -1,4 +1,4 @@
-"""An answer as a chat completion, and its events as the chunks of one. Pure."""
+"""An answer as a chat completion, and its events as chunks. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def completion(data: Mapping[str, Any], about: About) -> dict[str, Any]:
-    """Return an answer that has ended as a chat completion."""
+    """Return a finished answer as a chat completion."""
     cited = _annotations(data, about)
     message = {"role": "assistant", "content": data["answer"], "refusal": None, "annotations": cited}
     if calls := data.get("tool_calls"):
@@ -24,10 +24,10 @@ def completion(data: Mapping[str, Any], about: About) -> dict[str, Any]:
 
 
 def chunks(events: Iterable[Event | None], about: About, include_usage: bool) -> Iterator[bytes]:
-    """Yield the events of an answer as the chunks of a chat completion.
+    """Yield the events of an answer as chunks of a chat completion.
 
-    Each has ``choices``. Only the last before the end has none in it, where the usage was asked for. An error ends the
-    stream; nothing behind it says that the answer is whole.
+    Each has ``choices``, empty only in the last one, if usage was requested. An error ends the stream without the final
+    marker.
     """
     more = {"usage": None} if include_usage else {}
     began = False
@@ -55,7 +55,7 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
 
 
 def usage(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an answer cost."""
+    """Return an answer's token usage."""
     prompt, answer, cached = tokens_of(data)
     return {
         "prompt_tokens": prompt,

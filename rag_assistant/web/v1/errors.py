@@ -1,12 +1,12 @@
-"""Errors as OpenAI's clients expect them: their shape, their statuses, and a code for programs. Pure."""
+"""Errors as OpenAI's clients expect them: shape, status, and a code for programs. Pure."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-# A wrong value, and whatever has to be decided before the same request can succeed, is a bad request there.
+# There, an invalid value and a needed decision are both a bad request.
 STATUS = {409: 400, 422: 400}
-# These name a status of their own: what is busy may be free a moment later, and clients try a 409 again.
+# These have their own status: clients retry a 409, and what is busy may be free a moment later.
 OWN_STATUS = {"ConversationBusy": 409, "ContextTooLong": 400}
 KINDS = {403: "permission_error", 429: "rate_limit_error"}
 CODES = {
@@ -17,17 +17,17 @@ CODES = {
 
 
 def openai_status(status: int, name: str) -> int:
-    """Return the status under which OpenAI would answer an error of ours."""
+    """Return the status that OpenAI would use for an error of ours."""
     return OWN_STATUS.get(name) or STATUS.get(status, status)
 
 
 def openai_error(status: int, error: Mapping[str, Any], param: str | None = None) -> dict[str, Any]:
-    """Return an error of ours in OpenAI's shape, for the status of OpenAI; ``param`` is the field that was wrong."""
+    """Return an error in OpenAI's shape, for OpenAI's status; ``param`` is the invalid field."""
     kind = "server_error" if status >= 500 else KINDS.get(status, "invalid_request_error")
     shown = {"message": error["message"], "type": kind, "param": param, "code": code_of(error["type"])}
     return shown | ({"details": error["details"]} if "details" in error else {})
 
 
 def code_of(name: str) -> str:
-    """Return the code for the name of an error, such as conversation_not_found."""
+    """Return the code of an error's name, such as conversation_not_found."""
     return CODES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

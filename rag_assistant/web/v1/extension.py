@@ -1,4 +1,4 @@
-"""What an answer has besides OpenAI's fields: what was left out of it, as a field and as headers; its sources. Pure."""
+"""Our additions to OpenAI's answers: what was left out, as a field and as headers; and the sources. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,9 +17,9 @@ CLEARED, SUMMARISED = "clear_tool_uses_20250919", "compaction"
 class About(Struct, frozen=True):
     """What a view knows of an answer besides its events.
 
-    ``id`` is its own, without a prefix; ``link`` gives the address of a source; ``ignored`` are the fields of the
-    request without effect; ``stored``: its turn and conversation can be asked for. ``manages_context``: the request
-    said what is to make room.
+    ``id`` is its own, without a prefix; ``link`` gives the address of a source; ``ignored`` are request fields without
+    effect; ``stored``: its turn and conversation can be requested. ``manages_context``: the request said how to make
+    room.
     """
 
     id: str
@@ -32,7 +32,7 @@ class About(Struct, frozen=True):
 
 
 def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
-    """Return the fields of our own, from what an event of the answer says."""
+    """Return our additional fields, from an event of the answer."""
     fields = {name: data[name] for name in TOLD if name in data}
     if "model" in data:
         fields["answered_by"] = data["model"]
@@ -49,7 +49,7 @@ def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
 
 
 def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:
-    """Return the most wanted figures as headers."""
+    """Return the most important figures as headers."""
     headers = {"X-History-Trimmed": "true" if data.get("history_trimmed") else "false"}
     if history := data.get("history"):
         headers["X-History-Turns-Kept"] = str(history["turns_kept"])
@@ -61,7 +61,7 @@ def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:
 
 
 def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
-    """Return where the answer cites a source, as OpenAI's url_citation has it."""
+    """Return the answer's citations as OpenAI's url_citation."""
     sources = {source["n"]: source for source in data["sources"]}
     return [
         {
@@ -77,9 +77,9 @@ def citations_of(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
 
 
 def tokens_of(data: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return the tokens of prompt and answer, and those from a cache: as the model counted, else as we estimate.
+    """Return the tokens of prompt and answer, and cached ones: as the model counted, or estimated.
 
-    What no model read is no prompt.
+    Without a model, the prompt counts as 0.
     """
     usage, history = data.get("usage") or {}, data.get("history") or {}
     if data.get("model") in (None, QUOTES):

@@ -1,4 +1,4 @@
-"""From a request in OpenAI's protocol to a question, and the turns before it: those that came along, or stored ones."""
+"""From a request in OpenAI's protocol to a question, and the turns before it, sent along or stored."""
 
 import base64
 import binascii
@@ -18,13 +18,13 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
 from rag_assistant.web.v1.bodies import NOTHING, ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
 
-# The ways of answering, each as a model.
+# The answer modes, each as a model.
 MODES: dict[str, AnswerMode] = {
     "rag-assistant": "documents",
     "rag-assistant-tools": "tools",
     "rag-assistant-plain": "plain",
 }
-# Before the name of a project, which is a model, too.
+# The prefix of project names, which are models, too.
 OF_PROJECT = "rag-assistant/"
 NEW = "new"
 SYSTEM = ("system", "developer")
@@ -38,10 +38,10 @@ STORED_ID = re.compile(r"(?:resp|msg)_([1-9][0-9]{0,9})")
 
 
 class Sent(Struct, frozen=True):
-    """What came in the messages: what to tell the model, what to ask it, and the turns before that.
+    """The content of the messages: instructions, the question, and the turns before it.
 
-    ``behind`` is the id of the stored turn behind which it is asked, where an item names one; ``ignored`` is where
-    there stood what no model takes: results of calls that did not come along, and what another model thought.
+    ``behind`` is the id of the stored turn it follows, if an item names one; ``ignored`` are the places of what no
+    model accepts: results without their calls, and another model's reasoning.
     """
 
     instructions: str | None
@@ -51,12 +51,12 @@ class Sent(Struct, frozen=True):
 
 
 def projects_by_model() -> dict[str, Project]:
-    """Return the projects as models; of those with one name the first, an own one."""
+    """Return the projects as models; of those with the same name the first, preferring one's own."""
     return {OF_PROJECT + one.name: one for one in reversed(services().projects.all())}
 
 
 def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
-    """Return the way of answering and the project that a model stands for. Raises ModelNotFound."""
+    """Return the answer mode and the project of a model. Raises ModelNotFound."""
     if model in MODES:
         return MODES[model], None
     by_model = projects_by_model()
@@ -72,7 +72,7 @@ def question_of(
     key: str | None,
     conversation_id: int | None = None,
 ) -> Question:
-    """Return the question that a request asks. Raises ModelNotFound, InvalidRequest."""
+    """Return the question in a request. Raises ModelNotFound, InvalidRequest."""
     if not sent.history.question.strip():
         raise InvalidRequest("The last message must be the user's, with at least one visible character, or a result.")
     if waiting := sent.history.calls_without_result:
@@ -82,7 +82,7 @@ def question_of(
     if body.rag_assistant is not None and body.rag_assistant.retrieval == "off":
         mode = "plain"
     elif "tools" in fields and mode == "tools":
-        mode = "documents"  # Two kinds of tools at once, some carried out here and some there, no client can follow.
+        mode = "documents"  # No client can follow two kinds of tools at once, some run here and some there.
     compaction, cleared = edits.get("compaction"), edits.get("clear_tool_uses_20250919")
     return body.question_about(
         sent.history.question,
@@ -104,13 +104,13 @@ def question_of(
 
 
 def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None:
-    """Raise InvalidRequest for a stored question with tools of the client's: what they gave is kept with no turn."""
+    """Raise InvalidRequest for a stored question with the client's tools: their results aren't stored."""
     if stored and (sent.history.iterations or "tools" in (question.options.fields or {})):
         raise InvalidRequest(STORED_TOOLS, param="tools")
 
 
 def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
-    """Return what counts for nothing, here or in quotes. Raises InvalidRequest for what needs a model."""
+    """Return the fields without effect, here or for quotes. Raises InvalidRequest for those that need a model."""
     ignored = [
         f"context_management.{kind}.{name}" for kind, edit in body.edits.items() for name in edit.model_extra or ()
     ]
@@ -127,7 +127,7 @@ def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
 
 
 def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None:
-    """Return the stored conversation that a request names, ``"new"`` for one to be made, ``None`` for none.
+    """Return the stored conversation that a request names, ``"new"`` to create one, ``None`` for none.
 
     Raises InvalidRequest.
     """
@@ -144,13 +144,13 @@ def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None
 
 
 def read_chat(body: ChatBody) -> Sent:
-    """Return what came in the messages of a chat. Raises InvalidRequest for what is no text, and names it."""
+    """Return the content of a chat's messages. Raises InvalidRequest, which names what isn't text."""
     places = [f"messages[{n}]" for n in range(len(body.messages))]
     return _sent([_message_of(*one) for one in zip(body.messages, places, strict=True)], (), places)
 
 
 def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) -> Sent:
-    """Return what came in the input of a response. Raises InvalidRequest, ResponseNotFound."""
+    """Return the content of a response's input. Raises InvalidRequest, ResponseNotFound."""
     if isinstance(given, str):
         return _sent([{"role": "user", "content": given}], instructions, ["input"])
     messages: list[Message] = []
@@ -190,7 +190,7 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
 
 
 def stored_turn(name: str) -> int:
-    """Return the id of the turn that a response or its message stands for. Raises ResponseNotFound."""
+    """Return the turn id of a response or of its message. Raises ResponseNotFound."""
     match = STORED_ID.fullmatch(name)
     if match is None or int(match[1]) > MAX_INT32:
         raise ResponseNotFound(name)
@@ -198,12 +198,12 @@ def stored_turn(name: str) -> int:
 
 
 def summary_text(summary: SentSummary) -> str:
-    """Return a summary in a form that clients hand back unread."""
+    """Return a summary as an opaque text that clients send back."""
     return base64.urlsafe_b64encode(json.dumps(asdict(summary)).encode()).decode()
 
 
 def summary_from(text: str, where: str) -> SentSummary:
-    """Return the summary that ``summary_text`` put into a text. Raises InvalidRequest."""
+    """Return the summary in a text of ``summary_text``. Raises InvalidRequest."""
     try:
         values = json.loads(base64.urlsafe_b64decode(text.encode()))
         summary = SentSummary(str(values["text"]), int(values["turns"]), int(values["messages"]))
@@ -215,7 +215,7 @@ def summary_from(text: str, where: str) -> SentSummary:
 
 
 def text_of(content: str | Sequence[Part] | None, where: str) -> str:
-    """Return the text of a message. Raises InvalidRequest for a part of another kind, and names it."""
+    """Return the text of a message. Raises InvalidRequest, which names any other part."""
     if content is None or isinstance(content, str):
         return content or ""
     texts = []
@@ -273,7 +273,7 @@ def _sent(
     behind: int | None = None,
     ignored: Iterable[str] = (),
 ) -> Sent:
-    """Return what came in some messages. System messages in front, and beside the question, are instructions."""
+    """Return the content of some messages. System messages at the start, and next to the question, are instructions."""
     last = max((n for n, message in enumerate(messages) if message["role"] in ("assistant", "tool")), default=-1)
     first = next((n for n, message in enumerate(messages) if message["role"] not in SYSTEM), len(messages))
     system_texts = [m["content"] for n, m in enumerate(messages) if m["role"] in SYSTEM and (n < first or n > last)]

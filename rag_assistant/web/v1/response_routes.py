@@ -80,7 +80,7 @@ def create_response() -> Response:
 
 
 def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
-    """Return the question that a request asks, and whether it is stored: unless other turns came along, it is."""
+    """Return the question in a request, and whether it is stored: unless other turns came along, it is."""
     named = conversation_named(request.headers.get("X-Conversation-Id"), body)
     behind = sent.behind if body.previous_response_id is None else stored_turn(body.previous_response_id)
     continues = "previous_response_id" if behind is not None else "a conversation id" if named is not None else None
@@ -95,7 +95,7 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
         turn = _turn_of(f"resp_{behind}")
         question = replace(question, conversation_id=turn.conversation_id)
         last = services().turns.page(turn.conversation_id, 1, turn.number + 2)[-1]
-        # Behind another one than the last, it is asked in a branch.
+        # After another turn than the last, it is asked in a branch.
         return question if last.number == turn.number else replace(question, edits_turn=last.id), True
     uses_tools = sent.history.iterations or "tools" in (question.options.fields or {})
     alone = sent.history.conversation.turns == 0 and not uses_tools
@@ -143,7 +143,7 @@ def response(response_id: str) -> Response:
     answer=InputItems,
 )
 def input_items(response_id: str) -> Response:
-    """Return what was asked: the one question that a stored response answers."""
+    """Return the question that a stored response answers."""
     turn = _turn_of(response_id)
     content = [{"type": "input_text", "text": turn.question}]
     item = {"type": "message", "id": f"msg_in_{turn.id}", "status": "completed", "role": "user", "content": content}
@@ -152,7 +152,7 @@ def input_items(response_id: str) -> Response:
 
 @blueprint.post("/responses/<response_id>/cancel", policy=ASK, answer=ResponseAnswer)
 def cancel_response(response_id: str) -> Response:
-    """End a running answer; what is written is kept."""
+    """Stop a running answer; the text so far is kept."""
     return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
 
 
@@ -201,13 +201,13 @@ def _messages(turns: Iterable[PastTurn]) -> list[Message]:
 
 
 def _summary_of(conversation: Conversation) -> SentSummary:
-    """Return the summary of a conversation that was compacted, as it can be sent along."""
+    """Return the summary of a compacted conversation, for sending along."""
     run = next(run for run in conversation.standing_runs if run["reason"] == "summarised")
     return SentSummary(conversation.summary.text if conversation.summary else "", run["turns"], run["messages"])
 
 
 def _turn_of(response_id: str) -> Turn:
-    """Return the turn that a stored response stands for. Raises ResponseNotFound, also if it was erased."""
+    """Return the turn of a stored response. Raises ResponseNotFound, also if it was erased."""
     try:
         turn = services().turns.get(stored_turn(response_id))
     except TurnNotFound as error:

@@ -14,7 +14,7 @@ from rag_assistant.web.v1.extension import About, citations_of, extension, finis
 
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-# What is the same in every response: what no request can change here.
+# The same in every response: no request can change it here.
 CONSTANT: dict[str, Any] = {
     "background": False,
     "frequency_penalty": 0,
@@ -35,7 +35,7 @@ CONSTANT: dict[str, Any] = {
 
 
 class Wanted(Struct, frozen=True):
-    """What a request asked for, as its response repeats it."""
+    """A request's options, which its response repeats."""
 
     instructions: str | None = None
     previous_response_id: str | None = None
@@ -47,7 +47,7 @@ class Wanted(Struct, frozen=True):
 
 
 def resource(data: Mapping[str, Any], about: About, wanted: Wanted) -> dict[str, Any]:
-    """Return an answer as a response, from what one of its events says; before its end it has no output."""
+    """Return an answer as a response, from one of its events; before its end it has no output."""
     status = STATUS.get(data["status"], "completed")
     error = data.get("error")
     cut_off = INCOMPLETE.get(finish_reason_of(data)) if status == "completed" else None
@@ -117,7 +117,7 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
             yield {"type": f"response.{LAST.get(whole['status'], 'completed')}", "response": whole}
 
 
-# What is cancelled has an event of no name of its own.
+# A cancelled response has no event of its own.
 LAST = {"failed": "failed", "incomplete": "incomplete", "cancelled": "incomplete"}
 
 
@@ -196,7 +196,7 @@ def items_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def compaction(
     about: About, summary: str, items: Sequence[dict[str, Any]], tokens: tuple[int, int], result: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a compacted history: ``summary`` in the form that is handed back, and the items that stay as they are."""
+    """Return a compacted history: the opaque ``summary``, and the items that stay."""
     item = {"type": "compaction", "id": f"cmp_{about.id}", "encrypted_content": summary}
     return {
         "id": f"resp_{about.id}",

@@ -1,4 +1,4 @@
-"""The routes of OpenAI's protocol: each reads a request, asks as everybody does, and shows the answer in that shape."""
+"""The routes of OpenAI's protocol: each parses a request, asks, and returns the answer in that shape."""
 
 import base64
 from typing import Any
@@ -43,7 +43,7 @@ def models() -> Response:
 
 @blueprint.get("/models/<path:name>", policy=READ, answer=Model)
 def model(name: str) -> Response:
-    """Return one of them."""
+    """Return one model."""
     mode_of(name)
     return jsonify(_model(name))
 
