@@ -2,5 +2,5 @@
 
 import os
 
-# As in the program: NumPy, which is loaded after this, multiplies with one thread.
+# As in the product: NumPy, which is imported after this, uses one thread for multiplication.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -1,6 +1,6 @@
-"""Run benchmarks by name; without one, those that need nothing but the project, and what lies beside it.
+"""Run benchmarks by name; without one, those that need only the project and the shared data.
 
-At the end each aim is printed with what came of it, and so that table of docs/benchmarks.md is written.
+At the end each aim is printed with its result, and the table of docs/benchmarks.md is updated.
 """
 
 import sys
@@ -58,7 +58,7 @@ ON_REQUEST: dict[str, Callable[[], Figures | None]] = {
 
 
 def run(names: list[str]) -> None:
-    """Run the named parts, or all that need nothing but the project; print the aims that they decide."""
+    """Run the named parts, or all that need only the project; print the aims they measure."""
     known = PARTS | ON_REQUEST
     for name in names:
         if name not in known:

@@ -1,7 +1,7 @@
-"""What we set out for, in one list: each figure with its limit, and what stands between where it is missed.
+"""All aims in one list: each figure with its limit, and the reason if it is missed.
 
-``table`` makes of it what a run prints and what stands at the end of docs/benchmarks.md. A row of which a part of the
-benchmarks took the figure keeps it in figures.json, so that one that takes hours stands there with its last figure.
+``table`` produces the output of a run and the end of docs/benchmarks.md. Figures are kept in figures.json, so that slow
+benchmarks keep their last result.
 """
 
 import json
@@ -18,9 +18,9 @@ TABLE = re.compile(r"(?<=<!-- aims -->\n).*?(?=<!-- /aims -->)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Aim:
-    """A row: what is measured by which part of the benchmarks, and the limit of each of its values.
+    """A row: which part measures it, and the limit of each value.
 
-    ``between`` says what stands between, and is shown where a limit is missed.
+    ``between`` is the reason, shown if a limit is missed.
     """
 
     key: str
@@ -32,14 +32,14 @@ class Aim:
     at_least: bool = False
 
     def met(self, values: Iterable[float]) -> list[bool]:
-        """Return which of the values keep their limit."""
+        """Return which of the values are within their limits."""
         pairs = zip(values, self.limits, strict=True)
         return [value >= limit if self.at_least else value <= limit for value, limit in pairs]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What came of a row, and a note about it. Without values it was not taken, and the note says why."""
+    """The result of a row, and a note about it. Without values it was not measured, and the note says why."""
 
     values: tuple[float, ...] = ()
     note: str = ""
@@ -110,28 +110,28 @@ def _row(aim: Aim, figure: Figure) -> str:
 
 
 def _joined(values: Iterable[float]) -> str:
-    """Return values with three digits that count."""
+    """Return values with three significant digits."""
     return " / ".join(f"{float(f'{value:.3g}'):,g}" for value in values)
 
 
 def not_taken(why: str) -> Figure:
-    """Return that a row was not taken."""
+    """Return a figure that was not measured."""
     return Figure(note=why)
 
 
 def without(part: str, why: str) -> Figures:
-    """Return that no row of a part was taken."""
+    """Return that no row of a part was measured."""
     return {aim.key: not_taken(why) for aim in AIMS if aim.part == part}
 
 
 def kept() -> Figures:
-    """Return the last figure of each row, with the day on which it was taken."""
+    """Return the last figure of each row, with its date."""
     rows = json.loads(FIGURES.read_text())
     return {key: Figure(tuple(row["values"]), row["note"], row["day"]) for key, row in rows.items()}
 
 
 def keep(figures: Figures) -> None:
-    """Keep what was taken, and write the table of docs/benchmarks.md anew."""
+    """Store the figures, and update the table of docs/benchmarks.md."""
     today = date.today().isoformat()
     taken = {key: Figure(one.values, one.note, today) for key, one in figures.items() if one.values}
     lines = [f"{json.dumps(key)}: {json.dumps(asdict(one))}" for key, one in sorted((kept() | taken).items())]

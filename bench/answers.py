@@ -1,4 +1,4 @@
-"""(b) Answer questions: CPU time for each, time added to the first token, and how many streams are carried whole."""
+"""(b) Answer questions: CPU time per answer, latency added to the first token, and concurrent streams."""
 
 import random
 import tempfile
@@ -43,7 +43,7 @@ def main() -> Figures:
 
 
 def embedding_ms() -> float:
-    """Return the CPU milliseconds for the vector of a question of the readers, one after the other."""
+    """Return the CPU milliseconds to embed a question of the readers, one at a time."""
     embedder, chance = MiniLM(MODELS), random.SystemRandom()
     embedder.embed(["warm"])
     began = time.process_time()
@@ -53,7 +53,7 @@ def embedding_ms() -> float:
 
 
 def cpu_per_answer(model: str) -> None:
-    """Print the server's CPU time for an answer of 10 and of 100 tokens, 10 streams at once."""
+    """Print the server's CPU time for an answer of 10 and of 100 tokens, with 10 concurrent streams."""
     print("| tokens | tokens per second | CPU ms per answer |\n|---|---|---|")
     print(f"| 10, without documents | 20 | {measure_cpu(model, 10, 20, MAX_PASSAGES='0'):.1f} |")
     print(f"| 10, the first of a conversation | 20 | {measure_cpu(model, 10, 20, conversations=0):.1f} |", flush=True)
@@ -74,8 +74,8 @@ def measure_cpu(
 ) -> float:
     """Return CPU milliseconds per answer, with retrieval over 1,000 chunks.
 
-    Each is asked in a conversation of its own with a full window, searched as what may be a follow-up; without
-    ``conversations`` it is the first question of one.
+    Each is asked in its own conversation with a full window, as a possible follow-up; without ``conversations`` it is a
+    first question.
     """
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
@@ -91,7 +91,7 @@ def measure_cpu(
 
 
 def pacing(model: str) -> dict[int, tuple[float, ...]]:
-    """Print how late tokens come once all streams run, 20 tokens a second each, and how many streams are whole.
+    """Print how late tokens are once all streams run at 20 tokens a second, and how many streams are complete.
 
     Return for each number of streams what ``show_pacing`` does.
     """
@@ -120,7 +120,7 @@ def pacing(model: str) -> dict[int, tuple[float, ...]]:
 
 
 def warm_up(url: str) -> None:
-    """Ask one question and stop its answer: the first one pays for what is loaded where it is used."""
+    """Ask one question and stop its answer: the first one pays for lazy loading."""
     connection = HTTPConnection(url.removeprefix("http://"))
     connection.request("POST", "/api/query/stream", '{"question": "Warm?"}', {"Content-Type": "application/json"})
     begin = connection.getresponse().read(1000)
@@ -132,9 +132,10 @@ def warm_up(url: str) -> None:
 
 
 def show_pacing(seen: list[dict[str, Any]], tokens: int, share: float) -> tuple[float, ...]:
-    """Print one row about the streams that were read.
+    """Print one row about the streams.
 
-    Return how late a token is (p50 and p99, in ms), how many streams were neither whole nor refused, how many whole.
+    Return how late a token is (p50 and p99, in ms), how many streams were neither complete nor refused, and how many
+    complete.
     """
     accepted = [one for one in seen if one["status"] == 200]
     refused = [one for one in seen if one["status"] == 503 and one["retry_after"]]
@@ -152,7 +153,7 @@ def show_pacing(seen: list[dict[str, Any]], tokens: int, share: float) -> tuple[
 
 
 def prepare(data: Path, conversations: int) -> list[int]:
-    """Fill a data folder with a library and conversations of a full window; return their ids."""
+    """Fill a data folder with a library and conversations with a full window; return their ids."""
     database = open_database(data)
     fill_library(database, CHUNKS)
     ids = [add_conversation(database, WINDOW_TURNS) for _ in range(conversations)]
@@ -161,7 +162,7 @@ def prepare(data: Path, conversations: int) -> list[int]:
 
 
 def whole(seen: list[dict[str, object]], tokens: int) -> None:
-    """Make sure that every stream came whole: a figure for half an answer would mean nothing."""
+    """Check that every stream is complete: a figure for half an answer would mean nothing."""
     for one in seen:
         if one["status"] != 200 or one["tokens"] != tokens or one["ended"] != "end":
             raise AssertionError(f"a stream is not whole: {one}")

@@ -1,7 +1,7 @@
-"""How much of what a summary loses stands on its bill: facts planted in recorded conversations, told in six languages.
+"""How much of what a summary loses is on its bill: facts planted in recorded conversations, phrased in six languages.
 
-``python -m bench.bill`` needs the shared data. The phrasings of ``bill_phrases.json`` and the values are drawn into two
-halves; the patterns were written beside the first alone. The summary that is billed here keeps nothing but the bill.
+``python -m bench.bill`` needs the shared data. The phrasings of ``bill_phrases.json`` and the values are split into two
+halves; the patterns were written with only the first in view. The summary here keeps nothing but the bill.
 """
 
 import json
@@ -20,12 +20,12 @@ PHRASES = json.loads((Path(__file__).parent / "bill_phrases.json").read_text())
 VALUES = {"number": "numbers", "date": "dates", "name": "names", "file": "files"}
 KINDS = ("number", "date", "name", "file", "prohibition", "prohibition", "instruction")
 CONVERSATIONS, FACTS = 100, 20
-# A limit of tokens is no part of what is measured here.
+# Token limits aren't measured here.
 UNLIMITED = 400_000
 
 
 def main() -> None:
-    """Print what stands on the bill and in the summary, for each half of the phrasings, and how long bills are."""
+    """Print what is on the bill and in the summary, for each half of the phrasings, and the length of bills."""
     for half, named in enumerate(("the half that was looked at", "the other half")):
         told, kept = defaultdict(list), defaultdict(list)
         for number, messages in zip(range(CONVERSATIONS), conversations(), strict=False):
@@ -35,7 +35,7 @@ def main() -> None:
             summary = joined("They spoke.", bill.lines_to_keep(None))
             assert summary == joined(*divided(summary))
             for kind, sentence, value in planted:
-                # Each fact stands on the bill once, however often it was said.
+                # Each fact is on the bill once, however often it was said.
                 fact = (value if kind in VALUES else sentence).casefold()
                 told[kind].append(any(fact in one.text.casefold() for one in bill.items))
                 kept[kind].append(sentence in summary)
@@ -57,12 +57,12 @@ def main() -> None:
 
 
 def turns_of(messages: list[dict[str, Any]]) -> list[PastTurn]:
-    """Return messages as the turns that are to be summarised."""
+    """Return messages as the turns to be summarised."""
     return [PastTurn(n, tuple(turn)) for n, turn in enumerate(split_turns(messages).past, 1)]
 
 
 def conversations() -> Any:
-    """Yield recorded conversations, several of one source behind each other, as messages that may be changed."""
+    """Yield recorded conversations, several of one source joined, as mutable messages."""
     traces = [one for one in shared_jsonl("tool_traces/traces.jsonl") if len(one["messages"]) > 4]
     rng = random.Random(5)
     while True:
@@ -72,7 +72,7 @@ def conversations() -> Any:
 
 
 def plant(messages: list[dict[str, Any]], kind: str, half: int, rng: random.Random) -> tuple[str, str, str]:
-    """Put a sentence with a fact of a kind into a message, and return both; only a person forbids things."""
+    """Put a sentence with a fact of a kind into a message, and return both; only users forbid things."""
     language = rng.choice(list(PHRASES["number"]))
     phrase = rng.choice(drawn(kind + language, PHRASES[kind][language], half))
     values = PHRASES["values"][VALUES.get(kind, "things")]
@@ -91,7 +91,7 @@ def plant(messages: list[dict[str, Any]], kind: str, half: int, rng: random.Rand
 
 
 def drawn(seed: str, choices: list[str], half: int) -> list[str]:
-    """Return one half of some texts, drawn."""
+    """Return one random half of some texts."""
     return random.Random(seed).sample(choices, len(choices))[half::2]
 
 

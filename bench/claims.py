@@ -1,8 +1,8 @@
-"""Are false citations told from true ones? Answers of mtrag and doc2dial, as they are and with one thing changed.
+"""Are false citations told from true ones? Answers of mtrag and doc2dial, unchanged and with one thing changed.
 
-A person's answer cites the gold passages; each of its sentences is one citation. Then another passage is cited, or a
-number, a name or a negation of the sentence is changed. Conversations are told apart by their hash: one half (0) chose,
-the other one (1) judges.
+A human answer cites the gold passages; each of its sentences is one citation. Then another passage is cited, or a
+number, a name or a negation of the sentence is changed. Conversations are split by hash: one half (0) was used for
+tuning, the other (1) for testing.
 """
 
 import random
@@ -20,7 +20,7 @@ from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.tokenize import content_words
 
 AROUND = 400
-# The passage beside that around the gold span is as long as a chunk; a shorter one is none.
+# The passage beside the gold span is as long as a chunk; shorter ones don't count.
 BESIDE, MIN_BESIDE = 900, 300
 STRANGERS = ("Bristow", "Kowalski", "Marrakesh", "Denver", "Osaka", "Lindqvist")
 DENIED = (
@@ -32,9 +32,9 @@ MIN_WORDS = 4
 
 @dataclass(frozen=True)
 class Cited:
-    """A sentence with the passage that it rests on, and what was asked and said before.
+    """A sentence with the passage that supports it, and the question and conversation before it.
 
-    ``neighbour`` is the passage beside that one in its document, where there is one.
+    ``neighbour`` is the adjacent passage in its document, if there is one.
     """
 
     conversation: str
@@ -45,7 +45,7 @@ class Cited:
 
     @property
     def half(self) -> int:
-        """Which half of the conversations it belongs to."""
+        """The half that its conversation belongs to."""
         return zlib.crc32(self.conversation.encode()) % 2
 
 
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def reason(one: Cited, sentence: str | None = None, passage: str | None = None) -> str | None:
-    """Return why a citation is doubted."""
+    """Return the reason why a citation is doubted."""
     passages = {1: one.passage if passage is None else passage}
     text = one.sentence if sentence is None else sentence
     doubts = check_citations(f"{text.rstrip('.!')} [1].", one.asked, passages)[1].doubts
@@ -91,12 +91,11 @@ def reason(one: Cited, sentence: str | None = None, passage: str | None = None) 
 
 
 def doubted(one: Cited, sentence: str | None = None, passage: str | None = None) -> bool:
-    """Return whether a citation is doubted."""
     return reason(one, sentence, passage) is not None
 
 
 def planted(some: Sequence[Cited], kind: str, chance: random.Random) -> Iterable[bool]:
-    """Yield whether a change of a sentence that was not doubted is seen."""
+    """Yield whether a change of an undoubted sentence is detected."""
     for one in some:
         changed = CHANGES[kind](one.sentence, chance)
         if changed is not None and not doubted(one):
@@ -146,7 +145,7 @@ def of_mtrag() -> Iterable[Cited]:
 
 
 def _beside(collection: Collection, gold: Sequence[str]) -> str:
-    """Return the passage whose name stands beside that of the first gold one, of the same page; mtrag's are cut so."""
+    """Return the passage next to the first gold one, by name, on the same page; mtrag's are split so."""
     names = list(collection.documents)
     at = names.index(gold[0])
     title = collection.documents[gold[0]][0]
@@ -181,12 +180,12 @@ def of_xquad(language: str) -> Iterable[Cited]:
 
 
 def telling(answer: str) -> list[str]:
-    """Return the sentences of an answer that say enough to be compared."""
+    """Return the sentences of an answer with enough content to be compared."""
     return [one for one in split_text(" ".join(answer.split())) if len(content_words(one)) >= MIN_WORDS]
 
 
 def offers(some: Sequence[Cited]) -> str:
-    """Return how many sentences without a citation are offered a passage, its own one or one of three others."""
+    """Return how many uncited sentences are offered a passage, their own one or one of three others."""
     chance, right, wrong = random.Random(1), 0, 0
     for one in some:
         others = chance.sample([other.passage for other in some if other.conversation != one.conversation], 3)
@@ -207,7 +206,7 @@ def milliseconds(cited: Sequence[Cited]) -> float:
 
 
 def share(counted: Iterable[bool]) -> float:
-    """Return the share of what is true."""
+    """Return the share of true values."""
     return statistics.fmean(counted)
 
 

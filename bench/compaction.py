@@ -1,7 +1,8 @@
-"""What a summary without a model keeps: how many answers still stand in a quarter of what was said, beside other ways.
+"""What a summary without a model keeps: how many answers are still in a quarter of the text, compared with other
+methods.
 
-Needs the shared data, and for its last row the small model of the tests. An answer counts where it stands in the lines
-of the turn that told it, or, of what five people said, anywhere.
+Needs the shared data, and for its last row the small model of the tests. An answer counts if it is in the lines of the
+turn that said it or, for what five people said, anywhere.
 """
 
 import random
@@ -22,19 +23,19 @@ from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn
 from rag_assistant.retrieval.sentences import split_text
 
-# Of a talk that a model summarises at once: what a request of 2,000 tokens has room for.
+# Of a conversation summarised by a model at once: what fits into a request of 2,000 tokens.
 PART_TOKENS = 1200
 
 
 @dataclass(frozen=True)
 class Told:
-    """A conversation, and the answers that it holds: the number of the turn, or None for any, and the wordings."""
+    """A conversation and the answers in it: the number of the turn, or None for any, and the wordings."""
 
     turns: Sequence[PastTurn]
     answers: Sequence[tuple[int | None, Sequence[str]]]
 
     def kept_in(self, record: str) -> list[bool]:
-        """Return for each answer whether it stands in a record, in whose lines turns are named."""
+        """Return for each answer whether it is in a record, whose lines name turns."""
         by_turn: dict[int | None, str] = defaultdict(str)
         for line in record.lower().split("\n"):
             by_turn[None] += line + "\n"
@@ -44,7 +45,7 @@ class Told:
 
 
 def main() -> None:
-    """Print which share of the answers each way keeps, and of how much text."""
+    """Print the share of answers each method keeps, and the amount of text."""
     if not DATA.exists():
         print("Summaries are not measured: the shared data is not on this machine.")
         return
@@ -60,7 +61,7 @@ def main() -> None:
     print(f"| answers | {' | '.join(str(sum(len(one.answers) for one in told)) for told in sets.values())} |")
     for name, way in ways.items():
         print(row(name, sets.values(), way), flush=True)
-    server = start_server()  # It ends when nobody holds it.
+    server = start_server()  # It stops when nothing refers to it.
     url = str(server.listening_address)
     print(row("SmolLM2-135M", said.values(), lambda turns: written(url, turns)))
     print("\n| sentences about one turn each | right turn named | only the right turn named | turns named |")
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def row(name: str, sets: Iterable[Sequence[Told]], way: Callable[[Sequence[PastTurn]], str]) -> str:
-    """Return the share of the answers that a way keeps in each set, with the share of the text that it takes."""
+    """Return the share of answers that a method keeps in each set, with its share of the text."""
     cells = []
     for conversations in sets:
         kept: list[bool] = []
@@ -102,7 +103,7 @@ def named(language: str) -> str:
     return f"| xquad {language}, {len(right)} questions | {figures} |"
 
 
-# --- other ways
+# --- other methods
 
 
 def first_sentences(turns: Sequence[PastTurn]) -> str:
@@ -116,13 +117,13 @@ def newest(turns: Sequence[PastTurn]) -> str:
 
 
 def at_random(turns: Sequence[PastTurn]) -> str:
-    """Return sentences that were drawn."""
+    """Return random sentences."""
     chance = random.Random(5)
     return chosen(turns, lambda _position, _turn: chance.random())
 
 
 def chosen(turns: Sequence[PastTurn], order: Callable[[int, int], float]) -> str:
-    """Return the sentences that come first in an order by their position and turn, a quarter of the tokens."""
+    """Return the first sentences in an order by their position and turn, up to a quarter of the tokens."""
     said = [
         (order(position, turn.number), turn.number, position, sentence, estimate_tokens(sentence))
         for turn in turns
@@ -138,7 +139,7 @@ def chosen(turns: Sequence[PastTurn], order: Callable[[int, int], float]) -> str
 
 
 def written(url: str, turns: Sequence[PastTurn]) -> str:
-    """Return what the model writes, part by part, as compaction asks it."""
+    """Return what the model writes, part by part, with the prompts of compaction."""
     parts: list[list[str]] = [[]]
     used = 0
     for text in (turn_text(turn.number, turn.messages) for turn in turns):
@@ -150,11 +151,11 @@ def written(url: str, turns: Sequence[PastTurn]) -> str:
     return "\n".join(chat(url, summary_request(part, ""), MAX_SUMMARY_PART_TOKENS) for part in parts)
 
 
-# --- what was said
+# --- data
 
 
 def memories() -> dict[str, list[Told]]:
-    """Return what bfcl_memory's people said, where a published answer stands in it word for word."""
+    """Return what bfcl_memory's people said, with published answers that occur in it word for word."""
     told = {}
     for scenario, said in people().items():
         answers = [one["ground_truth"] for one in lines("bfcl_memory/questions.jsonl") if one["scenario"] == scenario]
@@ -167,9 +168,9 @@ def memories() -> dict[str, list[Told]]:
 
 
 def notes(language: str) -> list[Told]:
-    """Return every other article of XQuAD, told as a conversation: a paragraph a turn, with the answers in it.
+    """Return every other article of XQuAD as a conversation: a paragraph per turn, with the answers in it.
 
-    The constants were chosen on the rest.
+    The constants were tuned on the rest.
     """
     collection = xquad(language)
     articles: dict[str, list[str]] = defaultdict(list)

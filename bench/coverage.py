@@ -1,7 +1,7 @@
-"""Ask what needs all of a table, a list or a document: is it answered exactly, and is it said what an answer rests on?
+"""Questions that need a whole table, list or document: is the answer exact, and does it state its coverage?
 
-Four parts by file: ``a``, ``b`` and ``c`` were looked at while rules were made, ``d`` judges; ``c`` and ``d`` are by
-people who had not seen the rules. ``python -m bench.coverage a`` also prints what is wrong in part ``a``.
+Four parts by file: ``a``, ``b`` and ``c`` were in view while rules were made, ``d`` is the test; ``c`` and ``d`` are by
+people who had not seen the rules. ``python -m bench.coverage a`` also prints the wrong answers in part ``a``.
 """
 
 import csv
@@ -26,7 +26,7 @@ EXACT = ("count", "sum", "average", "extreme", "list")
 
 
 def main(shown: Sequence[str] = ()) -> None:
-    """Print for each half and kind of question how it is answered; of ``shown`` halves each answer that is wrong."""
+    """Print for each half and kind of question how it is answered; for ``shown`` halves the wrong answers."""
     with tempfile.TemporaryDirectory() as folder:
         app = create_app({"DATA_DIR": folder, "SETTINGS_FILE": f"{folder}/none.json"})
         services: Services = app.extensions["assistant"]
@@ -59,12 +59,12 @@ def print_half(services: Services, half: str, is_shown: bool) -> None:
 
 
 def tells_coverage(turn: Turn) -> bool:
-    """Tell whether an answer says what it rests on, or that it answers nothing."""
+    """Return whether an answer states what it rests on, or that there is none."""
     return not turn.sources or bool(turn.search and turn.search.get("coverage"))
 
 
 def exactness(one: Mapping[str, Any], turn: Turn, file: Path) -> tuple[float, float]:
-    """Return whether an answer has the figure or exactly the rows that are asked for, and the F1 of its rows."""
+    """Return whether an answer has the expected figure or exactly the expected rows, and the F1 of its rows."""
     if "expect" in one:
         note = squeezed(re.sub(r"This rests on .*", "", turn.answer.partition("\n>")[0]))
         right = float(all(re.search(rf"(?<![\d.,]){re.escape(wanted)}(?![\d.,]\d)", note) for wanted in one["expect"]))
@@ -77,7 +77,7 @@ def exactness(one: Mapping[str, Any], turn: Turn, file: Path) -> tuple[float, fl
 
 
 def keys_of(file: Path) -> list[str]:
-    """Return what names each row or item of a file."""
+    """Return the name of each row or item of a file."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".csv":
         return [row[0] for row in csv.reader(io.StringIO(text), delimiter=";" if ";" in text else ",")][1:]

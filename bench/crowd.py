@@ -1,4 +1,4 @@
-"""A database as a company has it after years: conversations, documents, and one conversation that never ends."""
+"""A company's database after years: conversations, documents, and one endless conversation."""
 
 import random
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ ROWS_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Crowd:
-    """The ids of what is there: the long conversation with its turns, the others, each with one turn, the documents."""
+    """The ids of the data: the long conversation with its turns, the others, each with one turn, the documents."""
 
     long: int
     long_turns: range
@@ -50,7 +50,7 @@ class Crowd:
     documents: range
 
     def ordinary(self, chance: random.Random) -> dict[str, int]:
-        """Return the ids of a conversation, its turn and a document, drawn at random."""
+        """Return the ids of a random conversation, its turn and a document."""
         place = chance.randrange(len(self.conversations))
         document = chance.choice(self.documents)
         return {
@@ -59,7 +59,6 @@ class Crowd:
 
 
 def fill(database: Database) -> Crowd:
-    """Fill an empty database."""
     with database.write(forced=False) as connection:
         _add_conversations(connection)
         _add_documents(connection)
@@ -77,7 +76,7 @@ def fill(database: Database) -> Crowd:
 
 
 def _add_receipts(connection: Connection, conversation_id: int) -> None:
-    """Say of each turn of a conversation that it was sent the five before it."""
+    """Record for each turn of a conversation that it was sent the five before it."""
     own = {"conversation": conversation_id}
     window = "[' || (number - 5) || ', ' || (number - 1) || ']"
     sent = f"""{{"model": "m", "messages": [{window}, [' || number || ', 0, 0]]}}"""
@@ -104,7 +103,7 @@ def _words(text: str) -> str:
 
 
 def _add_conversations(connection: Connection) -> None:
-    """Add conversations of one turn, the newest with the highest id; each thousandth lies in the trash."""
+    """Add conversations of one turn, the newest with the highest id; every thousandth is in the trash."""
     began, chance = now() - timedelta(seconds=CONVERSATIONS), random.Random(1)
     counted = {"turns": 1, "visible_turns": 1, "visible_messages": 2, "user_messages": 1, "assistant_messages": 1}
     for start, end in _parts(CONVERSATIONS):

@@ -1,8 +1,7 @@
-"""(e) What can be read: real, odd and broken files through the real upload; what is found, how long it takes, what else
-feels of it.
+"""(e) Readable documents: real, odd and broken files through the real upload; what is found, how long it takes, and the
+effect on other requests.
 
-Needs the shared data beside the checkout. A document is judged as soon as it is read, and deleted: embedding is
-another benchmark's.
+Needs the shared data. A document is judged as soon as it is read, and deleted: embedding is measured elsewhere.
 """
 
 import http.client
@@ -31,13 +30,13 @@ POLL_INTERVAL_SECONDS = 0.02
 QUIET_SECONDS = 20.0
 LIGHT = ("/healthz", "/api/conversations")
 LIGHT_PER_SECOND = 20
-# A shorter text than this is page breaks and page numbers.
+# A shorter text is page breaks and page numbers.
 MIN_ORACLE_CHARS = 20
 
 
 @dataclass
 class Judged:
-    """What became of one file."""
+    """The result of one file."""
 
     kind: str
     outcome: str
@@ -48,7 +47,7 @@ class Judged:
 
 @dataclass
 class Watch:
-    """Asks for something light again and again, and remembers how long that took."""
+    """Sends light requests repeatedly, and records their latency."""
 
     host: str
     seconds: list[float] = field(default_factory=list)
@@ -72,7 +71,7 @@ class Watch:
 
 
 def main() -> None:
-    """Put every file through the upload, and print what became of it, by kind."""
+    """Upload every file, and print the results by kind."""
     files = [json.loads(line) for line in (DATA / "manifest.jsonl").open(encoding="utf-8")]
     expected = [json.loads(line) for line in (DATA / "expected.jsonl").open(encoding="utf-8")]
     references = {row["path"]: row for row in expected if row["kind"] in ("reference_markdown", "must_include")}
@@ -106,18 +105,18 @@ def main() -> None:
 
 
 def start(folder: str) -> AbstractContextManager[tuple[str, psutil.Process]]:
-    """Start a server whose model is elsewhere: it is not asked."""
+    """Start a server with an unused remote model."""
     return server(Path(folder) / "data", OPENAI_BASE_URL="http://127.0.0.1:9", OCR="off")
 
 
 def worker_of(process: psutil.Process) -> psutil.Process:
-    """Return the process that answers: one that crashed would be replaced by another."""
+    """Return the serving process: one that crashed would be replaced by another."""
     return next(child for child in process.children() if "app.py" in child.cmdline())
 
 
 def judge(connection: http.client.HTTPConnection, file: dict[str, Any], reference: dict[str, Any] | None) -> Judged:
     """Upload a file, wait until it is read, judge its text, delete it."""
-    connection.close()  # The server ends one that was quiet; a closed one is opened again by its next request.
+    connection.close()  # The server closes idle connections; the next request reopens it.
     path = DATA / file["path"]
     kind = SAME_KIND.get(file["ext"], file["ext"])
     status, answer = upload(connection, path)
@@ -137,7 +136,7 @@ def judge(connection: http.client.HTTPConnection, file: dict[str, Any], referenc
 
 
 def wait_until_read(connection: http.client.HTTPConnection, document_id: int) -> tuple[dict[str, Any], float]:
-    """Return a document once it is past reading, and how long that took from when its turn came."""
+    """Return a document once it has been read, and how long that took from the start of reading."""
     began = started = time.monotonic()
     while True:
         document: dict[str, Any] = ask(connection, "GET", f"/api/documents/{document_id}")[1]
@@ -152,9 +151,9 @@ def wait_until_read(connection: http.client.HTTPConnection, document_id: int) ->
 
 
 def recall(file: dict[str, Any], reference: dict[str, Any] | None, text: str) -> float | None:
-    """Return which share of the reference's words was found, with their counts.
+    """Return the share of the reference's words that was found, with multiplicity.
 
-    For a PDF without a reference, what pdftotext or pypdf found counts by its length only, whichever found more.
+    For a PDF without a reference, the output of pdftotext or pypdf counts by its length only, whichever found more.
     """
     if reference is not None:
         wanted = words(reference.get("reference_markdown") or " ".join(reference["must_include"]))
@@ -169,7 +168,7 @@ def words(text: str) -> Counter[str]:
 
 
 def table(judged: list[Judged]) -> str:
-    """Return one row for each kind, the most frequent first, and one for all."""
+    """Return one row for each kind, most frequent first, and one for all."""
     lines = [
         "| kind | files | ready | of these with a warning | failed | refused (415) | recall (files) | p50 s | max s |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -218,7 +217,7 @@ def ask(
 
 
 def wait_until_idle(connection: http.client.HTTPConnection) -> None:
-    """Wait until the guide that every new library begins with is ready."""
+    """Wait until the guide that every new library starts with is ready."""
     until = time.monotonic() + MAX_WAIT_SECONDS
     while time.monotonic() < until:
         listed = ask(connection, "GET", "/api/documents")[1]["documents"]
@@ -228,7 +227,7 @@ def wait_until_idle(connection: http.client.HTTPConnection) -> None:
 
 
 def watched(host: str) -> Watch:
-    """Return a watch that has begun."""
+    """Return a started watch."""
     watch = Watch(host)
     threading.Thread(target=watch.run, daemon=True).start()
     return watch
@@ -241,7 +240,7 @@ def ended(watch: Watch) -> Watch:
 
 
 def pss_mb(process: psutil.Process) -> float:
-    """Return the memory of a process, where a page that two share counts half."""
+    """Return the memory of a process, with shared pages counted proportionally."""
     return float(process.memory_full_info().pss) / 1e6
 
 

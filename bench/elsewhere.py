@@ -1,7 +1,7 @@
-"""What other conversations and notes bring back for a question, and what of them comes for other questions.
+"""What other conversations and notes contribute to a question, and how much of it is irrelevant.
 
-Needs the shared data, but for the facts of memory_facts.json, which were made for this: what a person says in passing,
-a note of it, and a later question in other words. No model is asked.
+Needs the shared data, except for the facts of memory_facts.json, written for this: what a person says in passing, a
+note of it, and a later question in other words. No model is asked.
 """
 
 import json
@@ -37,12 +37,12 @@ FACTS = Path(__file__).with_name("memory_facts.json")
 FILLER = 600  # Turns about something else, between those that are asked for.
 TURNS_OF_CONVERSATION = 8
 OTHERS = 300
-QUESTIONS = 120  # Of doc2dial, so that its long documents are taken in within minutes.
+QUESTIONS = 120  # From doc2dial, so that its long documents are ingested within minutes.
 LEVELS = ("off", "mine")
 
 
 class Asked(Struct):
-    """A question, the turns that answer it by their texts, and, where known, what its answer holds."""
+    """A question, the texts of the turns that answer it, and, if known, the content of the answer."""
 
     text: str
     said: frozenset[str]
@@ -50,7 +50,7 @@ class Asked(Struct):
 
 
 class Memories(Struct):
-    """Conversations of one person, and what is asked about them."""
+    """Conversations of one person, and questions about them."""
 
     name: str
     conversations: list[list[str]]
@@ -58,7 +58,7 @@ class Memories(Struct):
 
 
 def main() -> None:
-    """Print the tables; of each set the half that nothing was chosen on, and notes by all facts."""
+    """Print the tables; for each set the test half, and notes with all facts."""
     if not DATA.exists():
         print("Other conversations are not measured: the shared data is not on this machine.")
         return
@@ -82,9 +82,9 @@ def main() -> None:
 
 
 def harm(collection: Collection) -> str:
-    """Return what searching other conversations does to questions about documents, asked of the whole product.
+    """Return what searching other conversations does to questions about documents, through the whole product.
 
-    Beside the documents are the conversations of bfcl_memory and canard; what counts is in the requests themselves.
+    Besides the documents there are the conversations of bfcl_memory and canard; the requests themselves are counted.
     """
     stub = StubModel()
     with tempfile.TemporaryDirectory() as folder, application(Path(folder), stub) as (app, services):
@@ -112,7 +112,7 @@ def harm(collection: Collection) -> str:
 
 
 def bfcl() -> Memories:
-    """Return what bfcl_memory's five people say, a conversation for each session."""
+    """Return what bfcl_memory's five people say, a conversation per session."""
     said = [
         [message["content"] for spoken in session["question"] for message in spoken]
         for session in lines("bfcl_memory/prereq_conversations.jsonl")
@@ -126,7 +126,7 @@ def bfcl() -> Memories:
 
 
 def facts() -> Memories:
-    """Return facts said in passing among questions of doc2dial, each in a conversation of its own."""
+    """Return facts mentioned in passing among questions of doc2dial, each in its own conversation."""
     chance = random.Random(4)
     filler = [one.text for one in chance.sample(doc2dial().questions, FILLER)]
     told = json.loads(FACTS.read_text())
@@ -137,7 +137,7 @@ def facts() -> Memories:
 
 
 def paragraphs(language: str) -> Memories:
-    """Return paragraphs of XQuAD as turns, a conversation for each article, and a question about each."""
+    """Return paragraphs of XQuAD as turns, a conversation per article, and a question about each."""
     collection = xquad(language)
     articles: dict[str, list[str]] = {}
     for title, text in collection.documents.values():
@@ -150,7 +150,9 @@ def paragraphs(language: str) -> Memories:
 
 
 def notes(strangers: Sequence[str]) -> Iterator[str]:
-    """Yield how often the right note, and how many others, come for the questions of the facts and for others."""
+    """Yield how often the right note, and how many others, are sent with the questions about
+    the facts and with others.
+    """
     told = json.loads(FACTS.read_text())
     embedder = CachedMiniLM()
     texts, questions = [note for _, note, _ in told], [question for _, _, question in told]
@@ -170,7 +172,7 @@ def notes(strangers: Sequence[str]) -> Iterator[str]:
 
 
 def row(memories: Memories, strangers: Sequence[str]) -> str:
-    """Return the line of some conversations."""
+    """Return the row of some conversations."""
     chance = random.Random(5)
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
@@ -186,7 +188,7 @@ def row(memories: Memories, strangers: Sequence[str]) -> str:
 
 
 def found(database: Database, here: int, text: str) -> list[str]:
-    """Return what is sent of other conversations for a question."""
+    """Return what is sent of other conversations with a question."""
     conversation = ConversationManager(database).get(here)
     words = query_words(text)
     sources = past_sources(HistoryStore(database).elsewhere(conversation, words, MAX_SENT, in_project=False), words, 1)
@@ -194,7 +196,7 @@ def found(database: Database, here: int, text: str) -> list[str]:
 
 
 def rank(database: Database, here: int, asked: Asked) -> float:
-    """Return as which of those that are sent the answer comes, counted from 1; infinity if it does not."""
+    """Return the rank of the answer among the passages sent, from 1; infinity if it is missing."""
     for n, text in enumerate(found(database, here, asked.text), 1):
         if asked.gold is not None and holds(text, asked.gold):
             return n
@@ -205,7 +207,7 @@ def rank(database: Database, here: int, asked: Asked) -> float:
 
 
 def tell(database: Database, said: Sequence[Sequence[str]]) -> int:
-    """Keep texts as the turns of conversations, and return how many there are."""
+    """Store texts as the turns of conversations, and return their number."""
     store = TurnStore(database, "bench", lambda text: " ".join(search_words(text)))
     for conversation in said:
         conversation_id: int | None = None

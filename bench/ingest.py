@@ -1,4 +1,6 @@
-"""(d) Ingest: chunks a second from a file to ready beside the bare embedder, cores taken, and what words find."""
+"""(d) Ingest: chunks per second from file to ready compared with the bare embedder, cores
+used, and keyword indexing.
+"""
 
 import io
 import logging
@@ -20,12 +22,12 @@ from rag_assistant.web import create_app
 DOCUMENTS = 8
 WORDS_OF_A_CHUNK = 120
 CHUNKS_OF_A_DOCUMENT = 25
-# What words find is so much.
+# How much keyword search finds.
 INDEXED = 5_000
 
 
 def main() -> Figures:
-    """Print the speeds, with the cores that they take."""
+    """Print the speeds, with the cores used."""
     logging.disable(logging.INFO)
     with tempfile.TemporaryDirectory() as folder:
         found_by_words = chunks_indexed_a_second(Path(folder) / "words")
@@ -50,7 +52,7 @@ def main() -> Figures:
 
 
 def add_documents(services: Services) -> float:
-    """Add documents and wait until they are ready; return how many chunks that were in a second of CPU."""
+    """Add documents and wait until they are ready; return the chunks per second of CPU."""
     chunks = DOCUMENTS * CHUNKS_OF_A_DOCUMENT
     texts = [text_of(WORDS_OF_A_CHUNK, seed) for seed in range(chunks)]
     for first in range(0, chunks, CHUNKS_OF_A_DOCUMENT):
@@ -62,7 +64,7 @@ def add_documents(services: Services) -> float:
 
 
 def report(what: str, chunks: int, seconds: float, cpu_seconds: float) -> float:
-    """Print one row, and return how many chunks were done in a second of CPU."""
+    """Print one row, and return the chunks per second of CPU."""
     print(
         f"| {what} | {chunks / seconds:.1f} | {cpu_seconds / chunks * 1000:.1f} | {cpu_seconds / seconds:.2f} |",
         flush=True,
@@ -71,7 +73,7 @@ def report(what: str, chunks: int, seconds: float, cpu_seconds: float) -> float:
 
 
 def chunks_indexed_a_second(folder: Path) -> float:
-    """Return how many chunks are stemmed, kept and indexed in a second, so that words find them."""
+    """Return how many chunks are stemmed, stored and indexed per second for keyword search."""
     database = open_database(folder)
     texts = [text_of(WORDS_OF_A_CHUNK, seed) for seed in range(INDEXED)]
     began = time.perf_counter()
@@ -82,7 +84,7 @@ def chunks_indexed_a_second(folder: Path) -> float:
 
 
 def chunk_texts(services: Services) -> list[str]:
-    """Return the texts of the chunks that were just embedded."""
+    """Return the texts of the chunks just embedded."""
     texts: list[str] = []
     for document in services.documents.page(2 * DOCUMENTS):
         chunks = services.embeddings.without_embedding(document.id, "no such embedder")

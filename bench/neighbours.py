@@ -1,9 +1,9 @@
-"""How much one person who runs into every limit slows down the light requests of another.
+"""How much one person at all limits slows down another's light requests.
 
-Quiet and busy blocks take turns in one run, so that whatever else the machine does is in both. Each block has hundreds
-of requests; what counts is the median of the blocks, which one that something else disturbed does not move. Whoever
-sends the requests, the person who takes everything and the model are processes of their own, so that none of them waits
-for another; the latter two have a lower priority: they would not be on the same machine.
+Quiet and busy blocks alternate in one run, so that other load on the machine affects both. Each block has hundreds of
+requests; the result is the median of the blocks, which a single disturbed one does not move. The person with light
+requests, the one at the limits and the model are separate processes, so that none waits for another; the latter two
+have a lower priority: they would not be on the same machine.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ UNLIMITED = (
 
 
 def main() -> None:
-    """Print the latencies of light requests beside a quiet person and beside one who takes everything."""
+    """Print the latencies of light requests beside an idle person and beside one at all limits."""
     for name, launch in (("with places", run_command), ("without places", _without_places)):
         measure(name, launch)
 
@@ -69,7 +69,7 @@ def measure(name: str, launch: Launch = run_command) -> None:
 
 
 def _role(*words: str) -> subprocess.Popen[str]:
-    """Run this module as one of its parts; it ends with its input."""
+    """Run this module in one of its roles; it ends with its input."""
     first = [] if words[0] == "light" else ["nice", "-n", "10"]
     command = [*first, sys.executable, "-m", "bench.neighbours", *words]
     return subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -96,7 +96,7 @@ def _busy(port: int, token: str, answers: Counter[str]) -> Iterator[None]:
 
 
 def _cancel_all(port: int, token: str) -> None:
-    """Cancel what the taker has uploaded, and wait until nothing is worked on: quiet means quiet."""
+    """Cancel what the taker has uploaded, and wait until the server is idle."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def send(method: str, path: str) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _cancel_all(port: int, token: str) -> None:
             answer: dict[str, Any] = json.load(response)
             if response.status != 429:
                 return answer
-            time.sleep(0.1)  # What the taker left behind is still under way.
+            time.sleep(0.1)  # The taker's requests are still running.
 
     while left := [
         one["document_id"]
@@ -139,7 +139,7 @@ def _without_places(environment: dict[str, str], log: Path) -> subprocess.Popen[
 
 
 def _cpu_seconds(server: ServerProcess) -> float:
-    """Return what the server and its children have taken so far."""
+    """Return the CPU time used by the server and its children."""
     assert server.process is not None
     seconds = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
@@ -151,7 +151,7 @@ def _cpu_seconds(server: ServerProcess) -> float:
 
 
 def light(port: str, token: str) -> None:
-    """For each line, send one light request after another over one connection; print how long each took."""
+    """For each input line, send light requests one after another over one connection; print their latencies."""
     for _ in sys.stdin:
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
         taken, end = [], time.monotonic() + BLOCK_SECONDS
@@ -168,7 +168,7 @@ def light(port: str, token: str) -> None:
 
 
 def model() -> None:
-    """Serve a model that writes a second for each answer."""
+    """Serve a model that takes a second for each answer."""
     serving = StubModel(Reply("word " * 50, seconds_between=0.02))
     print(serving.url, flush=True)
     sys.stdin.read()
@@ -176,7 +176,7 @@ def model() -> None:
 
 
 def taker(port: str, token: str) -> None:
-    """Search, list, ask and upload with as many connections as that takes, until a line comes; print the statuses."""
+    """Search, list, ask and upload with as many connections as possible until a line arrives; print the statuses."""
     done, counts = threading.Event(), Counter[str]()
 
     def repeat(kind: str, method: str, path: str, body: bytes | None, media_type: str) -> None:
@@ -213,11 +213,11 @@ def taker(port: str, token: str) -> None:
     sys.stdin.readline()
     done.set()
     print(json.dumps(counts), flush=True)
-    os._exit(0)  # What is still under way is over with this process.
+    os._exit(0)  # Unfinished requests end with this process.
 
 
 def _in_words(found: dict[bool, list[list[float]]], answers: Counter[str]) -> str:
-    """Return the medians over the blocks, and between which ratios the pairs of neighbouring blocks lie."""
+    """Return the medians over the blocks, and the range of ratios of neighbouring blocks."""
     shown = []
     for name, percent in (("p50", 50), ("p99", 99)):
         quiet, busy = (

@@ -1,7 +1,7 @@
-"""Ask questions about fifteen files of an office without a model: is what is quoted right, whole, or an honest no?
+"""Questions about fifteen office files without a model: are quotes right and complete, or is "no answer" honest?
 
-Two halves by file: ``a`` was looked at while answers were built, ``b`` judges. ``python -m bench.office`` prints both
-tables, ``python -m bench.office a`` also what half ``a`` answers. All files were written for this benchmark.
+Two halves by file: ``a`` was in view while answers were built, ``b`` is the test. ``python -m bench.office`` prints
+both tables, ``python -m bench.office a`` also the answers in half ``a``. All files were written for this benchmark.
 """
 
 import csv
@@ -30,7 +30,7 @@ VERDICTS = ("right", "near", "no", "wrong")
 
 
 def main(shown: Sequence[str] = ()) -> None:
-    """Print how the answers of each half are, by the kind of what is asked about; of ``shown`` halves each answer."""
+    """Print the quality of each half's answers, by kind of question; for ``shown`` halves each answer."""
     with tempfile.TemporaryDirectory() as folder:
         app = create_app({"DATA_DIR": folder, "SETTINGS_FILE": f"{folder}/none.json"})
         services: Services = app.extensions["assistant"]
@@ -67,9 +67,9 @@ def print_half(services: Services, half: str, is_shown: bool) -> None:
 
 
 def verdict_of(one: Mapping[str, Any], turn: Turn) -> str:
-    """Return how an answer is: all that is expected and nothing that must not be there, or less, or an honest no.
+    """Return the verdict on an answer: everything expected and nothing forbidden, or less, or honestly none.
 
-    Where nothing answers the question, what is told to be only near is honest, too.
+    If nothing answers the question, offering only related passages as such is honest, too.
     """
     is_near = turn.answer.startswith(LEAD_NEAR)
     if not one["expect"]:
@@ -85,30 +85,30 @@ def verdict_of(one: Mapping[str, Any], turn: Turn) -> str:
 
 
 def is_in_first_quote(one: Mapping[str, Any], turn: Turn) -> bool:
-    """Tell whether all that is expected stands before the first citation."""
+    """Return whether everything expected comes before the first citation."""
     first = squeezed(turn.answer.partition(" [")[0].partition("\n> [")[0])
     return bool(one["expect"]) and all(squeezed(wanted) in first for wanted in one["expect"])
 
 
 def squeezed(text: str) -> str:
-    """Return a text in lower case without the marks of quotes and tables, with one blank between its words."""
+    """Return a text in lower case without quote and table markup, with single blanks."""
     return " ".join(text.replace("\n>", "\n").replace("**", "").lower().split())
 
 
 def name_of(path: Path) -> str:
-    """Return under which name a file is added: ``x.pdf.txt`` is the text of ``x.pdf``."""
+    """Return the name a file is added under: ``x.pdf.txt`` is the text of ``x.pdf``."""
     return path.stem if "." in path.stem else path.name
 
 
 def content_of(path: Path) -> bytes:
-    """Return the content of a file, made of its text where it is no text."""
+    """Return the content of a file, generated from its text if it isn't a text file."""
     text = path.read_text(encoding="utf-8")
     make = {".pdf": pdf_of, ".docx": docx_of, ".xlsx": xlsx_of}.get(Path(name_of(path)).suffix)
     return make(text) if make else text.encode()
 
 
 def pdf_of(text: str) -> bytes:
-    """Return a PDF with the lines of a text."""
+    """Return a PDF with a text's lines."""
     pdf = FPDF()
     pdf.add_page()
     pdf.set_font("helvetica", size=10)

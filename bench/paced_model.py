@@ -1,7 +1,7 @@
-"""A model on loopback for benchmarks: streams tokens at a fixed pace, each with the moment at which it was sent.
+"""A model on loopback for benchmarks: streams tokens at a fixed pace, each with its time of sending.
 
-As a program it prints its URL and serves until its input ends. The model's name sets the pace: ``TOKENS@PER_SECOND``;
-0 per second sends them all at once.
+As a program it prints its URL and serves until its input ends. The model's name sets the pace: ``TOKENS@PER_SECOND``; 0
+per second sends them all at once.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     """Answer one request and close the connection."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        if head.startswith("GET"):  # It is asked once what its models take; it does not say.
+        if head.startswith("GET"):  # The list of models is requested once; it has no limits.
             writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
             return
         length = next(

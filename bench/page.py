@@ -1,6 +1,6 @@
 """(f) The page in a real Chromium: bytes of the first view, token to paint, long transcripts, many rows, memory.
 
-MINUTES (default 1) says for how long an answer is streamed while the heap is watched.
+MINUTES (default 1) is how long an answer is streamed while the heap is watched.
 """
 
 import os
@@ -18,7 +18,7 @@ CHROMIUM = "/usr/bin/chromium"
 LONG_TRANSCRIPT = 2_000
 MANY_CONVERSATIONS = 10_000
 
-# When the page was painted and its scripts had run, in ms after it was asked for.
+# When the page was painted and its scripts had run, in ms after the request.
 OPENED = """
 async () => {
     const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
@@ -27,7 +27,7 @@ async () => {
     return Math.max(painted().startTime, domContentLoadedEventEnd);
 }
 """
-# Scrolls from the end to the beginning, a part of the height in every frame, and keeps how long each frame took.
+# Scrolls from the end to the beginning, a part of the height per frame, and records each frame's duration.
 SCROLL = """
 async () => {
     const frames = [];
@@ -43,7 +43,7 @@ async () => {
     return frames;
 }
 """
-# Notes for every piece that comes over the wire when the next frame was drawn after it.
+# Records for every piece received when the next frame was drawn.
 TOKEN_TO_PAINT = """
 () => {
     window.painted = [];
@@ -85,18 +85,18 @@ def main() -> None:
 
 
 def say(what: str, figure: str) -> None:
-    """Print a line of the table."""
+    """Print a row of the table."""
     print(f"| {what} | {figure} |", flush=True)
 
 
 def open_page(browser: Browser) -> tuple[Page, CDPSession]:
-    """Return a page of a browser that has nothing in its cache, and its wire."""
+    """Return a page of a browser with an empty cache, and its DevTools session."""
     page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
     return page, page.context.new_cdp_session(page)
 
 
 def first_view(browser: Browser, url: str) -> None:
-    """Count what comes over the wire for the first view."""
+    """Measure the bytes transferred for the first view."""
     page, wire = open_page(browser)
     sizes: list[float] = []
     wire.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
@@ -107,7 +107,7 @@ def first_view(browser: Browser, url: str) -> None:
 
 
 def long_transcript(browser: Browser, start: str, url: str) -> None:
-    """Open a long conversation, in a browser that was never here and from the start page, and scroll through it."""
+    """Open a long conversation, in a fresh browser and from the start page, and scroll through it."""
     first, again = [], []
     for _ in range(9):
         page, _ = open_page(browser)
@@ -139,7 +139,7 @@ def many_conversations(browser: Browser, url: str) -> None:
 
 
 def streaming(browser: Browser, url: str, stub: StubModel) -> None:
-    """Stream answers for some minutes; tell from event to paint, and what the heap keeps."""
+    """Stream answers for some minutes; print the time from event to paint, and the growth of the heap."""
     page, wire = open_page(browser)
     page.goto(url)
     page.evaluate(TOKEN_TO_PAINT)
@@ -162,7 +162,7 @@ def streaming(browser: Browser, url: str, stub: StubModel) -> None:
 
 
 def heap_mb(wire: CDPSession) -> float:
-    """Return what the page's scripts hold after the garbage is gone."""
+    """Return the page's heap after garbage collection."""
     wire.send("HeapProfiler.collectGarbage")
     used: dict[str, Any] = wire.send("Runtime.getHeapUsage")
     return float(used["usedSize"]) / 1e6

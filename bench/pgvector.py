@@ -1,8 +1,7 @@
-"""Search vectors with pgvector: how long its index takes to build and to search, and how much it finds.
+"""Vector search with pgvector: time to build and search its index, and its recall.
 
-Passages and questions of the shared sets are embedded once, few by the product's model and all by static vectors. How
-far the index looks was chosen on some sets; the figures are of others. What they lack of 20,000 and 100,000 is mixed
-from pairs of them.
+Passages and questions of the shared sets are embedded once, few by the product's model and all by static vectors.
+ef_search was tuned on some sets; the figures are of others. To reach 20,000 and 100,000, pairs of them are mixed.
 """
 
 import tempfile
@@ -34,14 +33,14 @@ from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import chunks, documents, now
 
 RESULTS = Path(__file__).resolve().parent / "results"
-# How long a passage is, and how many of a set there are at most.
+# The length of a passage, and the maximum number per set.
 MODELS: dict[str, tuple[Callable[[], Any], int, int]] = {
     "MiniLM": (partial(MiniLM, MODEL_FILES), 300, 1_000),
     "wordllama": (Wordllama, 200, 60_000),
 }
 QUESTIONS_OF_A_SET = 100
 CHUNKS_OF_A_DOCUMENT = 100
-# Each with what tells how many of its vectors are looked at.
+# Each with what sets the number of examined vectors.
 CHOOSING = {"covidqa": sets.covidqa, "cranfield": lambda: sets.judged("cranfield")}
 REPORTED = {"mtrag": sets.mtrag, "doc2dial": sets.doc2dial, "cacm": lambda: sets.judged("cacm")}
 EF_SEARCH = (100, 150, 200, 300, 400)
@@ -59,7 +58,7 @@ def main() -> None:
 
 
 def choose(url: str, model: str) -> None:
-    """Print what comes of several ef_search."""
+    """Print the results of several ef_search."""
     rows, questions = embedded(CHOOSING, model)
     print(f"\n{model}, {', '.join(CHOOSING)}: {len(rows):,} passages, {len(questions)} questions\n")
     print("| ef_search | recall@100 | CPU ms |\n|---|---|---|")
@@ -89,7 +88,7 @@ def report(url: str, model: str) -> None:
 
 
 class Library:
-    """Vectors in PostgreSQL, each with a chunk that has no text, in documents of 100 chunks."""
+    """Vectors in PostgreSQL, each with an empty chunk, in documents of 100 chunks."""
 
     def __init__(self, database: Database, rows: Vectors) -> None:
         self.rows = rows
@@ -132,7 +131,7 @@ class Library:
             return int(connection.execute(text(f"{size} AND NOT indisprimary")).scalar_one())
 
     def measure(self, questions: Vectors, *, indexed: bool, share: int = 100) -> tuple[float, float, float]:
-        """Return the CPU milliseconds of PostgreSQL for a search, recall@100, and the milliseconds waited."""
+        """Return the CPU milliseconds of PostgreSQL per search, recall@100, and the elapsed milliseconds."""
         within, allowed = self._scope(share)
         found: Found = []
         self._nearest(questions[0], within, indexed)
@@ -146,7 +145,7 @@ class Library:
         return used[0] * 1000 / len(questions), recall, waited
 
     def line(self, questions: Vectors, what: str, *, indexed: bool, share: int = 100) -> str:
-        """Return the rest of a line of the table."""
+        """Return the rest of a row of the table."""
         ms, recall, waited = self.measure(questions, indexed=indexed, share=share)
         return f"{what} | {recall:.3f} | {self.most} | {ms:.1f} | {waited:.0f} |"
 
@@ -169,7 +168,7 @@ class Library:
 
     @contextmanager
     def _cpu(self) -> Iterator[list[float]]:
-        """Give a list that gets the CPU seconds of all processes of PostgreSQL that serve this database."""
+        """Give a list that receives the CPU seconds of all PostgreSQL processes serving this database."""
         used: list[float] = []
         before = self._seconds()
         yield used
@@ -184,7 +183,7 @@ class Library:
 
 
 def embedded(collections: dict[str, Callable[[], sets.Collection]], model: str) -> tuple[Vectors, Vectors]:
-    """Return the vectors of the passages and of the questions of some sets, which are embedded the first time."""
+    """Return the vectors of the passages and questions of some sets, embedded on first use."""
     parts = [_embedded(name, make, model) for name, make in collections.items()]
     return np.concatenate([rows for rows, _ in parts]), np.concatenate([questions for _, questions in parts])
 
@@ -211,7 +210,7 @@ def _some(texts: Sequence[str], most: int) -> Sequence[str]:
 
 
 def grown(rows: Vectors, size: int) -> Vectors:
-    """Return so many vectors: those that there are, and what is between two of them."""
+    """Return that many vectors: the existing ones, and mixtures of pairs."""
     chance = np.random.default_rng(1)
     lacking = max(0, size - len(rows))
     weight = chance.uniform(0.5, 0.9, (lacking, 1)).astype(np.float32)

@@ -49,7 +49,7 @@ def prepare(database: Database, turn: Turn) -> FittedHistory:
 
 
 def sqlite_steps(database: Database, turn: Turn) -> int:
-    """Return how many steps SQLite's machine takes to read the window."""
+    """Return how many virtual machine steps SQLite takes to read the window."""
     steps = 0
 
     def count() -> int:

@@ -1,4 +1,4 @@
-"""(f) Promises: what must be over within so many seconds, on a real server, the slowest of a few times."""
+"""(f) Promises: what must be done within so many seconds, on a real server, the slowest of a few runs."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ PAUSE_SECONDS = 0.003
 
 
 def main() -> None:
-    """Print each promise with the longest time that it took."""
+    """Print each promise with the longest time."""
     print("| promise | limit, s | measured, s | met |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         stub = StubModel(Reply("word " * 2000, seconds_between=0.05))
@@ -36,7 +36,7 @@ def tell(promise: str, seconds: float, took: tuple[float, ...] | list[float]) ->
 
 
 def change_settings(server: ServerProcess, turns: int) -> float:
-    """Write a window that was not there before, and return after how long it is in force."""
+    """Write another window to the settings, and return how long it takes to apply."""
     began = time.monotonic()
     Path(server.environment["SETTINGS_FILE"]).write_text(json.dumps({"max_history_turns": turns + 10}))
     while window_of(server) != turns + 10:
@@ -51,7 +51,7 @@ def window_of(server: ServerProcess) -> object:
 
 
 def stop_answer(server: ServerProcess, stub: StubModel) -> float:
-    """Stop an answer once text has come, and return after how long the model's connection is closed."""
+    """Stop an answer once text has arrived, and return how long it takes to close the model's connection."""
     stream = server.stream("Why?").read(until_length=5)
     began = time.monotonic()
     server.call("POST", f"/api/turns/{stream.turn_id}/stop")
@@ -62,7 +62,7 @@ def stop_answer(server: ServerProcess, stub: StubModel) -> float:
 
 
 def restart(server: ServerProcess) -> tuple[float, float]:
-    """End the server while an answer is being written, and start it again; return how long each took."""
+    """Stop the server while an answer is being written, and restart it; return how long each took."""
     stream = server.stream("Why?").read(until_length=5)
     ended = server.terminate()
     stream.close()

@@ -1,10 +1,9 @@
-"""What window_slack is worth: the share of the prompt that a real server of llama.cpp takes from its cache.
+"""The benefit of window_slack: the share of the prompt that a real llama.cpp server takes from its cache.
 
-Runs the small model of the tests with the prompt cache on, and asks
-turn after turn of one growing conversation; the server reports how many tokens it did not have to compute.
-
-``python -m bench.prompt_cache priced`` needs the recorded conversations beside the checkout and no model: a stand-in
-takes from its cache what a request begins with as the one before did, and charges a quarter for it.
+Runs the small model of the tests with the prompt cache on, and asks turn after turn of one growing conversation; the
+server reports how many tokens it did not have to compute. ``python -m bench.prompt_cache priced`` needs the recorded
+conversations and no model: a simulated cache holds the common prefix with the previous request, at a quarter of the
+price.
 """
 
 import json
@@ -29,7 +28,7 @@ PASSAGES_TOKENS, MAX_TURNS, JOINED = 900, 60, 4
 
 def main() -> None:
     """Print the share of cached prompt tokens for each slack."""
-    server = start_server()  # It ends when nobody holds it.
+    server = start_server()  # It stops when nothing refers to it.
     url = str(server.listening_address)
     print(f"window of {WINDOW} turns, {len(TURNS)} questions in a row\n")
     print("| window_slack | prompt tokens | from the cache | share | turns sent |\n|---|---|---|---|---|")
@@ -45,7 +44,7 @@ def main() -> None:
 
 
 def priced() -> None:
-    """Print what a provider charges, for each half of the conversations: the first chose, the second reports."""
+    """Print what a provider charges, for each half of the conversations: tuning, then test."""
     for half in (0, 1):
         print(f"\n| half {half}: N | slack | requests | sent | from the cache | price | price without a cache |")
         for window in PRICED_WINDOWS:
@@ -66,7 +65,7 @@ def priced() -> None:
 
 
 def recorded(half: int, window: int, slack: int) -> Iterator[list[list[Message]]]:
-    """Yield the requests of long recorded conversations whose window is full."""
+    """Yield the requests of long recorded conversations with a full window."""
     from bench.endpoint_cuts import conversations
 
     split = [split_turns(messages) for messages in conversations()[half::2]]
@@ -81,7 +80,7 @@ def recorded(half: int, window: int, slack: int) -> Iterator[list[list[Message]]
 
 
 def conversation(past_turns: int) -> list[Message]:
-    """Return a conversation of turns of some 40 tokens each, with a question that waits."""
+    """Return a conversation of turns of some 40 tokens each, with an unanswered question."""
     messages: list[Message] = [{"role": "system", "content": "You are a helpful assistant. Be brief."}]
     for turn in range(past_turns):
         messages.append({"role": "user", "content": f"Question {turn}: {text_of(6, turn)}?"})

@@ -1,4 +1,4 @@
-"""How good answers are, by what can be counted without a model: one table for each promise, with its aim above it."""
+"""The quality of answers, as far as it can be counted without a model: one table per promise, below its aim."""
 
 from bench import claims, compaction, questions, quotes, recall
 from bench.retrieval import sets
@@ -8,14 +8,14 @@ from bench.retrieval.shelf import shelf_of
 
 
 def main() -> None:
-    """Print all tables. Takes some ten minutes, the first time twenty: embeddings are kept."""
+    """Print all tables. Takes some ten minutes, the first time twenty: embeddings are cached."""
     for heading, aim, measure in PARTS:
         print(f"\n### {heading}\n\nAim: {aim}.\n", flush=True)
         measure()
 
 
 def cited_passages() -> None:
-    """Print what passages that earlier answers cited add."""
+    """Print the effect of passages that earlier answers cited."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return

@@ -1,4 +1,4 @@
-"""Ask 24 questions about the guide without a model: is the right fact quoted, and from the right page?"""
+"""24 questions about the guide without a model: is the right fact quoted, and from the right page?"""
 
 import tempfile
 import time
@@ -7,7 +7,7 @@ from rag_assistant.records import Question
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 
-# Each question with facts of which one must stand in the answer, and how the name of the page that holds it begins.
+# Each question with alternative facts that must be in the answer, and the beginning of its page's name.
 QUESTIONS = [
     ("How many earlier turns does the model see?", ("last 5 turns",), "2-"),
     ("Which kinds of documents can I add?", ("PDF",), "3-"),
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def ask_all(services: Services, in_one_conversation: bool) -> None:
-    """Ask the questions and print each answer, and how many hold the right fact and cite the right page."""
+    """Ask the questions and print each answer, and how many contain the right fact and cite the right page."""
     right, conversation_id = 0, None
     print("| question | answer | right fact | right page |\n|---|---|---|---|")
     for question, facts, page in QUESTIONS:

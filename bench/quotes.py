@@ -1,6 +1,6 @@
-"""Quote from real documents: how often the answer stands in what is quoted, and in how many words.
+"""Quotes from real documents: how often they contain the answer, and how long they are.
 
-``python -m bench.quotes`` measures all sets, with names of sets those.
+``python -m bench.quotes`` measures all sets, or those named.
 """
 
 import random
@@ -19,14 +19,14 @@ from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.tokenize import search_words
 
 HALF = 0.5
-EACH_OF_DOC2DIAL = 3  # A third of its questions tells the same in a third of the time.
+EACH_OF_DOC2DIAL = 3  # A third of its questions gives the same figures in a third of the time.
 EXCHANGES = 3
 PAIRS = 160
 ASKING = ("Who ", "What ", "When ", "Where ", "Which ", "How ", "Why ")
 
 
 def main(wanted: Sequence[str] = ()) -> None:
-    """Print a row for each set, or for those that are wanted."""
+    """Print a row for each set, or for those requested."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
@@ -49,7 +49,7 @@ def main(wanted: Sequence[str] = ()) -> None:
 
 
 def two_in_one(collection: Collection, shelf: CollectionShelf) -> str:
-    """Return how often both answers are quoted for two questions in one, of other articles than chose the constants."""
+    """Return how often both answers are quoted for two questions in one, from articles not used for tuning."""
     questions = [one for one in collection.questions if one.text.startswith(ASKING) and not _chose(one)]
     random.Random(9).shuffle(questions)
     pairs = [pair for pair in zip(questions[0:PAIRS:2], questions[1:PAIRS:2], strict=True) if _differ(*pair)]
@@ -71,7 +71,7 @@ def _chose(asked: Asked) -> bool:
 
 
 def parts(collection: Collection) -> dict[str, Sequence[Asked]]:
-    """Return the questions to ask: of XQuAD English by articles, the constants were chosen on every other of them."""
+    """Return the questions to ask: of XQuAD English by article, every other one of which was used for tuning."""
     name, questions = collection.name, collection.questions
     if name == "doc2dial":
         return {name: questions[::EACH_OF_DOC2DIAL]}
@@ -83,7 +83,7 @@ def parts(collection: Collection) -> dict[str, Sequence[Asked]]:
 
 
 def row(name: str, questions: Sequence[Asked], collection: Collection, shelf: CollectionShelf) -> str:
-    """Return what is found and quoted for some questions as a row of the table."""
+    """Return a row with what is found and quoted for some questions."""
     found, held, words, sentences = [], [], [], []
     for asked in questions:
         query = shelf.retriever.follow_up(asked.text, asked.exchanges[-EXCHANGES:])
@@ -100,7 +100,7 @@ def row(name: str, questions: Sequence[Asked], collection: Collection, shelf: Co
 
 
 def holds(asked: Asked, collection: Collection, sources: Sequence[Source], texts: Sequence[tuple[int, str]]) -> bool:
-    """Return whether texts of the right document hold the answer, or half of the gold spans. Blanks do not count."""
+    """Return whether texts of the right document contain the answer, or half of the gold spans, ignoring blanks."""
     right = {one.n for one in sources if one.document in asked.relevant}
     own = [_squeezed(text) for n, text in texts if n in right]
     if asked.answers:

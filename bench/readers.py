@@ -1,4 +1,4 @@
-"""Readers for benchmarks: ask many questions at once over the streaming API and note when each token arrives.
+"""Clients for benchmarks: ask many questions at once over the streaming API and record when each token arrives.
 
 As a program: ``python -m bench.readers URL STREAMS SECONDS CONVERSATIONS [SEED]`` prints one JSON object for each
 stream; the same seed asks the same questions.
@@ -16,13 +16,13 @@ from bench.words import common_words
 
 
 def different_question(chance: random.Random) -> str:
-    """Return a question that was hardly asked before: the vectors of the newest questions are remembered."""
+    """Return a question that was probably not asked before: the vectors of recent questions are cached."""
     one, other = chance.sample(common_words(), 2)
     return f"What does the {one} of the {other} say about the weather?"
 
 
 async def read_one(host: str, port: int, question: str, conversation: int | None, begin: float) -> dict[str, Any]:
-    """Ask a question; return the status, when the first text came, and when each token was sent and how late it was.
+    """Ask a question; return the status, the time of the first text, and when each token was sent and how late it was.
 
     All in seconds.
     """
@@ -56,7 +56,7 @@ async def read_one(host: str, port: int, question: str, conversation: int | None
 
 
 def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
-    """Take note of one event. A token's text is the moment, in microseconds, at which the model sent it."""
+    """Record one event. A token's text is the time, in microseconds, at which the model sent it."""
     name = block[block.find(b"event: ") + 7 :].split(b"\n", 1)[0]
     if name == b"token":
         text = json.loads(block[block.find(b"data: ") + 6 :])["text"]
@@ -68,7 +68,7 @@ def take(seen: dict[str, Any], block: bytes, asked: float, now: float) -> None:
 
 
 async def main(url: str, streams: int, spread: float, conversations: list[int], chance: random.Random) -> None:
-    """Ask ``streams`` questions, spread over some seconds, and print what each reader saw."""
+    """Ask ``streams`` questions, spread over some seconds, and print what each client received."""
     host, port = url.removeprefix("http://").split(":")
     questions = [different_question(chance) for _ in range(streams)]
     begin = time.monotonic() + 0.1

@@ -1,7 +1,7 @@
-"""What a window forgets, what recall brings back, and how surely: alarms, false alarms, and their cost.
+"""What a window forgets, what recall brings back, and how reliably: alarms, false alarms, and their cost.
 
-Needs the shared data. No model is asked: counted is whether the answer is in what the model sees, and whether a
-question is taken to be about a turn that it is, or is not, about.
+Needs the shared data. No model is asked: counted are answers that the model sees, and questions correctly or wrongly
+taken to be about a turn.
 """
 
 import random
@@ -45,13 +45,13 @@ UNRELATED = 60
 
 @dataclass
 class Asked:
-    """How certain the best turn out of view was: for questions about such a turn, and for others."""
+    """The certainty of the best turn out of view: for questions about such a turn, and for others."""
 
     about: list[float]
     unrelated: list[float]
 
     def row(self, name: str) -> str:
-        """Return the set's line of the table."""
+        """Return the set's row of the table."""
         missed = share(one < MIN_CERTAINTY for one in self.about)
         recalled, alarmed = (share(one >= least for one in self.unrelated) for least in (MIN_CERTAINTY, MIN_ALARM))
         counts = f"{len(self.about)} | {len(self.unrelated)}"
@@ -64,7 +64,7 @@ class Asked:
 
 
 def main() -> None:
-    """Print what is recalled, how questions about left-out turns are told from others, and what telling costs."""
+    """Print what is recalled, how well questions about left-out turns are recognised, and at what cost."""
     if not DATA.exists():
         print("Recall is not measured: the shared data is not on this machine.")
         return
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def recalled() -> None:
-    """Print the share of bfcl_memory's questions whose answer the model sees, by how many turns are recalled."""
+    """Print the share of bfcl_memory's questions whose answer the model sees, by number of recalled turns."""
     seen: dict[int, int] = defaultdict(int)
     characters: dict[int, int] = defaultdict(int)
     questions = lines("bfcl_memory/questions.jsonl")
@@ -119,7 +119,7 @@ def recalled() -> None:
 
 
 def prompt(database: Database, conversation_id: int, question: str, limit: int) -> str:
-    """Return all text that the model would see of a question, as an answer puts it together."""
+    """Return all text that the model would see with a question, as in an answer."""
     conversation = ConversationManager(database).get(conversation_id)
     settings = Settings(max_history_turns=WINDOW)
     window = load_window(
@@ -132,11 +132,11 @@ def prompt(database: Database, conversation_id: int, question: str, limit: int) 
     return "\n".join(message["content"] for message in fitted.messages)
 
 
-# --- how certain it is
+# --- certainty
 
 
 def memories() -> tuple[Asked, Asked]:
-    """Return bfcl_memory's questions about turns that a window of 10 hides, beside two kinds of others."""
+    """Return bfcl_memory's questions about turns outside a window of 10, and two kinds of others."""
     questions = lines("bfcl_memory/questions.jsonl")
     chance, english = random.Random(1), xquad("en").questions
     about: list[float] = []
@@ -161,7 +161,7 @@ def memories() -> tuple[Asked, Asked]:
 
 
 def dialogues() -> Asked:
-    """Return questions whose passage another dialogue of the same conversation was answered from, beside others."""
+    """Return questions whose passage answered another dialogue of the same conversation, and others."""
     chance, english = random.Random(2), xquad("en").questions
     dialogs: dict[str, list[Any]] = defaultdict(list)
     for one in doc2dial().questions:
@@ -196,7 +196,7 @@ def dialogues() -> Asked:
 
 
 def notes(language: str) -> Asked:
-    """Return questions about paragraphs that were told in a conversation, beside questions about other articles."""
+    """Return questions about paragraphs told in a conversation, and questions about other articles."""
     chance, collection = random.Random(3), xquad(language)
     articles: dict[str, list[str]] = defaultdict(list)
     for name, (title, _) in collection.documents.items():
@@ -220,7 +220,7 @@ def notes(language: str) -> Asked:
 
 
 def pairs(language: str) -> str:
-    """Return the row of the share of turns that come back for questions about two of 40 paragraphs told as turns."""
+    """Return the row with the share of recalled turns for questions about two of 40 paragraphs told as turns."""
     chance, collection = random.Random(3), xquad(language)
     articles: dict[str, list[str]] = defaultdict(list)
     for name, (title, _) in collection.documents.items():
@@ -246,11 +246,11 @@ def pairs(language: str) -> str:
     return f"| xquad {language} as notes | {statistics.fmean(found[2]):.3f} | {statistics.fmean(found[4]):.3f} |"
 
 
-# --- what of it is quoted
+# --- what is quoted of it
 
 
 def quoted(language: str) -> str:
-    """Return the row of how often the answer stands in what is quoted of a whole article told in one turn."""
+    """Return the row with how often the quotes from a whole article told in one turn contain the answer."""
     collection = xquad(language)
     articles: dict[str, list[str]] = defaultdict(list)
     for title, text in collection.documents.values():
@@ -265,11 +265,11 @@ def quoted(language: str) -> str:
     return f"| xquad {language}, articles of {length:,} characters | {len(asked):,} | {begun:.2f} | {found:.2f} |"
 
 
-# --- what it costs
+# --- cost
 
 
 def cost(size: int) -> float:
-    """Return the CPU time, in ms, of looking for related turns in a conversation of ``size`` turns of real text."""
+    """Return the CPU time, in ms, of finding related turns in a conversation of ``size`` turns of real text."""
     chance = random.Random(4)
     texts = [row["text"][:600] for row in lines("mtrag/corpus_clapnq.jsonl")]
     questions = [one.text for one in xquad("en").questions[:200]]
@@ -290,7 +290,7 @@ def cost(size: int) -> float:
     return used / (len(questions) - 20) * 1000
 
 
-# --- a conversation, told and asked
+# --- a stored conversation
 
 
 def people() -> dict[str, list[str]]:
@@ -302,7 +302,7 @@ def people() -> dict[str, list[str]]:
 
 
 def tell(database: Database, said: Sequence[str]) -> int:
-    """Keep texts as the turns of one conversation, and return its id."""
+    """Store texts as the turns of one conversation, and return its id."""
     store = TurnStore(database, "bench", lambda text: " ".join(search_words(text)))
     conversation_id: int | None = None
     for text in said:
@@ -321,13 +321,13 @@ def related(database: Database, conversation_id: int, question: str, kept: Seque
 
 
 def certainty(database: Database, conversation_id: int, question: str, kept: Sequence[int]) -> float:
-    """Return how certain the best of the turns out of view is."""
+    """Return the certainty of the best turn out of view."""
     found = related(database, conversation_id, question, kept, 5)
     return max((turn.certainty for turn in found), default=0.0)
 
 
 def share(counted: Iterable[bool]) -> float:
-    """Return the share of what is true."""
+    """Return the share of true values."""
     return statistics.fmean(counted)
 
 

@@ -1,7 +1,7 @@
-"""What a chain of receipts finds and costs: flipped bits, files checked offline, turns erased.
+"""What a chain of receipts detects and costs: flipped bits, files verified offline, turns erased.
 
-``python -m bench.receipts`` makes 100 conversations of 100 turns with receipts as ``fit_history`` would send them, in a
-database of its own.
+``python -m bench.receipts`` creates 100 conversations of 100 turns with receipts as ``fit_history`` would send them, in
+a database of its own.
 """
 
 import io
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def fill(turns: TurnStore, conversation: int) -> int:
-    """Make a conversation, and return its id."""
+    """Create a conversation, and return its id."""
     conversation_id: int | None = None
     said: list[tuple[dict[str, str], dict[str, str]]] = []
     for number in range(1, TURNS + 1):
@@ -85,7 +85,7 @@ def fill(turns: TurnStore, conversation: int) -> int:
 
 
 def secret_of(conversation: int, number: int) -> str:
-    """Return a word that stands in one turn alone."""
+    """Return a word that occurs in one turn only."""
     return f"key-{conversation:03}-{number:03}"
 
 
@@ -95,13 +95,13 @@ def file_of(chain: ReceiptChain, signer: Signer, conversation_id: int) -> list[b
 
 
 def check(lines: list[bytes]) -> bool:
-    """Tell whether a file is whole and signed."""
+    """Return whether a file is intact and signed."""
     seal = check_chain(io.BytesIO(b"".join(lines)))
     return is_signed(seal.signed, seal.signature, seal.key)
 
 
 def is_found(line: bytes, rng: random.Random) -> bool:
-    """Tell whether a bit that is flipped in a line is found in that line."""
+    """Return whether a bit flipped in a line is detected in that line."""
     place, bit = rng.randrange(len(line)), rng.randrange(8)
     try:
         check_chain(io.BytesIO(line[:place] + bytes([line[place] ^ (1 << bit)]) + line[place + 1 :]))
@@ -111,7 +111,7 @@ def is_found(line: bytes, rng: random.Random) -> bool:
 
 
 def timed(do: Callable[[], object]) -> float:
-    """Return how many seconds something takes."""
+    """Return how many seconds a call takes."""
     begun = time.perf_counter()
     do()
     return time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""A relay before a server that counts what goes through: bytes, and how often a client sent something and waited."""
+"""A relay in front of a server that counts bytes and round trips."""
 
 import contextlib
 import socket
@@ -8,20 +8,20 @@ BYTES_AT_ONCE = 65536
 
 
 class Relay:
-    """Listens on loopback and passes everything on to another port there."""
+    """Listens on loopback and forwards everything to another port."""
 
     def __init__(self, target: int) -> None:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.bytes = 0
-        # A message to the server behind one from it: two in a row are one trip.
+        # A request after a response: two in a row are one round trip.
         self.round_trips = 0
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Accept nobody more."""
+        """Stop accepting connections."""
         self._listener.close()
 
     def _accept(self) -> None:

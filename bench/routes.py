@@ -1,9 +1,8 @@
-"""Every page and API call beside a hundred thousand conversations, ten thousand documents and a million messages.
+"""Every page and API call with a hundred thousand conversations, ten thousand documents and a million messages.
 
-CPU time of the thread that answers, in this process. What waits for a model is measured elsewhere. Each address is
-called with an ordinary conversation and document, drawn at random each time, with the one that never ends, and with
-what was really asked; those that read first without accounts, then all of them as somebody to whom all conversations
-belong.
+CPU time of the answering thread, in this process. What waits for a model is measured elsewhere. Each address is called
+with a random ordinary conversation and document, with the endless conversation, and with real questions; first
+read-only calls without accounts, then all of them as the owner of all conversations.
 """
 
 import io
@@ -36,10 +35,9 @@ WAITS = frozenset(
     "query query_stream ask retry regenerate chat_completions create_response embeddings compact test test_connection "
     "add_web_page fetch_again begin begin_link begin_with_invitation come_back mcp".split()
 )
-# What would end the session, or change who there is: it has nothing to do with how much there is.
+# What would end the session or change accounts, which doesn't depend on the amount of data.
 OF_PEOPLE = ("account_pages.", "people_pages.", "provider_pages.")
-# What goes through everything by its nature: a file of all that there is, and, of the conversation that never ends, a
-# file of it and erasing all of it.
+# What processes everything by its nature: a file of everything, and a file or the erasure of the endless conversation.
 OF_EVERYTHING = "archive_api.export"
 OF_ALL_TURNS = frozenset(
     "conversations_api.export conversations_api.purge_conversation history_pages.purge sidebar.erase".split()
@@ -51,19 +49,19 @@ TRIES_AS_TYPED = 5
 
 @dataclass
 class Found:
-    """The milliseconds of each call that was made, by what was called, and what was refused."""
+    """The milliseconds of each call, by name, and the refused calls."""
 
     ms: dict[str, list[float]] = field(default_factory=dict)
     refused: dict[str, int] = field(default_factory=dict)
 
     @property
     def slowest(self) -> list[tuple[float, str]]:
-        """The median of each call, the slowest first."""
+        """The median of each call, slowest first."""
         return sorted(((median(ms), what) for what, ms in self.ms.items()), reverse=True)
 
 
 def main() -> None:
-    """Print the slowest calls, and what is slowest as one types."""
+    """Print the slowest calls, and the slowest while typing."""
     logging.disable(logging.CRITICAL)
     stub = StubModel(Reply("Seen [1]."))
     with tempfile.TemporaryDirectory() as folder, quick_passwords():
@@ -85,7 +83,7 @@ def main() -> None:
 
 
 def ask_some(client: FlaskClient, services: Services, filled: Crowd) -> dict[str, Any]:
-    """Ask questions in a conversation of their own and in the long one; return the ids of what came of it."""
+    """Ask questions in a new conversation and in the long one; return the resulting ids."""
     services.library.accept(io.BytesIO(b"The keeper of the lighthouse feeds seventeen geese at nine."), "geese.txt")
     wait_until_ready(services)
 
@@ -126,7 +124,7 @@ def call_all(app: Flask, client: FlaskClient, filled: Crowd, real: dict[str, Any
 
 
 def variants(filled: Crowd, real: dict[str, Any], has_id: bool, reads: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the ids with which a route is called, each with what to say of them: another turn for each change."""
+    """Yield the ids with which a route is called, each with its label: another turn for each change."""
     chance = random.Random()
     for _ in range(CALLS):
         yield "", real | (filled.ordinary(chance) if has_id else {})
@@ -139,7 +137,7 @@ def variants(filled: Crowd, real: dict[str, Any], has_id: bool, reads: bool) -> 
 
 
 def type_words(client: FlaskClient, found: Found, who: str) -> None:
-    """Search as one types two words, letter by letter, with other words each time."""
+    """Search as somebody typing two words, letter by letter, with other words each time."""
     chance = random.Random()
     for _ in range(TRIES_AS_TYPED):
         one, other = chance.sample(common_words(), 2)
@@ -153,7 +151,7 @@ def type_words(client: FlaskClient, found: Found, who: str) -> None:
 
 
 def report(found: Found, typed: Found) -> None:
-    """Print the slowest calls that read, that change something, and that are made as one types."""
+    """Print the slowest reading, changing, and while-typing calls."""
     reads, changes = (
         [one for one in found.slowest if one[1].startswith("GET") == is_read] for is_read in (True, False)
     )

@@ -1,8 +1,8 @@
-"""Keep millions of chunks in PostgreSQL, and say what a search by words, a list and a deletion cost among them.
+"""Millions of chunks in PostgreSQL: the cost of a keyword search, a list and a deletion.
 
-The rows have words and neither text nor vectors, so that ten million are made in minutes. A chunk has thirty words; how
-often one comes is as in a language, where the second comes half as often as the first (Zipf), out of a million.
-``python -m bench rows`` makes a hundredth, a tenth, and the whole.
+The rows have words but no text or vectors, so that ten million are created in minutes. A chunk has thirty words out of
+a million, with frequencies as in a language, where the second is half as frequent as the first (Zipf). ``python -m
+bench rows`` creates a hundredth, a tenth, and the whole.
 """
 
 import random
@@ -28,7 +28,7 @@ from rag_assistant.storage.tables import documents, now
 SIZES = (100_000, 1_000_000, 10_000_000)
 CHUNKS_OF_A_DOCUMENT = 100
 WORDS_OF_A_CHUNK = 30
-# The natural logarithm of a million, so many words there are.
+# The natural logarithm of a million, the size of the vocabulary.
 VOCABULARY = 13.8
 WRITERS = 2
 TRIES = 40
@@ -39,7 +39,7 @@ CHUNKS = (
     'INSERT INTO chunks (id, document_id, position, start, "end", text) '
     "SELECT n, (n - 1) / :each + 1, (n - 1) % :each, 0, 0, '' FROM generate_series(CAST(:first AS int), :last) AS n"
 )
-# What is asked of n has words drawn for each row instead of once.
+# Depending on n makes the words random per row instead of once.
 WORDS = (
     "INSERT INTO chunk_words (chunk_id, words) SELECT n, to_tsvector('simple', ("
     "SELECT string_agg('w' || floor(exp(random() * :vocabulary))::int, ' ') FROM generate_series(1, :words) WHERE n > 0"
@@ -49,7 +49,7 @@ INDEX = "CREATE INDEX ix_chunk_words ON chunk_words USING gin(words)"
 
 
 def main() -> None:
-    """Print what each operation costs among so many chunks."""
+    """Print the cost of each operation with this many chunks."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         server = Postgres(Path(folder, "data"), *free_ports(1), careless=True)
@@ -101,7 +101,7 @@ def grow(database: Database, made: int, size: int) -> None:
 
 
 def report(database: Database, made: int, size: int, seconds: float) -> None:
-    """Print a line for each operation; what is deleted is of the documents that came last."""
+    """Print a row for each operation; deletions are of the newest documents."""
     chance = random.Random(size)
     lists, keywords, store = DocumentLists(database), KeywordIndex(database), DocumentStore(database, "bench")
     count = size // CHUNKS_OF_A_DOCUMENT
@@ -127,7 +127,7 @@ def report(database: Database, made: int, size: int, seconds: float) -> None:
 
 
 def measured(database: Database, do: Callable[[], object]) -> tuple[float, float]:
-    """Return the CPU milliseconds of PostgreSQL for an operation, and the median of the milliseconds waited."""
+    """Return the CPU milliseconds of PostgreSQL for an operation, and the median elapsed milliseconds."""
     do()
     waited, before = [], cpu_seconds(database)
     for _ in range(TRIES):
@@ -138,7 +138,7 @@ def measured(database: Database, do: Callable[[], object]) -> tuple[float, float
 
 
 def cpu_seconds(database: Database) -> float:
-    """Return what the processes of PostgreSQL that serve this database have used."""
+    """Return the CPU time used by the PostgreSQL processes serving this database."""
     with database.read() as connection:
         pids = connection.execute(text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()"))
         times = [psutil.Process(pid).cpu_times() for pid in pids.scalars()]

@@ -1,7 +1,7 @@
-"""What a question costs on each engine, and which limit comes first as load and library grow: bench/scaling.md.
+"""The cost of a question on each engine, and which limit comes first as load and library grow: bench/scaling.md.
 
-``python -m bench scaling`` measures the costs, lets a model compute from them what a cluster should need, and measures
-that cluster, too: the model is as good as the two agree.
+``python -m bench scaling`` measures the costs, predicts a cluster's needs from them, and measures that cluster, too, to
+check the prediction.
 """
 
 import contextlib
@@ -35,14 +35,14 @@ SECONDS_BETWEEN_WORDS = 0.03
 IDLE_SECONDS = 20.0
 QUESTIONS_PER_SECOND = (1, 10, 1_000)
 CHUNKS_IN_MILLIONS = (1, 100, 10_000)
-# From file to ready, and what a vector takes in the memory of each web.
+# From file to ready, and the memory of a vector in each web process.
 EMBEDDING_MS = 90.4
 VECTOR_BYTES = 1570
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What one question with its answer takes, and what one process takes each second when nobody asks."""
+    """The cost of one question with its answer, and of one idle process per second."""
 
     web_ms: float
     database_ms: float
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def cpu_ms(process: psutil.Process) -> float:
-    """Return the CPU time of a process and all that it started, user and system."""
+    """Return the CPU time of a process and its children, user and system."""
     seconds = 0.0
     for one in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -86,12 +86,12 @@ def model() -> Iterator[StubModel]:
 
 
 def settings(stub: StubModel) -> dict[str, str]:
-    """Return the environment of a server that is measured."""
+    """Return the environment of a measured server."""
     return {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub", "QUERY_REWRITING": "off", "LOG_LEVEL": "ERROR"}
 
 
 def ask_many(url: str, clients: int = CLIENTS) -> int:
-    """Ask in as many conversations at once as there are clients; return how many questions that were."""
+    """Ask in one conversation per client at once; return the number of questions."""
 
     def converse(number: int) -> None:
         conversation: dict[str, int] = {}
@@ -135,7 +135,7 @@ def of_sqlite() -> Costs:
 
 
 def size_of_sqlite(data: Path) -> int:
-    """Return the bytes of all pages, those included that are in the log."""
+    """Return the bytes of all pages, including those in the log."""
     database = Database(sqlite_url(data))
     with database.read() as connection:
         pages = connection.exec_driver_sql("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
@@ -145,7 +145,7 @@ def size_of_sqlite(data: Path) -> int:
 
 
 def of_postgresql() -> Costs:
-    """Measure one server with PostgreSQL, and what goes between them."""
+    """Measure one server with PostgreSQL, and the traffic between them."""
     with tempfile.TemporaryDirectory() as folder, model() as stub:
         Path(folder).chmod(0o755)
         postgres = Postgres(Path(folder) / "postgres", free_ports(1)[0])
@@ -189,7 +189,7 @@ def _measured(server: ServerProcess, postgres: Postgres, relay: Relay) -> Costs:
 
 
 def sizes(postgres: Postgres) -> tuple[int, int]:
-    """Return the bytes of the database, and how far its write-ahead log has come."""
+    """Return the size of the database, and the position of its write-ahead log."""
     with psycopg.connect(postgres.url.replace("+psycopg", ""), autocommit=True) as connection:
         size = "SELECT pg_database_size(current_database()), pg_current_wal_lsn() - '0/0'::pg_lsn"
         row = connection.execute(size).fetchone()
@@ -249,7 +249,7 @@ def print_costs(costs: dict[str, Costs]) -> None:
 
 
 def print_needs(cost: Costs) -> None:
-    """Print what loads and libraries would need, if every cost stayed as it is."""
+    """Print what loads and libraries would need if every cost stayed the same."""
     print_head(
         "questions a second", "cores for webs", "for PostgreSQL", "round trips a second", "log, MB/s", "GB a day"
     )
@@ -269,8 +269,8 @@ def print_head(*columns: str) -> None:
 
 
 def compare(one_server: Costs, cluster: Costs) -> None:
-    """Print what the model says of a cluster of three webs and two workers beside what was measured."""
-    # Five processes beat, and the seconds between two questions of all are in the place of the idle time.
+    """Print the prediction for three web and two worker processes beside the measurements."""
+    # Five processes send heartbeats; the seconds between two questions replace the idle time.
     between = cluster.idle_web_ms
     predicted = {
         "webs": one_server.web_ms + 3 * one_server.idle_web_ms * between,

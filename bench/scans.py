@@ -1,6 +1,6 @@
-"""(f) Text recognition: which documents without any text become findable, what it reads of pages, and what one costs.
+"""(f) Text recognition: which documents without text become findable, its accuracy, and its cost per page.
 
-Needs the shared data beside the checkout, and the extra ocr.
+Needs the shared data and the extra ocr.
 """
 
 import resource
@@ -20,10 +20,10 @@ from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
 MEMORY_MB, TIMEOUT_SECONDS = 2048, 120.0
 MAX_PAGES = 5
-# Pages with a text of so many words are turned into scans: 200 dots per inch, as askew as a sheet lies on a scanner.
+# Pages with this many words are turned into scans: 200 dots per inch, skewed like a sheet on a scanner.
 PAGES_READ_AGAIN, MIN_WORDS_READ_AGAIN, MAX_WORDS_READ_AGAIN = 16, 100, 800
 SCAN_PIXELS, TILT_DEGREES = 2340, 0.6
-# What is findable holds at least so many words.
+# A findable document has at least this many words.
 MIN_WORDS = 5
 
 
@@ -39,7 +39,7 @@ class Scan:
 
     @property
     def words(self) -> int:
-        """How many words were recognised."""
+        """The number of recognised words."""
         return sum(len(text_of(page).split()) for page in self.pages)
 
 
@@ -67,7 +67,7 @@ def scans() -> list[Scan]:
 
 
 def read_again() -> None:
-    """Turn pages that have a text into tilted scans, and print the share of their words that is recognised."""
+    """Turn text pages into tilted scans, and print the share of their words that is recognised."""
     import pypdfium2
     from PIL import Image
 
@@ -108,7 +108,7 @@ def _cpu_seconds() -> float:
 
 
 def main() -> None:
-    """Print what came of each document, and the sums."""
+    """Print the result of each document, and the totals."""
     read_again()
     found = scans()
     for kind, some in (

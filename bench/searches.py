@@ -1,6 +1,7 @@
-"""What a search costs once its question is embedded: keywords, vectors and passages, in the whole library and in half.
+"""The cost of a search after its question is embedded: keywords, vectors and passages, in the whole library and in
+half.
 
-Real passages and questions (mtrag), vectors by their words, and the index that the product would use. CPU time of this
+Real passages and questions (mtrag), vectors by words, and the index that the product would use. CPU time of this
 process and of Chroma's, each question asked once.
 """
 
@@ -50,21 +51,20 @@ CHUNK_CHARS = 900
 
 
 class Words:
-    """An embedding model that takes next to no time: each longer word of a text adds to one of its numbers.
+    """A very fast embedding model: each longer word of a text adds to one of its numbers.
 
-    With random vectors no passage would be near to its question, and a search goes on to look at sentences then.
+    With random vectors no passage would be near its question, and a search then continues with sentences.
     """
 
     name = "words"
 
     def load(self) -> None:
-        """There is nothing to load."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector for each text."""
         rows = np.empty((len(texts), DIMENSION), np.float32)
         for row, text in zip(rows, texts, strict=True):
             words = [word for word in text.lower().split() if len(word) >= MIN_LETTERS] or [text]
@@ -74,7 +74,7 @@ class Words:
 
 
 def main() -> Figures:
-    """Print what a search costs in libraries of several sizes."""
+    """Print the cost of a search in libraries of several sizes."""
     found = [measured(size) for size in SIZES] if sets.DATA.exists() else []
     if not found:
         return aims.without("searches", "the shared data is not beside the checkout")
@@ -86,7 +86,7 @@ def main() -> Figures:
 
 
 class Measured(NamedTuple):
-    """The CPU ms of a search by keywords, of a whole one and of one in half of the library, and the vectors' recall."""
+    """The CPU ms of a keyword search, of a whole one and of one in half of the library, and the vectors' recall."""
 
     keywords: float
     whole: float
@@ -95,7 +95,7 @@ class Measured(NamedTuple):
 
 
 def measured(size: int) -> Measured:
-    """Print and return what a search costs in a library of a size, and what it finds."""
+    """Print and return the cost of a search in a library of this size, and its recall."""
     collection = sets.mtrag()
     texts = [f"{title} {text}"[:CHUNK_CHARS] for title, text in collection.documents.values()]
     questions = itertools.cycle([asked.rewrite for asked in collection.questions])
@@ -121,7 +121,7 @@ def measured(size: int) -> Measured:
 
 
 class Library:
-    """Chunks with their vectors, half of whose documents have a tag, and what searches them."""
+    """Chunks with their vectors, half of whose documents have a tag, and their search."""
 
     def __init__(self, database: Database, folder: Path) -> None:
         self._database = database
@@ -140,7 +140,7 @@ class Library:
         return self._keywords.search(query_terms(question, self._keywords.state().languages), CANDIDATES)
 
     def fill(self, texts: list[str], size: int) -> None:
-        """Keep ``size`` chunks, made of the texts."""
+        """Store ``size`` chunks, made of the texts."""
         fill(DocumentStore(self._database, "bench"), ChunkStore(self._database), texts, size)
         key, model = self._embedders.configured().key, Words()
         with self._database.write() as connection:
@@ -158,7 +158,7 @@ class Library:
             connection.execute(update(embedders).values(additions=len(held)))
 
     def wait_for_index(self) -> None:
-        """Read words and vectors; wait until Chroma has them where they are enough for it."""
+        """Read words and vectors; wait until Chroma has them, if there are enough for it."""
         self._keywords.load()
         self._vectors.follow()
         index = self._vectors.index
@@ -166,7 +166,7 @@ class Library:
             time.sleep(1)
 
     def recall(self, questions: Sequence[str]) -> float:
-        """Return how much of the nearest chunks is found: one that is as near is as good."""
+        """Return how much of the nearest chunks is found; equally near ones count."""
         vectors, key = self._vectors.now(), self._embedders.configured().key
         assert vectors is not None
         asked = Words().embed(questions)
@@ -185,13 +185,13 @@ class Library:
         return found / (CANDIDATES * len(questions))
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop everything."""
         self._vectors.close()
         self._keywords.close()
 
 
 def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: int) -> None:
-    """Put chunks of real words into a store: those of the texts, mixed in pairs so that no two are the same."""
+    """Store chunks of real words: those of the texts, mixed in pairs so that no two are the same."""
     chance = random.Random(1)
     for first in range(0, size, CHUNKS_OF_A_DOCUMENT):
         name = f"{first}"
@@ -205,7 +205,7 @@ def fill(documents: DocumentStore, store: ChunkStore, texts: list[str], size: in
 
 
 def cpu_ms(task: Callable[[str], object], questions: list[str]) -> float:
-    """Return the mean of the CPU milliseconds of a task, what it keeps busy in other processes included."""
+    """Return the mean CPU milliseconds of a task, including those of other processes."""
     task(questions[0])
     process = psutil.Process()
     began = cpu_seconds(process)

@@ -1,6 +1,6 @@
-"""The product beside a plain prototype and LangChain, which do the same work in the same minutes, in turn.
+"""The product beside a plain prototype and LangChain, doing the same work in turn within the same minutes.
 
-The peers lie beside the checkout, as the shared data does; without them no row is taken.
+The peers are beside the checkout, like the shared data; without them nothing is measured.
 """
 
 import json
@@ -15,12 +15,12 @@ from bench.stage import PROJECT
 PEERS = PROJECT.parent / "shared" / "perf" / "run.sh"
 ROUNDS = 2
 
-# What each says of itself, by its name and how many ask at once.
+# The output of each, by name and number of concurrent questions.
 Rows = dict[tuple[str, int], dict[str, Any]]
 
 
 def main() -> Figures:
-    """Print what each cost and how quick it was, one, ten and fifty at once."""
+    """Print the cost and speed of each with one, ten and fifty concurrent questions."""
     if not PEERS.exists():
         return aims.without("side", f"{PEERS.relative_to(PROJECT.parent)} is not beside the checkout")
     run = subprocess.Popen(
@@ -42,7 +42,7 @@ def main() -> Figures:
 
 
 def figures(rows: Rows) -> Figures:
-    """Return how the product stands beside LangChain, and what it adds to the first token, one at a time."""
+    """Return the product's figures relative to LangChain, and what it adds to the first token, one at a time."""
 
     def beside(who: str, other: str) -> float:
         return float(rows[who, 1]["cpu_ms"] / rows[other, 1]["cpu_ms"])

@@ -1,4 +1,4 @@
-"""What benchmarks are played on: a data folder with a library and conversations, a server, a model, their CPU time."""
+"""The environment of benchmarks: a data folder with a library and conversations, a server, a model, CPU time."""
 
 import contextlib
 import json
@@ -125,7 +125,7 @@ def application(folder: Path, stub: StubModel, **environment: str) -> Iterator[t
 
 
 def wait_until_ready(services: Services) -> None:
-    """Wait until nothing is worked on."""
+    """Wait until there is no background work."""
     while any(document.state in UNFINISHED for document in services.documents.page(200)):
         time.sleep(0.02)
 
@@ -149,7 +149,7 @@ def program(*arguments: str) -> Iterator[str]:
 @contextlib.contextmanager
 def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
     """Run ``python app.py`` as a user does; give its URL and its process."""
-    # A person's server keeps what it has compiled, for its next start.
+    # A user's server keeps compiled code for its next start.
     own = {"DATA_DIR": str(data_dir), "PYTHONDONTWRITEBYTECODE": ""}
     running = ServerProcess(data_dir.parent, run_command, **own, **environment)
     running.start("/healthz")
@@ -161,7 +161,7 @@ def server(data_dir: Path, **environment: str) -> Iterator[tuple[str, psutil.Pro
 
 
 def wait_for(url: str, seconds: float = 60.0) -> float:
-    """Wait until an address answers 200, and return how long it took."""
+    """Wait until an address returns 200, and return how long it took."""
     began = time.monotonic()
     while True:
         with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=5) as response:
@@ -173,7 +173,7 @@ def wait_for(url: str, seconds: float = 60.0) -> float:
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    """Return the CPU time that a process and its children have used so far."""
+    """Return the CPU time used by a process and its children."""
     total = 0.0
     for one in [process, *process.children(recursive=True)]:
         times = one.cpu_times()
@@ -184,7 +184,7 @@ def cpu_seconds(process: psutil.Process) -> float:
 def read_streams(
     url: str, streams: int, conversation_ids: list[int] | None = None, spread: float = 0.1, seed: int | None = None
 ) -> list[dict[str, Any]]:
-    """Ask ``streams`` questions within ``spread`` seconds from a process of its own; return what its readers saw.
+    """Ask ``streams`` questions within ``spread`` seconds from a separate process; return its clients' results.
 
     The same ``seed`` asks the same questions.
     """
@@ -194,6 +194,6 @@ def read_streams(
 
 
 def percentile(values: list[float], share: float) -> float:
-    """Return the value below which a share of the values lies."""
+    """Return the percentile of some values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

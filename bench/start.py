@@ -55,7 +55,7 @@ def answer_many(url: str) -> None:
 
 
 def memory_mb(process: psutil.Process) -> tuple[int, float, float]:
-    """Return how many processes there are, their resident memory, and that with each shared page counted once."""
+    """Return the number of processes, their resident memory, and that with shared pages counted once."""
     everyone = [process, *process.children(recursive=True)]
     figures = [one.memory_full_info() for one in everyone]
     return len(everyone), sum(one.rss for one in figures) / 1e6, sum(one.pss for one in figures) / 1e6

@@ -1,4 +1,4 @@
-"""(g) What a turn takes in the database beside its text, for each window, early and late in a conversation."""
+"""(g) The storage of a turn besides its text, for each window, early and late in a conversation."""
 
 import io
 import logging
@@ -14,7 +14,7 @@ WINDOWS = (5, 20)
 
 
 def main() -> Figures:
-    """Print the bytes of a turn at turns 26 to 60, and without turns that come back at 41 to 60 and at 181 to 200."""
+    """Print the bytes of a turn at turns 26 to 60, and without recalled turns at 41 to 60 and at 181 to 200."""
     logging.disable(logging.WARNING)
     print("| window | turns 26 to 60 | without recall: 41 to 60 | 181 to 200 |\n|---|---|---|---|")
     usual, flat = [], []
@@ -28,7 +28,7 @@ def main() -> Figures:
 
 
 def told(window: int, *turns: int, **environment: str) -> list[float]:
-    """Go on with a conversation for so many turns each time; return what was stored for a turn each time."""
+    """Continue a conversation by these numbers of turns; return the bytes stored per turn each time."""
     stub = StubModel()
     with tempfile.TemporaryDirectory() as folder, application(Path(folder), stub, **environment) as (app, services):
         talk = Talk(app.test_client(), stub, services.database, window)

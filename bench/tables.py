@@ -1,7 +1,7 @@
-"""Ask 40 questions about 27 tables of real documents: is the row found, with its caption and the names of its columns?
+"""40 questions about 27 tables of real documents: is the row found, with its caption and the names of its columns?
 
-``table_questions.json`` has for each question its file, the beginning of the row that answers it, and what names that:
-the column, or the caption of the table. Blanks do not count. Nothing was chosen by these questions.
+``table_questions.json`` has for each question its file, the beginning of the answering row, and its label: the column,
+or the caption of the table. Blanks are ignored. These questions weren't used for tuning.
 """
 
 import json
@@ -27,7 +27,7 @@ QUESTIONS = Path(__file__).with_name("table_questions.json")
 
 
 def main() -> None:
-    """Print how often a row is found, by words and by both halves, with what names it, and quoted."""
+    """Print how often a row is found, by keywords and by both methods, with its label, and quoted."""
     if not DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
@@ -55,7 +55,7 @@ def read(path: Path) -> ExtractedText:
 
 
 def figures_of(shelf: CollectionShelf, asked: Mapping[str, str]) -> dict[str, bool]:
-    """Return what is true for a question."""
+    """Return the results of a question."""
     query = SearchQuery(asked["question"])
     passages = shelf.by_both(query, PASSAGES)
     sources = number_sources(passages)
@@ -73,7 +73,7 @@ def figures_of(shelf: CollectionShelf, asked: Mapping[str, str]) -> dict[str, bo
 
 
 def holds(texts: Sequence[str], *wanted: str) -> bool:
-    """Tell whether one of some texts has all that is wanted."""
+    """Return whether one of some texts contains everything expected."""
     squeezed = [" ".join(text.split()) for text in texts]
     return any(all(one in text for one in wanted) for text in squeezed)
 

@@ -1,4 +1,4 @@
-"""Texts for benchmarks: made of words as frequent as in a language, or of the user guide."""
+"""Texts for benchmarks: words with natural frequencies, or from the user guide."""
 
 import random
 from functools import cache
@@ -7,8 +7,8 @@ from pathlib import Path
 from rag_assistant.retrieval.tokenize import content_words
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "guide"
-# Where in a vocabulary of 5,000 words the common words stand: in 4 to 7 % of the chunks, as those of cranfield's
-# questions do (cacm and mtrag: 1 %).
+# The positions of common words in a vocabulary of 5,000: in 4 to 7 % of the chunks, like those of cranfield's questions
+# (cacm and mtrag: 1 %).
 FIRST_COMMON, COMMON = 200, 200
 
 
@@ -20,7 +20,7 @@ def guide_words() -> list[str]:
 
 @cache
 def common_words() -> list[str]:
-    """Return words that texts and questions of the benchmarks share, ``say`` and ``weather`` among them."""
+    """Return words that texts and questions of the benchmarks share, such as ``say`` and ``weather``."""
     words = sorted(set(content_words(" ".join(guide_words()).replace("_", " "))))
     return ["say", "weather", *(word for word in words if word.isalpha() and len(word) > 4)][:COMMON]
 
@@ -33,13 +33,13 @@ def _vocabulary() -> tuple[list[str], list[float]]:
 
 
 def text_of(words: int, seed: int) -> str:
-    """Return a text of words whose frequencies fall as in a language."""
+    """Return a text of words with natural frequencies."""
     vocabulary, weights = _vocabulary()
     return " ".join(random.Random(seed).choices(vocabulary, weights, k=words))
 
 
 def guide_text(number: int) -> str:
-    """Return thirty words that stand together in the user guide."""
+    """Return thirty consecutive words of the user guide."""
     words = guide_words()
     start = 30 * number % (len(words) - 30)
     return " ".join(words[start : start + 30])

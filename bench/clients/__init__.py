@@ -1,1 +1,1 @@
-"""Clients that nobody here wrote, talking to /v1: what each was asked to do and what it got (transcripts.md)."""
+"""Third-party clients talking to /v1: what each was asked to do and what it got (transcripts.md)."""

@@ -1,6 +1,6 @@
-"""Let every client talk to a server of ours, and write what it got into transcripts.md.
+"""Run every client against a server, and write the results to transcripts.md.
 
-``make clients`` installs them in folders of their own and runs this.
+``make clients`` installs them in their own folders and runs this.
 """
 
 import shutil
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def section(name: str, address: str, url: str) -> str:
-    """Return what a client printed, as a section of the page."""
+    """Return a client's output as a section of the page."""
     python, program, package = CLIENTS[name]
     command = [str(python), str(HERE / program)]
     if python is None:

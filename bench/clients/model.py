@@ -1,4 +1,4 @@
-"""A model that behaves as a small one with tools does: it calls one, reads its result, and keeps to a schema."""
+"""A model that behaves like a small one with tools: it calls one, reads its result, and follows a schema."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ USAGE = {"prompt_tokens": 240, "completion_tokens": 6}
 
 
 class ToolModel(StubModel):
-    """Calls the first tool for each question, then answers; what ends a task is called with the answer."""
+    """Calls the first tool for each question, then answers; a tool that ends the task is called with the answer."""
 
     def next_reply(self, seen: Seen) -> Reply:
         """Return what such a model would say."""
@@ -35,7 +35,7 @@ class ToolModel(StubModel):
 
 
 def instance(schema: dict[str, Any], whole: dict[str, Any]) -> Any:
-    """Return something that fits a schema."""
+    """Return a value that fits a schema."""
     if "$ref" in schema:
         return instance(whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if "enum" in schema:

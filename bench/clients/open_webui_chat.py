@@ -40,7 +40,7 @@ def talk() -> None:
 
 
 def on_its_page(asked: dict[str, Any], token: str) -> str:
-    """Return what stands in a chat that is kept, as its page keeps it: with a session, it offers tools of its own."""
+    """Return the content of a stored chat, in the way its page does: with a session, it adds its own tools."""
     question = {"id": "q", "parentId": None, "childrenIds": ["a"], "role": "user", "content": QUESTION}
     answer = {"id": "a", "parentId": "q", "childrenIds": [], "role": "assistant", "content": "", "model": MODEL}
     messages = {"q": question, "a": answer}

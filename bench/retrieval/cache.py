@@ -1,4 +1,4 @@
-"""Embed a text once and remember its vector on the disk: the benchmark's chunks take ten minutes."""
+"""Cache embeddings on disk: the benchmark's chunks take ten minutes."""
 
 import hashlib
 import sqlite3
@@ -16,7 +16,7 @@ TEXTS_AT_ONCE = 64
 
 
 class KeptVectors:
-    """Vectors by a hash of what made them and of their text."""
+    """Vectors by a hash of the model and the text."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ class KeptVectors:
         self._kept.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
 
     def of(self, maker: str, texts: Sequence[str], embed: Callable[[Sequence[str]], Vectors]) -> Vectors:
-        """Return one vector for each text; ``embed`` makes those that are not kept."""
+        """Return one vector for each text; ``embed`` computes missing ones."""
         keys = [hashlib.sha256(f"{maker}\0{text}".encode()).digest() for text in texts]
         found = {key: vector for key in keys if (vector := self._read(key)) is not None}
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
@@ -46,7 +46,7 @@ class KeptVectors:
 
 
 class CachedMiniLM(MiniLM):
-    """The product's embedder, with its vectors kept."""
+    """The product's embedder, with cached vectors."""
 
     def __init__(self, file: Path = FILE) -> None:
         super().__init__(MODELS)
@@ -54,7 +54,7 @@ class CachedMiniLM(MiniLM):
 
     @property
     def loaded(self) -> bool:
-        """Always: what is kept needs no model."""
+        """Always True: cached vectors need no model."""
         return True
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -63,7 +63,7 @@ class CachedMiniLM(MiniLM):
 
 
 class CachedMultilingualE5(MultilingualE5):
-    """The multilingual embedder, with its vectors kept."""
+    """The multilingual embedder, with cached vectors."""
 
     def __init__(self, file: Path = FILE) -> None:
         super().__init__(MODELS)

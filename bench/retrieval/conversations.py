@@ -1,4 +1,4 @@
-"""The tables of questions that are asked in a conversation: what is learnt for them, and what is in force."""
+"""The tables of questions in a conversation: the learned weights, and those in use."""
 
 import random
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ MAX_ALONE = 400
 def follow_ups(
     collection: Collection, shelf: CollectionShelf, by_fold: Sequence[Queries], by_set: Queries
 ) -> list[str]:
-    """Return the rows of a set of conversations: last turn, ours by what was left out, a person's rewrite.
+    """Return the rows of a set of conversations: last turn, ours with what was left out, a human rewrite.
 
-    Only questions with something before them count. Ours by folds left out is the mean over all groupings, with the
-    standard error of the gain, and for each grouping the fold that gains least.
+    Only questions with a history count. Ours by folds left out is the mean over all groupings, with the standard error
+    of the gain, and for each grouping the fold with the smallest gain.
     """
     measures, questions = measures_of(collection), [asked for asked in collection.questions if asked.exchanges]
     before = values(questions, lambda asked, limit: shelf.by_both(asked.text, limit), measures)
@@ -73,7 +73,7 @@ def _values_of(
 
 
 def _worst_fold(questions: Sequence[Asked], gains: Sequence[float], grouping: int) -> float:
-    """Return by how much the fold gains that gains least."""
+    """Return the smallest gain of a fold."""
     of_fold: dict[int, list[float]] = {}
     for asked, gain in zip(questions, gains, strict=True):
         of_fold.setdefault(fold_of(asked.conversation, grouping), []).append(gain)
@@ -81,7 +81,7 @@ def _worst_fold(questions: Sequence[Asked], gains: Sequence[float], grouping: in
 
 
 def behind_another(collection: Collection, shelf: CollectionShelf, by_fold: Sequence[Queries]) -> list[str]:
-    """Return the rows of questions that stand alone, with a conversation about something else in front.
+    """Return the rows of standalone questions after an unrelated conversation.
 
     The mean over all groupings, with the standard error of the difference, and for each grouping the difference.
     """
@@ -102,14 +102,14 @@ def behind_another(collection: Collection, shelf: CollectionShelf, by_fold: Sequ
 
 
 def behind_conversations(collection: Collection, conversations: Sequence[tuple[Exchange, ...]]) -> Collection:
-    """Return a collection whose questions have a conversation about something else in front, drawn at random."""
+    """Return a collection whose questions follow a random, unrelated conversation."""
     chance = random.Random(1)
     some = chance.sample(collection.questions, min(MAX_ALONE, len(collection.questions)))
     return replace(collection, questions=[replace(one, exchanges=chance.choice(conversations)) for one in some])
 
 
 def in_force(collection: Collection, shelf: CollectionShelf) -> list[str]:
-    """Return the rows of what the product does, by the weights that it has. The set may have taught them."""
+    """Return the rows of the product with its own weights, which the set may have been used to learn."""
     measures, questions = measures_of(collection), [asked for asked in collection.questions if asked.exchanges]
     queries = {asked.id: shelf.retriever.follow_up(asked.text, asked.exchanges) for asked in questions}
     before = values(questions, lambda asked, limit: shelf.by_both(asked.text, limit), measures)
@@ -124,9 +124,9 @@ def in_force(collection: Collection, shelf: CollectionShelf) -> list[str]:
 
 
 def spared(rows: Sequence[Row]) -> list[str]:
-    """Return the rows of how many questions are told apart without embedding their context, and what that changes.
+    """Return the rows of how many questions are decided without embedding their context, and what that changes.
 
-    The mean over all groupings, each question by what the other folds taught.
+    The mean over all groupings, each question with what was learned from the other folds.
     """
     ways = [shares_left_out(without_context(rows), grouping) for grouping in range(GROUPINGS)]
     lines = []
@@ -142,9 +142,9 @@ def spared(rows: Sequence[Row]) -> list[str]:
 def print_what_is_learnt(
     talks: Sequence[Collection], behind: Sequence[Collection], shelves: dict[str, CollectionShelf]
 ) -> dict[str, Queries]:
-    """Learn how much the context counts, and print what the folds and the sets have that were left out.
+    """Learn the weight of the context, and print the results of the folds and sets that were left out.
 
-    Returns for each set what its questions are searched with by what the other folds of the first grouping taught.
+    Returns for each set the search queries of its questions, learned from the other folds of the first grouping.
     """
     rows = []
     for collection in [*talks, *behind]:
@@ -177,7 +177,7 @@ def print_what_is_learnt(
 
 
 def _queries(collection: Collection, shelf: CollectionShelf, learnt: Queries) -> Queries:
-    """Return what each question of a set is searched with; where nothing was learnt, as the product does."""
+    """Return each question's search query; if nothing was learned, the product's."""
     return {
         asked.id: learnt.get(f"{collection.name} {asked.id}") or shelf.retriever.follow_up(asked.text, asked.exchanges)
         for asked in collection.questions

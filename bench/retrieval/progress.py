@@ -1,8 +1,7 @@
-"""Say on the screen what goes on, beside the tables, which may go into a file."""
+"""Progress messages on the screen, apart from the tables, which may go into a file."""
 
 import sys
 
 
 def say(text: str) -> None:
-    """Print what is done now."""
     print(text, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""How well a search does on a collection: what each set is measured by, and the means over its questions."""
+"""The quality of a search on a collection: each set's measures, and their means over its questions."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -47,7 +47,7 @@ def measures_of(collection: Collection) -> dict[str, Measure]:
 def values(
     questions: Sequence[Asked], search: Callable[[Asked, int], list[Passage]], measures: dict[str, Measure]
 ) -> dict[str, dict[str, float]]:
-    """Return each measure for each question, by the question's id; each search is made once."""
+    """Return each measure for each question, by id; each search runs once."""
     result: dict[str, dict[str, float]] = {}
     for asked in questions:
         once = cache(partial(search, asked))

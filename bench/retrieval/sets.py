@@ -1,4 +1,4 @@
-"""Read the shared data sets: documents, questions with what was said before them, and what is right."""
+"""Read the shared data sets: documents, questions with their history, and the right answers."""
 
 import json
 import random
@@ -15,10 +15,10 @@ Exchange = tuple[str, str]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question as it was asked, with the exchanges before it, the oldest first.
+    """A question as asked, with the exchanges before it, oldest first.
 
-    ``relevant`` are the right documents with their grades. ``spans`` are places in the first of them that hold the
-    answer, ``answers`` strings of which one must be found. ``rewrite`` is what a person made of it to stand alone.
+    ``relevant`` are the right documents with their grades. ``spans`` are places in the first of them that contain the
+    answer, ``answers`` strings of which one must be found. ``rewrite`` is a human standalone version.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def conversation(self) -> str:
-        """What the ids of all questions of a conversation begin with."""
+        """The common prefix of the ids of a conversation's questions."""
         return self.id.rpartition("<::>")[0] or self.id.rpartition("_")[0]
 
 
@@ -65,7 +65,7 @@ def xquad(language: str) -> Collection:
 
 
 def xquad_languages() -> list[str]:
-    """Return the languages that are there."""
+    """Return the available languages."""
     return sorted(path.stem.removeprefix("corpus_") for path in (DATA / "xquad").glob("corpus_*.jsonl"))
 
 
@@ -108,7 +108,7 @@ def doc2dial() -> Collection:
 
 
 def pool(collection: Collection, others: int) -> Collection:
-    """Return a collection with all documents that a question needs, and so many others, drawn once and for all."""
+    """Return a collection with all documents that a question needs, and that many others, in a fixed random choice."""
     needed = {name for asked in collection.questions for name in asked.relevant}
     rest = sorted(collection.documents.keys() - needed)
     random.Random(7).shuffle(rest)
@@ -117,7 +117,7 @@ def pool(collection: Collection, others: int) -> Collection:
 
 
 def part(collection: Collection, documents: int) -> Collection:
-    """Return so many documents of a collection, drawn once and for all, with the questions about them."""
+    """Return that many documents of a collection, in a fixed random choice, with the questions about them."""
     chosen = set(random.Random(3).sample(sorted(collection.documents), documents))
     kept = {name: one for name, one in collection.documents.items() if name in chosen}
     return replace(
@@ -134,7 +134,7 @@ def each(collection: Collection, step: int) -> Collection:
 def cast_2021(others: Collection) -> Collection:
     """Return the questions of TREC CAsT 2021; the answers of its conversations are the passages, among ``others``.
 
-    Of a conversation's last question the answer is not known, so that it is not asked.
+    The answer to a conversation's last question is unknown, so that it isn't asked.
     """
     conversations: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in lines("cast/cast2021_queries.jsonl"):
@@ -154,7 +154,7 @@ def cast_2021(others: Collection) -> Collection:
 
 
 def canard() -> Collection:
-    """Return the questions of CANARD; the answers that its conversations quote of an article are the passages."""
+    """Return the questions of CANARD; the passages are the answers that its conversations quote from an article."""
     conversations: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in lines("canard/dev.jsonl"):
         conversations[row["_id"].rpartition("_")[0]].append(row)
@@ -173,7 +173,7 @@ def canard() -> Collection:
 
 
 def exchanges_of(history: Iterable[Mapping[str, str]]) -> tuple[Exchange, ...]:
-    """Return a history of messages as exchanges; what the assistant says unasked belongs to an empty question."""
+    """Return a history of messages as exchanges; unprompted assistant messages belong to an empty question."""
     exchanges: list[Exchange] = []
     for message in history:
         if message["role"] == "user":

@@ -1,4 +1,4 @@
-"""A collection in the product's own store and indexes, searched by each half alone and by both."""
+"""A collection in the product's own store and indexes, searched by each method alone and by both."""
 
 import sqlite3
 import tempfile
@@ -24,11 +24,11 @@ from rag_assistant.storage.database import Database
 from tests.testkit.shelf import Shelf
 
 CHUNK_CHARS: int = Settings.model_fields["chunk_chars"].default
-LOOKED_AT = 30  # So many chunks of each search are looked at for the first ten documents.
+LOOKED_AT = 30  # How many chunks of each search are examined for the first ten documents.
 
 
 class CollectionShelf(Shelf):
-    """A collection as a library. A document's name in what is found is its id in the collection."""
+    """A collection as a library. A hit's document name is its id in the collection."""
 
     def __init__(self, database: Database, collection: Collection, embedder: Cached) -> None:
         super().__init__(database, lambda _source: embedder)
@@ -44,7 +44,7 @@ class CollectionShelf(Shelf):
         self.size = self.embeddings.version(self._key)[0]
 
     def put(self, name: str, title: str, extracted: ExtractedText, pieces: list[Chunk]) -> None:
-        """Add a document, which is found under ``name``."""
+        """Add a document under ``name``."""
         document, _ = self.documents.add(NewDocument(title or "-", PLAIN, len(extracted.text), name, name))
         self.documents.take(document.id)
         self._names[document.id] = name
@@ -60,18 +60,18 @@ class CollectionShelf(Shelf):
         self._plain.executemany("INSERT INTO plain (rowid, words) VALUES (?, ?)", zip(ids, words, strict=True))
 
     def by_plain_bm25(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
-        """Return what BM25 finds by all words as they stand: k1 = 1.2, b = 0.75, no stemming, no common words out."""
+        """Return what BM25 finds with all words unchanged: k1 = 1.2, b = 0.75, no stemming, no stop words."""
         any_word = " OR ".join(f'"{word}"' for word in dict.fromkeys(search_words(question)))
         query = "SELECT rowid FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?"
         return self._passages([row[0] for row in self._plain.execute(query, (any_word, limit))] if any_word else [])
 
     def by_keywords(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
-        """Return what the product's keyword search finds alone."""
+        """Return what the product's keyword search alone finds."""
         terms = query_terms(question, self.keywords.state().languages)
         return self._passages([hit for hit, _ in self.keywords.search(terms, CANDIDATES)][:limit])
 
     def by_vectors(self, question: str, limit: int = LOOKED_AT) -> list[Passage]:
-        """Return what vectors find alone."""
+        """Return what vectors alone find."""
         vectors = self.vectors.now()
         if vectors is None:
             raise RuntimeError("The embedder is not loaded.")
@@ -91,7 +91,7 @@ class CollectionShelf(Shelf):
 
 @contextmanager
 def shelf_of(collection: Collection, embedder: Cached) -> Iterator[CollectionShelf]:
-    """Return a collection as a library, for as long as the block runs."""
+    """Give a collection as a library."""
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(Path(folder))
         try:
@@ -101,5 +101,5 @@ def shelf_of(collection: Collection, embedder: Cached) -> Iterator[CollectionShe
 
 
 def names_of(passages: Sequence[Passage]) -> list[str]:
-    """Return the documents of some passages, each once, in their order."""
+    """Return the documents of some passages, without duplicates, in order."""
     return list(dict.fromkeys(one.document for one in passages))

@@ -1,7 +1,8 @@
-"""Is it told where the documents have no answer? Questions of one set, asked in libraries of others, of several sizes.
+"""Does the product say when the documents have no answer? Questions of one set, asked in libraries of others, of
+several sizes.
 
-``python -m bench.retrieval.support`` prints for each library what its own questions and those of other sets get. The
-limits were chosen in the libraries of xquad and of covidqa.
+``python -m bench.retrieval.support`` prints for each library the results of its own questions and of other sets'. The
+limits were tuned in the libraries of xquad and of covidqa.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ANSWERS: tuple[Support, ...] = ("found", "near", "nothing_found")
 
 
 def main() -> None:
-    """Print a row for each library, with the questions that it answers and with those that it does not."""
+    """Print a row for each library, with the questions that it answers and those it does not."""
     if not sets.DATA.exists():
         print("The shared data is not on this machine; nothing to measure.")
         return
@@ -57,13 +58,13 @@ def main() -> None:
 
 
 def some_of(collection: Collection) -> list[Asked]:
-    """Return some questions of a set that stand alone, drawn once and for all."""
+    """Return some standalone questions of a set, in a fixed random choice."""
     alone = [one for one in collection.questions if one.rewrite or not one.exchanges]
     return random.Random(5).sample(alone, min(QUESTIONS, len(alone)))
 
 
 def shares(shelf: CollectionShelf, questions: Sequence[Asked]) -> str:
-    """Return which share of some questions gets each answer."""
+    """Return the share of questions with each result."""
     counts = Counter(shelf.retriever.find(SearchQuery(one.rewrite or one.text), PASSAGES)[1] for one in questions)
     return ", ".join(f"{counts[answer] / max(1, len(questions)):.3f}" for answer in ANSWERS)
 

@@ -23,19 +23,19 @@ Way = Callable[[str, int], list[Passage]]
 ELSEWHERE = ("cranfield", "xquad en", "covidqa", "doc2dial", "mtrag")
 MAX_ASKED_ELSEWHERE = 200
 MAX_REWRITTEN = 400
-# So many passages of mtrag stand beside those that its questions need: a quarter of it in all.
+# How many passages of mtrag there are besides those that its questions need: a quarter of it in all.
 OTHERS = 1335
 
 
 def halves(collection: Collection, shelf: CollectionShelf) -> list[str]:
-    """Return the rows of the main table: plain BM25, keywords, vectors and both, on questions that stand alone."""
+    """Return the rows of the main table: plain BM25, keywords, vectors and both, on standalone questions."""
     return rows_of_ways(
         collection, shelf.size, (shelf.by_plain_bm25, shelf.by_keywords, shelf.by_vectors, shelf.by_both)
     )
 
 
 def rows_of_ways(collection: Collection, chunks: int, ways: Sequence[Way]) -> list[str]:
-    """Return a row for each measure, with a column for each way to search for questions that stand alone."""
+    """Return a row for each measure, with a column for each way to search for standalone questions."""
     measures = measures_of(collection)
     columns = [
         score(collection.questions, lambda asked, limit, way=way: way(asked.rewrite or asked.text, limit), measures)  # type: ignore[misc]
@@ -61,7 +61,7 @@ def nothing_there(shelves: dict[str, CollectionShelf], collections: dict[str, Co
 
 
 def leaning(shelf: CollectionShelf) -> list[str]:
-    """Return the rows of whether a question is told to lean where a person had to add words to it."""
+    """Return the rows of whether a question is recognised as a follow-up where a person had to add words to it."""
     chance = random.Random(3)
     rows = []
     for name, asked in rewritten().items():
@@ -78,7 +78,7 @@ def leaning(shelf: CollectionShelf) -> list[str]:
 
 
 def rewritten() -> dict[str, list[tuple[str, str, tuple[Exchange, ...]]]]:
-    """Return the questions of cast and canard with a person's rewrite and the exchanges before them."""
+    """Return the questions of cast and canard with a human rewrite and the exchanges before them."""
     cast20 = [
         (row["utterance"], row["rewrite"], tuple((asked, "") for asked in row["history_user"]))
         for row in sets.lines("cast/cast2020_queries.jsonl")
@@ -98,9 +98,9 @@ def rewritten() -> dict[str, list[tuple[str, str, tuple[Exchange, ...]]]]:
 
 
 def main() -> None:
-    """Print the tables; with the argument "conversations" only those that what is learnt has a part in.
+    """Print the tables; with the argument "conversations" only those that depend on learned weights.
 
-    What goes on is said on the screen, so that the tables may go into a file.
+    Progress is shown on the screen, so that the tables may go into a file.
     """
     whole = sys.argv[1:] != ["conversations"]
     if not sets.DATA.exists():

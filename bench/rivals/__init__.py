@@ -1,1 +1,1 @@
-"""How other libraries trim the same conversations: one small adapter a library, run by ``python -m bench.history``."""
+"""How other libraries trim the same conversations: a small adapter for each, run by ``python -m bench.history``."""

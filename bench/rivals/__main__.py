@@ -1,4 +1,4 @@
-"""Measure all rivals: conversations come as JSON lines, results leave as one JSON list. Writes nothing else."""
+"""Measure all rivals: conversations are read as JSON lines, results are written as one JSON list, and nothing else."""
 
 import asyncio
 import json

@@ -17,7 +17,7 @@ def load(messages: list[Message], limit: Limit) -> tuple[Any, Any]:
 
 
 async def cut(state: tuple[Any, Any]) -> Any:
-    """Let the plugin filter the request and return the contents that are left."""
+    """Let the plugin filter the request and return the remaining contents."""
     plugin, request = state
     await plugin.before_model_callback(callback_context=None, llm_request=request)
     return request.contents

@@ -1,4 +1,4 @@
-"""LangChain: ``trim_messages``, once with a number of messages and once with a number of tokens."""
+"""LangChain: ``trim_messages``, with a number of messages and with a number of tokens."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,7 +9,7 @@ from bench.rivals.rival import Limit, Message, Rival
 
 @dataclass
 class Trimming:
-    """Messages of the library, and how many of what to keep."""
+    """The library's messages, and how many of what to keep."""
 
     messages: list[Any]
     most: int

@@ -1,4 +1,4 @@
-"""LlamaIndex: ``ChatMemoryBuffer``, and ``Memory``, which its documentation recommends in its place."""
+"""LlamaIndex: ``ChatMemoryBuffer``, and ``Memory``, which its documentation recommends instead."""
 
 import json
 from importlib import import_module
@@ -36,7 +36,7 @@ async def load_memory(messages: list[Message], limit: Limit) -> tuple[Any, Any]:
 
 
 async def cut_memory(state: tuple[Any, Any]) -> Any:
-    """Put the question, which is when a memory trims, and return what it gives to the model."""
+    """Add the question, which makes a memory trim, and return what it sends to the model."""
     memory, question = state
     await memory.aput(question)
     return await memory.aget()

@@ -1,6 +1,6 @@
-"""Play conversations through a way of trimming, count what goes wrong, and take its time.
+"""Run conversations through a way of trimming, count errors, and measure its time.
 
-Knows no library and nothing of the project; both sides of the comparison are measured by this one file.
+Knows no library and nothing of the project; this file measures both sides of the comparison.
 """
 
 import gc
@@ -18,13 +18,13 @@ SIZES = ((5, 10), (10, 20))
 STORED = (10, 100, 1_000, 10_000, 100_000)
 MAX_REPEATS = 50
 SECONDS_PER_FIGURE = 1.0
-# A size is left out when the growth so far says that one call would take longer.
+# A size is skipped if the growth so far predicts a longer call.
 MAX_SECONDS_PER_CALL = 20.0
 
 
 @dataclass
 class Counts:
-    """What happened to the requests of all conversations under one limit; from ``messages_sent`` on, of those cut."""
+    """The results of the requests of all conversations under one limit; from ``messages_sent`` on, of those cut."""
 
     requests: int = 0
     invalid_before: int = 0
@@ -40,7 +40,7 @@ class Counts:
 
 
 async def measured(rival: Rival, version: str, conversations: Sequence[Sequence[Message]]) -> dict[str, Any]:
-    """Return what an adapter says about its library, and what was counted (not without conversations) and timed."""
+    """Return an adapter's description of its library, and its counts (only with conversations) and times."""
     limits = limits_for(conversations or [made_up(100)])
     return {
         "name": rival.name,
@@ -96,7 +96,7 @@ async def _count_one(rival: Rival, request: list[Message], limit: Limit, counts:
 
 
 async def trim(rival: Rival, request: list[Message], limit: Limit) -> list[Message]:
-    """Return what the model gets to see of a request."""
+    """Return what the model sees of a request."""
     question = max(place for place, message in enumerate(request) if message["role"] == "user")
     end = {"call": len(request), "question": question + 1, "answer": question}[rival.applied]
     start = sum(message["role"] == "system" for message in request) if rival.system_apart else 0
@@ -111,7 +111,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def requests_of(messages: Sequence[Message]) -> Iterator[int]:
-    """Give the length of each request: up to a question, or up to the last result of an iteration."""
+    """Yield the length of each request: up to a question, or up to the last result of an iteration."""
     for place, message in enumerate(messages):
         following = messages[place + 1]["role"] if place + 1 < len(messages) else None
         if message["role"] == "user" or (message["role"] == "tool" and following != "tool"):
@@ -119,7 +119,7 @@ def requests_of(messages: Sequence[Message]) -> Iterator[int]:
 
 
 def with_own_ids(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with a call id of its own for each call: empty and repeated ids are not the cut's fault."""
+    """Return the messages with unique call ids: empty and repeated ids aren't the cut's fault."""
     renamed: list[Message] = []
     waiting: dict[str | None, deque[str]] = {}
     for place, message in enumerate(messages):
@@ -140,7 +140,7 @@ def with_own_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def faults(messages: Sequence[Message]) -> set[str]:
-    """Return what a strict provider refuses in a request; calls that nothing follows are still running."""
+    """Return what a strict provider rejects in a request; trailing calls are still running."""
     found: set[str] = set()
     still_open: Counter[str] = Counter()
     for message in messages:
@@ -159,7 +159,7 @@ def faults(messages: Sequence[Message]) -> set[str]:
 
 
 def _body(messages: Sequence[Message]) -> list[tuple[str, str, str, tuple[str, ...]]]:
-    """Return the messages without the system's, in a form in which they can be compared."""
+    """Return the messages without the system's, in a comparable form."""
     return [
         (m["role"], m.get("content") or "", m.get("tool_call_id") or "", tuple(call["id"] for call in calls_of(m)))
         for m in messages
@@ -172,7 +172,7 @@ def _last_question(messages: Sequence[Message]) -> str | None:
 
 
 def made_up(length: int) -> list[Message]:
-    """Return a conversation of ``length`` messages that waits for an answer; every other turn uses a tool."""
+    """Return a conversation of ``length`` messages that awaits an answer; every other turn uses a tool."""
     text = "Sixteen words of everyday text that could well stand in a question, or in its answer. "
     messages: list[Message] = []
     while len(messages) < length:
@@ -193,7 +193,7 @@ def made_up(length: int) -> list[Message]:
 
 
 async def seconds_by_size(rival: Rival) -> list[float | None]:
-    """Return the CPU seconds of one cut for each number of stored messages; ``None`` where it would take too long."""
+    """Return the CPU seconds of one cut for each number of stored messages; ``None`` if it would take too long."""
     seconds: list[float | None] = []
     for length in STORED:
         known = [value for value in seconds if value is not None]

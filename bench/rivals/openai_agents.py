@@ -29,7 +29,7 @@ async def cut(state: tuple[Any, str]) -> Any:
 
 
 async def read(state: tuple[Any, str]) -> Any:
-    """Return the items of the window: what the limit itself costs, without the run around it."""
+    """Return the items of the window: the cost of the limit itself, without the run around it."""
     return await state[0].get_items()
 
 

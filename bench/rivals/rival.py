@@ -1,4 +1,4 @@
-"""What an adapter tells about its library, so that all of them can be played in one way.
+"""An adapter's description of its library, so that all of them can be run in the same way.
 
 Knows no library and nothing of the project: the adapters are run by an interpreter that has only the libraries.
 """
@@ -12,7 +12,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One size of window in the three units in which libraries count: of the past, the system message not counted."""
+    """One size of window in the three units that libraries use: earlier turns, not counting the system message."""
 
     turns: int
     messages: int
@@ -76,7 +76,7 @@ def names_of_calls(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def results_together(messages: Sequence[Message]) -> list[list[Message]]:
-    """Return the messages one by one, but results that follow one another in one list, as some libraries hold them."""
+    """Return the messages one by one, but consecutive results in one list, as some libraries store them."""
     groups: list[list[Message]] = []
     for message in messages:
         if message["role"] == "tool" and groups and groups[-1][0]["role"] == "tool":

@@ -1,1 +1,1 @@
-"""From a hostile file to text, in a sandbox. The libraries for file formats live here only."""
+"""From a hostile file to text, in a sandbox. Libraries for file formats are used only here."""

@@ -1,7 +1,7 @@
-"""Read a document in a process of its own, under limits of memory, CPU time and wall clock.
+"""Read a document in a separate process, with limits on memory, CPU time and wall clock.
 
-Hostile files are real: what they break is that process. As a program (``python -m rag_assistant.extraction.extract
-FILE MEDIA_TYPE MEMORY_MB SECONDS``) this module is that process; it prints one line of JSON, and the text behind it.
+Hostile files are real, and can only break that process. Run as a program (``python -m rag_assistant.extraction.extract
+FILE MEDIA_TYPE MEMORY_MB SECONDS``), this module is that process; it prints one line of JSON, followed by the text.
 """
 
 import json
@@ -38,7 +38,7 @@ def extract(
 ) -> ExtractedText:
     """Return the text of a file. Raises ExtractionFailed with a sentence about what was found.
 
-    ``cancelled`` is asked several times a second; once it says yes, ExtractionCancelled is raised.
+    ``cancelled`` is polled several times a second; once it returns True, ExtractionCancelled is raised.
     """
     if media_type in (PLAIN, MARKDOWN):
         text = read_utf8(path.read_bytes())
@@ -50,7 +50,7 @@ def extract(
 
 
 def _understood(output: bytes, status: int, timeout_seconds: float) -> ExtractedText:
-    """Return what a process printed before it ended so. Raises ExtractionFailed if it could not read the file."""
+    """Return the result of a process with this exit status. Raises ExtractionFailed if it couldn't read the file."""
     raise_for_end(status, timeout_seconds)
     first, _, text = output.partition(b"\n")
     try:
@@ -63,7 +63,7 @@ def _understood(output: bytes, status: int, timeout_seconds: float) -> Extracted
 
 
 def _checked(extracted: ExtractedText) -> ExtractedText:
-    """Return a text that is not too long, with a warning if its end was cut off; empty only where all is scanned."""
+    """Return a text within the limit, with a warning if its end was cut off; empty only if all pages are scans."""
     if not extracted.text.strip() and not extracted.scans:
         raise ExtractionFailed(" ".join(filter(None, ["There is no text in this file.", extracted.warning])))
     return _shortened(extracted)

@@ -1,6 +1,6 @@
-"""Read the text of a document: the kind is known or is looked for in its container, and each kind has its reader.
+"""Read a document with the reader of its kind, which is known or determined from its container.
 
-``read_document`` meets hostile files. It runs in a process of its own (extraction.py), except for plain UTF-8 text.
+``read_document`` handles hostile files. It runs in a separate process (extract.py), except for plain UTF-8 text.
 """
 
 from functools import partial
@@ -14,7 +14,7 @@ from rag_assistant.records.errors import ExtractionFailed
 
 __all__ = ["DOCX", "HTML", "MARKDOWN", "PDF", "PLAIN", "media_type_of", "read_document", "read_utf8"]
 
-# A mail may be attached to a mail that is attached to a mail, and so on; documents may hold others, too.
+# Mails may be attached to mails that are attached to mails, and so on; documents may contain others, too.
 MAX_AROUND = 3
 PACKAGES = (kinds.ZIP, kinds.ODT, kinds.ODS, kinds.ODP, kinds.EPUB, kinds.DOCX, kinds.PPTX, kinds.XLSX)
 

@@ -1,6 +1,6 @@
-"""Where a passage stands on a page: its text as lines, and the parts of the page that show them. Pure.
+"""Locate a passage on a page: its lines, and the parts of the page that show them. Pure.
 
-Positions are in points (1/72 inch) from the upper left corner of the page as it is seen.
+Positions are in points (1/72 inch) from the upper left corner of the displayed page.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-# Two pieces of text stand on one line if they share that much of the smaller one's height, with no larger gap (in
-# heights) between them: what is farther away stands in the next column or cell.
+# Two pieces of text are on one line if they share this much of the smaller one's height, with no larger gap (in
+# heights) between them: what is farther away is in the next column or cell.
 MIN_SHARED_HEIGHT = 0.5
 MAX_GAP = 2.5
-# What is shown around a passage, so that a reader sees where it stands; and how small a part of a page may be.
+# The margin shown around a passage, and the minimum size of a part of a page.
 SURROUNDINGS_ACROSS, SURROUNDINGS_DOWN = 8.0, 80.0
 MIN_PART_WIDTH, MIN_PART_HEIGHT = 260.0, 120.0
-# Parts that would show more of a page than that, or more parts, show nothing more clearly than the page itself.
+# With more of the page, or more parts, the whole page is clearer.
 MAX_SHOWN_SHARE = 0.75
 MAX_PARTS = 3
-# Of a passage that does not stand on its page as it was read, this much is looked for.
+# How much of a passage is searched for if it isn't found word for word.
 CHARACTERS_TO_RECOGNISE = 40
 
 
@@ -42,7 +42,7 @@ class Box(Struct, frozen=True):
 
     @property
     def area(self) -> float:
-        """How much of a page it covers."""
+        """The share of a page that it covers."""
         return self.width * self.height
 
     def with_(self, other: Box) -> Box:
@@ -56,7 +56,7 @@ class Box(Struct, frozen=True):
 
 
 def lines_of(boxes: Sequence[Box]) -> list[Box]:
-    """Return pieces of text, which come in reading order, merged by line; lines below one another touch."""
+    """Return pieces of text, given in reading order, merged by line; consecutive lines touch."""
     lines: list[Box] = []
     for box in boxes:
         if lines and _on_one_line(lines[-1], box):
@@ -73,13 +73,13 @@ def lines_of(boxes: Sequence[Box]) -> list[Box]:
 
 
 def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
-    """Return the parts of a page that show some lines with their surroundings, a part for each column.
+    """Return the parts of a page that show some lines with their surroundings, one per column.
 
     Empty if they would show too much of the page, or there are no lines.
     """
     parts: list[Box] = []
     for index, line in enumerate(lines):
-        # A column begins where the text goes on farther up, beside what was read so far.
+        # A column begins where the text continues farther up.
         goes_up = index > 0 and line.bottom < lines[index - 1].top
         if parts and (not goes_up or _overlap_across(parts[-1], line)):
             parts[-1] = parts[-1].with_(line)
@@ -91,14 +91,14 @@ def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
 
 
 def letters_of(text: str) -> str:
-    """Return the letters and digits of a text in their plain form, by which two readings of it are compared."""
+    """Return the normalised letters and digits of a text, for comparing two readings of it."""
     return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
 
 
 def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None:
-    """Return where the passage stands among the letters of a page, the place nearest to ``before``; None if nowhere.
+    """Return where the passage is among the letters of a page, nearest to ``before``; None if nowhere.
 
-    Where it is not there word for word, as far as its beginning and its end are.
+    If it isn't there word for word, its beginning and end are searched for.
     """
     if not passage:
         return None

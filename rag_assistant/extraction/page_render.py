@@ -1,7 +1,7 @@
-"""Draw a page of a PDF or an image with a passage marked on it, in a process of its own under the limits of reading.
+"""Render a PDF page or an image with a marked passage, in a separate process with the limits of reading.
 
-As a program (``python -m rag_assistant.extraction.page_render FILE MEDIA_TYPE PAGE MARK MEMORY_MB SECONDS``) this
-module is that process; it prints a PNG. What a browser gets is always drawn here, never a file that somebody uploaded.
+Run as a program (``python -m rag_assistant.extraction.page_render FILE MEDIA_TYPE PAGE MARK MEMORY_MB SECONDS``), this
+module is that process; it prints a PNG. A browser always gets a rendering, never an uploaded file.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ WIDTH_PIXELS, MAX_PIXELS_DOWN = 1200, 4000
 MAX_PIXELS = 4_000_000
 MAX_SCALE = 4.0
 MAX_PICTURE_BYTES = 13_000_000
-# An argument of a program has room for 131,072 bytes; a character takes up to 12 in JSON.
+# A program's argument is limited to 131,072 bytes; a character takes up to 12 in JSON.
 MAX_MARKED_CHARS = 9_000
 MAX_MARKED_LINES = 500
-# As a highlighter marks: the paper takes the colour, what is printed stays dark.
+# Like a highlighter: the paper takes the colour, print stays dark.
 TINT = (255, 212, 96)
-# A passage that fills more of its page than that is not tinted: nothing would stand out.
+# A passage that fills more of its page isn't tinted: nothing would stand out.
 MAX_TINTED_SHARE = 0.4
 GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
-# Positions on a page come from the library as whole numbers; so many of them make a point.
+# The library returns positions as integers, this many to a point.
 STEPS = 100
 
 
 class Mark(Struct, frozen=True, tag=True):
-    """What is marked on a page: a passage.
+    """The passage to mark on a page.
 
-    ``before`` is how many characters of the page stand before the passage: it tells apart what stands there twice.
-    With ``whole`` the whole page is shown, else the part of it where the passage stands.
+    ``before`` is how many characters of the page precede it, which distinguishes repeated text. With ``whole`` the
+    whole page is shown, otherwise the part with the passage.
     """
 
     passage: str = ""
@@ -56,7 +56,7 @@ class Mark(Struct, frozen=True, tag=True):
 
 
 class MarkedLines(Struct, frozen=True, tag=True):
-    """The same for a page of which it is known where its words stand: the lines of the passage."""
+    """The same for a page with known word positions: the lines of the passage."""
 
     passage: Sequence[Box] = ()
     whole: bool = False
@@ -65,7 +65,7 @@ class MarkedLines(Struct, frozen=True, tag=True):
 def draw_page(
     path: Path, media_type: str, page: int, mark: Mark | MarkedLines, *, memory_mb: int, timeout_seconds: float
 ) -> bytes:
-    """Return a PNG of a page, counted from 1, or of the part of it that is marked.
+    """Return a PNG of a page, counted from 1, or of its marked part.
 
     Raises ExtractionFailed with a sentence about what went wrong.
     """
@@ -83,7 +83,7 @@ def draw_page(
 
 
 def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -> bytes:
-    if media_type in IMAGES:  # An image has no words of its own.
+    if media_type in IMAGES:  # An image has no text of its own.
         lines = mark if isinstance(mark, MarkedLines) else MarkedLines(whole=mark.whole)
         return _picture(_ImagePage(path, number), lines)
     import pypdfium2
@@ -102,7 +102,7 @@ def _drawn(path: Path, media_type: str, number: int, mark: Mark | MarkedLines) -
 
 
 def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
-    """Return a picture of what is to be seen of a page: parts of it, one below the other, or all of it."""
+    """Return an image of the shown parts of a page, one below the other, or of all of it."""
     passage = marked.passage
     whole = Box(0.0, 0.0, *page.get_size())
     parts = [] if marked.whole else parts_of(passage, whole)
@@ -126,7 +126,7 @@ def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
 
 
 class _PdfPage:
-    """A page of a PDF: its size in points, and the rows of pixels of a part of it, red, green and blue."""
+    """A PDF page: its size in points, and the RGB pixel rows of a part of it."""
 
     def __init__(self, page: Any) -> None:
         self._page = page
@@ -144,7 +144,7 @@ class _PdfPage:
 
 
 class _ImagePage:
-    """The same of an image."""
+    """The same for an image."""
 
     def __init__(self, path: Path, number: int) -> None:
         from rag_assistant.extraction.formats.images import image_page, points_per_pixel
@@ -164,7 +164,7 @@ class _ImagePage:
 
 
 def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float) -> None:
-    """Multiply what is in some boxes by a colour, also where they overlap only once."""
+    """Multiply the pixels in some boxes by a colour, only once where they overlap."""
     tables = [bytes(value * share // 255 for value in range(256)) for share in TINT]
     for y, row in enumerate(rows):
         down = part.top + (y + 0.5) / scale
@@ -178,7 +178,7 @@ def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float) 
 
 
 def _marked(page: Any, mark: Mark) -> MarkedLines:
-    """Return the lines of the passage; none where it is not on the page."""
+    """Return the lines of the passage; none if it isn't on the page."""
     if not mark.passage.strip():
         return MarkedLines(whole=mark.whole)
     textpage = page.get_textpage()
@@ -197,7 +197,7 @@ def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]
 
 
 def _as_seen(page: Any, rect: tuple[float, float, float, float]) -> Box:
-    """Return a rectangle of the page's own coordinates as it is seen, on a page that may be turned or cut."""
+    """Return a rectangle in the coordinates of the displayed page, which may be rotated or cropped."""
     left, bottom, right, top = rect
     corners = [_point(page, left, top), _point(page, right, bottom)]
     (x, y), (other_x, other_y) = corners
@@ -214,7 +214,7 @@ def _point(page: Any, x: float, y: float) -> tuple[float, float]:
 
 
 def _letters_on(textpage: Any) -> tuple[str, list[int]]:
-    """Return the letters of a page, and for each the number of the character on the page that it comes from."""
+    """Return the letters of a page, and the character index on the page of each."""
     import pypdfium2.raw as pdfium
 
     letters: list[str] = []
@@ -228,7 +228,7 @@ def _letters_on(textpage: Any) -> tuple[str, list[int]]:
 
 
 def png_of(rows: Sequence[bytes], width: int) -> bytes:
-    """Return rows of pixels, red, green and blue, as a PNG."""
+    """Return RGB pixel rows as a PNG."""
     head = struct.pack(">IIBBBBB", width, len(rows), 8, 2, 0, 0, 0)
     body = zlib.compress(b"".join(b"\0" + row for row in rows), 6)
     return PNG + _chunk(b"IHDR", head) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
@@ -239,7 +239,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
-    """Draw one page under limits and print the picture; return the exit status."""
+    """Render one page under limits and print the image; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine(Path(path))

@@ -1,6 +1,6 @@
-"""Text that was recognised on pages: put into the text of a document, and found again on the picture of its page. Pure.
+"""Insert recognised text into a document's text, and locate it on the image of its page. Pure.
 
-Positions are in points (1/72 inch) from the upper left corner of the page as it is seen.
+Positions are in points (1/72 inch) from the upper left corner of the displayed page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,16 @@ from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, 
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 
 Line = tuple[Word, ...]
-# Between two lines with more white than that (in heights of the upper one), a paragraph ends.
+# A larger gap between two lines (in heights of the upper one) ends a paragraph.
 PARAGRAPH_GAP = 0.8
-# Columns of text: so much white between them and lines so long (in heights of a line), so many lines in each, and no
-# more than that share of lines that reach over both. What is narrower is a table, which is read row by row.
+# Columns of text: the minimum gap and line length (in heights of a line), the minimum lines in each, and the maximum
+# share of lines that span both. What is narrower is a table, which is read row by row.
 COLUMN_GAP, MIN_COLUMN_WIDTH = 0.8, 10.0
 MIN_COLUMN_LINES, MAX_SHARE_ACROSS = 3, 0.3
 
 
 def in_reading_order(lines: Sequence[Line]) -> list[Line]:
-    """Return lines, which come from above to below, column after column where the page has columns."""
+    """Return lines, given from top to bottom, in reading order if the page has columns."""
     boxes = [box_of(line) for line in lines]
     gutter = gutter_of(boxes)
     if gutter is None:
@@ -36,7 +36,7 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
             left.append(line)
         elif box.left >= gutter:
             right.append(line)
-        else:  # A heading over all columns: what stands above it is read first.
+        else:  # A heading across all columns: what is above it is read first.
             ordered += [*in_reading_order(left), *in_reading_order(right), line]
             left, right = [], []
     return [*ordered, *in_reading_order(left), *in_reading_order(right)]
@@ -56,7 +56,7 @@ def text_of(page: RecognisedPage) -> str:
 
 
 def with_recognised(extracted: ExtractedText, recognised: Mapping[int, RecognisedPage]) -> ExtractedText:
-    """Return a document's text with that of recognised pages in its place."""
+    """Return a document's text with that of recognised pages inserted."""
     if not recognised:
         return extracted
     ends = [*(start - len(PAGE_BREAK) for start in extracted.page_starts[1:]), len(extracted.text)]
@@ -69,7 +69,7 @@ def with_recognised(extracted: ExtractedText, recognised: Mapping[int, Recognise
 
 
 def lines_marked(page: RecognisedPage, passage: str, before: int) -> list[Box]:
-    """Return where on a page a passage stands; ``before`` as in ``page_render.Mark``."""
+    """Return the lines of a passage on a page; ``before`` as in ``page_render.Mark``."""
     words = [word for line in page.lines for word in line]
     word_of = [index for index, word in enumerate(words) for _ in letters_of(word.text)]
     letters = "".join(letters_of(word.text) for word in words)
@@ -81,7 +81,6 @@ def lines_marked(page: RecognisedPage, passage: str, before: int) -> list[Box]:
 
 
 def box_of(line: Line) -> Box:
-    """Return the rectangle around a line."""
     return reduce(Box.with_, map(box_of_word, line))
 
 
@@ -98,7 +97,7 @@ def _between(above: Box, here: Box) -> str:
 
 
 def gutter_of(boxes: Sequence[Box]) -> float | None:
-    """Return where, across the page, the leftmost column of text ends; ``None`` where there is but one."""
+    """Return the horizontal position where the leftmost column ends; ``None`` if there is only one."""
     if len(boxes) < 2 * MIN_COLUMN_LINES:
         return None
     height = median(box.height for box in boxes)

@@ -1,6 +1,6 @@
-"""Take from a process what reading a document does not need: memory and time without end, files, network, programs.
+"""Restrict a process to what reading a document needs: limited memory and time, no files, network or programs.
 
-Linux only; elsewhere only the limits of the operating system are set.
+Linux only; elsewhere only resource limits are set.
 """
 
 import ctypes
@@ -16,16 +16,16 @@ from rag_assistant.settings.package_files import FILES, IS_INSTALLED, PACKAGE
 
 PR_SET_NO_NEW_PRIVS = 38
 MAX_OPEN_FILES = 128
-# Beside the threads that the machine has when a reader starts. Linux counts all of a person's, and none of root's.
+# In addition to the machine's threads when a reader starts. Linux counts all of a user's, and none of root's.
 MAX_MORE_THREADS = 1000
-# Libraries, fonts and time zones; what is of the system below /etc is named one by one.
+# Libraries, fonts and time zones; files below /etc are named individually.
 SYSTEM = (
     "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/fonts", "/dev/urandom",
 )  # fmt: skip
 
 
 def limit(memory_mb: int, cpu_seconds: int) -> None:
-    """Limit memory, CPU time and threads of this process, and let it write nothing to any file."""
+    """Limit memory, CPU time and threads of this process, and prevent it from writing files."""
     memory_bytes = memory_mb * 1024 * 1024
     for what, maximum in (
         (resource.RLIMIT_AS, memory_bytes),
@@ -41,7 +41,7 @@ def limit(memory_mb: int, cpu_seconds: int) -> None:
 
 
 def _threads_now() -> int:
-    """Return how many threads the machine has; a guess where it is not Linux."""
+    """Return the machine's number of threads; a guess outside of Linux."""
     try:
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     except OSError:
@@ -49,9 +49,9 @@ def _threads_now() -> int:
 
 
 def confine(*files: Path) -> tuple[bool, bool]:
-    """Let this process read these files and its own code, and reach nothing else, for good.
+    """Permanently restrict this process to reading these files and its own code.
 
-    Returns whether its system calls are limited, and whether other files are closed to it: both are on a usual Linux.
+    Returns whether its system calls are restricted, and whether other files are closed to it: both are on usual Linux.
     """
     if sys.platform != "linux" or ctypes.CDLL(None).prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         return False, False
@@ -60,17 +60,17 @@ def confine(*files: Path) -> tuple[bool, bool]:
 
 
 def _code() -> Iterator[Path]:
-    """Yield where Python, its packages and ours are; of a checkout, beside which people keep files, the package."""
+    """Yield the folders of Python, its packages and ours; in a checkout, where people keep files, only the package."""
     yield from (Path(sys.prefix), Path(sys.base_prefix), PACKAGE)
     own = {Path(), Path.cwd(), FILES if not IS_INSTALLED else PACKAGE}
     yield from {Path(entry) for entry in sys.path[1:]} - own
 
 
-# The numbers of these calls are the same on every machine.
+# These system call numbers are the same on every architecture.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 ASK_FOR_VERSION, PATH_BENEATH = 1, 1
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
-# How many rights to files each version of the interface knows; then those to TCP, and what crosses to other processes
+# The number of file rights in each version of the interface; then those for TCP, and what reaches other processes
 # without a file: abstract sockets and signals.
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 TCP_SINCE, TCP = 4, 0b11
@@ -78,9 +78,9 @@ SCOPES_SINCE, SCOPES = 6, 0b11
 
 
 def read_only(paths: Iterable[Path]) -> bool:
-    """Allow reading these files and what lies below these folders; return whether the kernel can do that.
+    """Allow reading only these files and folders; return whether the kernel supports that.
 
-    The process must have given up new privileges before (``PR_SET_NO_NEW_PRIVS``). What is not there is passed over.
+    The process must have given up new privileges before (``PR_SET_NO_NEW_PRIVS``). Missing paths are skipped.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ASK_FOR_VERSION)

@@ -1,6 +1,6 @@
-"""Run a module of ours on a file in a process of its own, and take what it prints: a hostile file breaks that alone.
+"""Run one of our modules on a file in a separate process, and return its output: a hostile file breaks only that.
 
-The process limits and confines itself (sandbox.py) before it touches the file; what it prints is bounded here.
+The process restricts itself (sandbox.py) before it opens the file; its output is limited here.
 """
 
 import os
@@ -27,7 +27,7 @@ TOO_MUCH_MEMORY = "Reading this file takes more memory than is allowed."
 
 
 class Limits(Struct, frozen=True):
-    """What a process may take, and how much it may print."""
+    """The resources of a process, and the maximum size of its output."""
 
     memory_mb: int
     timeout_seconds: float
@@ -37,9 +37,9 @@ class Limits(Struct, frozen=True):
 def run_confined(
     module: str, arguments: Sequence[str], limits: Limits, *, cancelled: Callable[[], bool] = lambda: False
 ) -> tuple[bytes, int]:
-    """Return what ``module`` prints as a program, and its exit status.
+    """Return the output of ``module``, run as a program, and its exit status.
 
-    It is told its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is asked several
+    It gets its arguments, then its limits of memory in MB and of CPU time in seconds. ``cancelled`` is polled several
     times a second. Raises ExtractionFailed if it takes too long or prints too much, ExtractionCancelled.
     """
     output = BytesIO()
@@ -56,7 +56,7 @@ def write_confined(
     file: IO[bytes] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Write what ``module`` prints to ``output``, and return its exit status; its input is an open ``file``, if any.
+    """Write the output of ``module`` to ``output``, and return its exit status; its input is an open ``file``, if any.
 
     Otherwise as ``run_confined``.
     """
@@ -70,9 +70,9 @@ def write_confined(
 def lines_confined(
     module: str, arguments: Sequence[str], limits: Limits, count: int, *, cancelled: Callable[[], bool] = lambda: False
 ) -> Generator[bytes]:
-    """Yield each line that ``module`` prints as a program; each of ``count`` lines may take what the limits say.
+    """Yield each line of the output of ``module``; the limits apply to each of ``count`` lines.
 
-    Otherwise as ``run_confined``. Raises ExtractionFailed also for a process that failed in the end.
+    Otherwise as ``run_confined``. Raises ExtractionFailed also if the process failed in the end.
     """
     cpu_seconds = int(count * limits.timeout_seconds) + 1
     with _started(module, [*arguments, str(limits.memory_mb), str(cpu_seconds)]) as process:
@@ -85,7 +85,7 @@ def lines_confined(
 
 @contextmanager
 def _started(module: str, arguments: Sequence[str], file: IO[bytes] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a module, and see to it that nothing of it is left."""
+    """Run a module, and clean up after it."""
     process = subprocess.Popen(
         [sys.executable, "-m", module, *arguments],
         stdin=file or subprocess.DEVNULL,
@@ -103,7 +103,7 @@ def _started(module: str, arguments: Sequence[str], file: IO[bytes] | None = Non
 
 
 def raise_for_end(status: int, timeout_seconds: float) -> None:
-    """Raise ExtractionFailed with what the end of a process says about its file, unless it ended by itself."""
+    """Raise ExtractionFailed with the meaning of a process's exit status, unless it exited by itself."""
     if status in (0, FAILED_CLEANLY):
         return
     if -status == signal.SIGXCPU:
@@ -122,7 +122,7 @@ def raise_for_end(status: int, timeout_seconds: float) -> None:
 def _pieces(
     process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], *, line_by_line: bool = False
 ) -> Iterator[bytes]:
-    """Yield what the process prints. Raises ExtractionFailed if it, or a line of it, takes too long or is too much."""
+    """Yield the output of a process. Raises ExtractionFailed if it, or a line of it, takes too long or is too large."""
     assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
     deadline = time.monotonic() + limits.timeout_seconds
     size = 0
@@ -147,9 +147,9 @@ def _pieces(
 
 
 def _end(process: subprocess.Popen[bytes], timeout_seconds: float) -> None:
-    """End the process with all that it started, and reap it; for so long it may end by itself."""
+    """Kill the process with its children, and reap it; it may exit by itself within the timeout."""
     until = time.monotonic() + timeout_seconds
-    # It is left unreaped until its group is killed, so that its number cannot be another's by then.
+    # It isn't reaped until its group is killed, so that its id can't be reused by then.
     options = os.WEXITED | os.WNOWAIT | os.WNOHANG
     while time.monotonic() < until and os.waitid(os.P_PID, process.pid, options) is None:
         time.sleep(0.002)

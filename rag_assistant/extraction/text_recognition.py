@@ -1,7 +1,7 @@
-"""Recognise the text of scanned pages and images, page by page, in a confined process. RapidOCR lives here.
+"""Recognise the text of scanned pages and images, page by page, in a sandboxed process. RapidOCR is used only here.
 
-As a program (``python -m rag_assistant.extraction.text_recognition FILE MEDIA_TYPE PAGES MEMORY_MB SECONDS``) this
-module is that process; it prints one line of JSON for each of the pages.
+Run as a program (``python -m rag_assistant.extraction.text_recognition FILE MEDIA_TYPE PAGES MEMORY_MB SECONDS``), this
+module is that process; it prints one line of JSON for each page.
 """
 
 import importlib.util
@@ -29,14 +29,14 @@ from rag_assistant.settings.package_files import command_for_extra
 
 INSTALL = command_for_extra("ocr")
 MAX_LINE_BYTES = 4_000_000
-# The long side of a page as it is recognised, and what the detector takes: A4 with 170 dots per inch.
+# The long side of a page in pixels, also the detector's limit: A4 at 170 dots per inch.
 PAGE_PIXELS = 2000
-# Recognition is behind everything else on this machine.
+# Recognition has the lowest priority on this machine.
 NICENESS = 10
 
 
 def is_installed() -> bool:
-    """Tell whether text can be recognised at all."""
+    """Return whether text recognition is installed."""
     return importlib.util.find_spec("rapidocr") is not None
 
 
@@ -49,9 +49,9 @@ def recognise(
     timeout_seconds: float,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Generator[RecognisedPage]:
-    """Yield what is recognised on each of the pages, counted from 1, in their order.
+    """Yield the recognised text of the pages, counted from 1, in order.
 
-    A page that cannot be read, or takes longer than ``timeout_seconds``, has a problem, and the others are read without
+    A page that can't be read, or takes longer than ``timeout_seconds``, has a problem, and the others are read without
     it. Raises ExtractionCancelled.
     """
     waiting = list(pages)
@@ -66,12 +66,12 @@ def recognise(
             problem = "Text recognition ended early."
         except ExtractionFailed as error:
             problem = str(error)
-        if waiting:  # The page at hand broke the process: a new one reads the others.
+        if waiting:  # The current page broke the process: a new one reads the others.
             yield RecognisedPage(waiting.pop(0), problem=problem)
 
 
 def _understood(line: bytes, page: int) -> RecognisedPage:
-    """Return what a process printed about a page."""
+    """Return a page from a line of the process's output."""
     try:
         return replace(decode(line, type=RecognisedPage), page=page)
     except MsgspecError as error:
@@ -80,7 +80,7 @@ def _understood(line: bytes, page: int) -> RecognisedPage:
 
 @cache
 def _engine() -> Any:
-    """Return what recognises, which takes a second to load: a page that cannot even be drawn does not need it."""
+    """Return the recogniser, which takes a second to load: a page that can't even be rendered doesn't need it."""
     from rapidocr import RapidOCR
 
     return RapidOCR(
@@ -96,7 +96,7 @@ def _engine() -> Any:
 
 
 def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
-    """Return what is recognised on one page. Raises ExtractionFailed."""
+    """Return the recognised text of one page. Raises ExtractionFailed."""
     pixels, points = _pixels_of_image(path, number) if media_type in kinds.IMAGES else _pixels_of_pdf(path, number)
     result = _engine()(pixels)
     lines = [_line(words, points) for words in result.word_results if words and result.txts]
@@ -104,7 +104,7 @@ def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
 
 
 def _line(words: Any, points: float) -> tuple[Word, ...]:
-    """Return a line's words, each with the upright rectangle around it; ``points`` is the size of a pixel."""
+    """Return a line's words, each with its bounding rectangle; ``points`` is the size of a pixel."""
     import numpy as np
 
     line: list[Word] = []
@@ -117,7 +117,7 @@ def _line(words: Any, points: float) -> tuple[Word, ...]:
 
 
 def _pixels_of_pdf(path: Path, number: int) -> tuple[Any, float]:
-    """Return a page as blue, green and red, and how many points a pixel has. Raises ExtractionFailed."""
+    """Return a page as BGR, and the size of a pixel in points. Raises ExtractionFailed."""
     import pypdfium2
 
     from rag_assistant.extraction.formats.pdf import flattened_page
@@ -148,7 +148,7 @@ def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:
 
 
 def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -> int:
-    """Recognise some pages of one file under limits and print what was found; return the exit status."""
+    """Recognise pages of one file under limits and print their text; return the exit status."""
     end_with_parent()
     os.nice(NICENESS)
     limit(int(memory_mb), int(seconds))

@@ -1,1 +1,1 @@
-"""How each kind of file is read. ``loaders.py`` chooses; all of it runs in the process of ``extract.py``."""
+"""The readers for each kind of file, chosen by ``loaders.py``; they run in the process of ``extract.py``."""

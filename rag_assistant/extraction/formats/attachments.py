@@ -1,4 +1,4 @@
-"""Read the files that another file carries along, each below a heading with its name."""
+"""Read the files attached to another file, each below a heading with its name."""
 
 import re
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
-# What reads a file of a kind.
+# Reads a file of a kind.
 Read: TypeAlias = Callable[[bytes, str], ExtractedText]
-# What is attached: its name and its content.
+# An attachment: its name and its content.
 Attachments: TypeAlias = list[tuple[str, bytes]]
 
 MAX_NAMED = 3
@@ -22,7 +22,7 @@ HEADING_OR_CODE = re.compile(r"^```.*?^```[^\n]*$|^#{1,5}(?= )", re.M | re.S)
 
 
 def read_attachments(attachments: Attachments, read: Read) -> tuple[list[str], list[str | None]]:
-    """Return the texts of some files and what is to be told of them; what cannot be read is named."""
+    """Return the texts of some files and warnings about them; unreadable files are named."""
     blocks, warnings, unread = list[str](), list[str | None](), list[str]()
     for given, attached in attachments:
         name = readable(given)
@@ -45,11 +45,11 @@ def read_attachments(attachments: Attachments, read: Read) -> tuple[list[str], l
 
 
 def readable(name: str) -> str:
-    """Return a name as it can be shown; files may name what they carry in any bytes."""
+    """Return a displayable name; attachments may have names in any bytes."""
     return " ".join(clean(name).split())[:MAX_NAME_CHARS] or UNNAMED
 
 
 def below(extracted: ExtractedText) -> str:
-    """Return a text whose headings are below that of its attachment; what is no Markdown has none."""
+    """Return a text with its headings one level below the attachment's; only Markdown has any."""
     mark = "#" if extracted.markdown else "\\"
     return HEADING_OR_CODE.sub(lambda one: one[0] if one[0].startswith("`") else mark + one[0], extracted.text)

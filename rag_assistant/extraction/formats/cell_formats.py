@@ -1,6 +1,6 @@
-"""Write a number of a workbook as its format shows it, dates and times in the form of ISO 8601. Pure.
+"""Format a workbook's number as its cell shows it, dates and times in ISO 8601. Pure.
 
-What a format can say: https://ecma-international.org/publications-and-standards/standards/ecma-376/ (part 1, 18.8.31).
+Number formats: https://ecma-international.org/publications-and-standards/standards/ecma-376/ (part 1, 18.8.31).
 """
 
 import re
@@ -10,25 +10,25 @@ from functools import lru_cache
 from msgspec import Struct
 
 GENERAL = "General"
-# Formats that are named by a number alone. What differs from country to country is a date.
+# Formats with only a number. Locale-dependent ones are dates.
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 18: "h:mm", 19: "h:mm:ss",
     20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)",
     39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
 } | dict.fromkeys([14, 15, 16, 17, *range(27, 37), *range(50, 59)], "yyyy-mm-dd")  # fmt: skip
-# Text, escaped characters, blanks of a width, what fills a cell, what stands in brackets; anything else is one sign.
+# Text, escaped characters, spacing, fill characters, brackets; anything else is one character.
 TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
 ELAPSED = re.compile(r"[hms]+", re.I)
 PLACEHOLDERS = "0#?.,"
 FIRST_DAYS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}
 DAY_SECONDS = 86_400
-# A number of more digits is no number that anybody formatted.
+# Longer numbers weren't formatted by anybody.
 MAX_FORMATTED = 1e15
 MAX_DAYS = 2_958_466
 
 
 class Section(Struct, frozen=True):
-    """What a format says of a number: of its digits, what stands around them, and which parts of a time it shows."""
+    """A section of a number format: its digits, literal text, and parts of a time."""
 
     digits: str = ""
     before: str = ""
@@ -40,7 +40,7 @@ class Section(Struct, frozen=True):
 
 
 def shown(value: float, code: str, *, is_1904: bool = False) -> str:
-    """Return a number as a format shows it, or with all its digits where the format is none that is known here."""
+    """Return a number in a format, or with all its digits if the format is unknown."""
     sections = _sections(code)
     is_negative = value < 0 and len(sections) > 1
     section = sections[1 if is_negative else 2 if value == 0 and len(sections) > 2 else 0]
@@ -82,7 +82,7 @@ def _digits(value: float, digits: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _sections(code: str) -> list[Section]:
-    """Return what a format says: of all numbers, or of those above, below and equal to zero."""
+    """Return the sections of a format: for all numbers, or for positive, negative and zero."""
     sections: list[list[re.Match[str]]] = [[]]
     for token in TOKEN.finditer(code):
         if token[6] == ";":

@@ -1,6 +1,6 @@
-"""Read what one library converts to Markdown: HTML, mails of Outlook, workbooks, EPUB, RTF, Office before 2007.
+"""Formats that a library converts to Markdown: HTML, Outlook mails, workbooks, EPUB, RTF, Office before 2007.
 
-It is given the kind of a file, never its name: for source code it would fetch grammars from the network.
+It is given the kind of a file, never its name: for source code it would download grammars.
 """
 
 import html
@@ -21,18 +21,18 @@ NAMES = {
 }  # fmt: skip
 NO_CELLS = "There is no text in the cells of this workbook. Pictures are not read."
 NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
-# What a page says to programs. The library would write it in front of the text.
+# Metadata in a page, which the library would put in front of the text.
 FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
 NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
 ABOVE = re.compile(r"<sup\b[^<>]*>\s*([\d+-]{1,9})\s*</sup\s*>", re.I)
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
-# A date of a workbook comes with midnight, and a time with the day on which its calendar begins.
+# Dates in a workbook come with midnight, and times with the first day of its calendar.
 MIDNIGHT = re.compile(r"(?<=\| )(\d{4}-\d\d-\d\d) 00:00:00(?= \|)")
 DAY_ZERO = re.compile(r"(?<=\| )(?:1899-12-3[01]|1904-01-01) (\d\d:\d\d:\d\d)(?= \|)")
-# The star says that old programs may skip it; what stands in a character style is text all the same.
+# The star marks optional groups; what is in a character style is text all the same.
 STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
-# What a link of an RTF file leads to; what it shows stands behind it.
+# The target of an RTF link; its text follows.
 LINK_TARGET = re.compile(rb"(\\fldinst[^\"]{0,200}?)HYPERLINK[^{}]*")
 
 
@@ -57,7 +57,7 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
 
 
 def cells_of(text: str) -> str:
-    """Return what a workbook's text is without the names of its sheets."""
+    """Return a workbook's text without the names of its sheets."""
     return re.sub(r"^## .*$", "", text, flags=re.M).strip()
 
 
@@ -66,12 +66,12 @@ def _convert(content: bytes, media_type: str) -> Any:
 
     config = kreuzberg.ExtractionConfig(
         output_format="markdown",
-        use_cache=False,  # It would be a folder on the disk.
-        enable_quality_processing=False,  # It leaves out what it does not take for prose.
+        use_cache=False,  # It would be treated as a folder on disk.
+        enable_quality_processing=False,  # It leaves out what it doesn't consider prose.
         html_options={"strip_tags": ["a", "audio", "video"]},  # type: ignore[arg-type]  # Their text stays.
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
     )
-    config.max_archive_depth = 0  # What is attached to a mail is read by our readers.
+    config.max_archive_depth = 0  # Attachments of mails are read by our readers.
     try:
         return kreuzberg.extract_bytes_sync(content, media_type, config=config)
     except kreuzberg.KreuzbergError as error:
@@ -100,7 +100,7 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
 
 
 def _without(text: str, opening: str, closing: str) -> str:
-    """Return a page without what stands between two patterns, in time that grows with its length only."""
+    """Return a page without what is between two patterns, in linear time."""
     opens, closes = re.compile(opening, re.I), re.compile(closing, re.I)
     parts, position = [], 0
     while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):

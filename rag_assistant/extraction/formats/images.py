@@ -1,4 +1,4 @@
-"""Open images: PNG, JPEG, TIFF and WebP. What stands on one is read by text recognition alone (text_recognition.py)."""
+"""Open images: PNG, JPEG, TIFF and WebP. Their text is read by text recognition (text_recognition.py)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,27 +17,27 @@ FORMATS = [kind.removeprefix("image/") for kind in IMAGES]
 # A page of A4 at 600 dots per inch has 35 million pixels; 80 million take 240 MB.
 MAX_IMAGE_PIXELS = 80_000_000
 MAX_IMAGES_IN_FILE = 2_000
-# An image has no size on paper that could be trusted: its long side counts as that of A4, in points.
+# Images have no reliable paper size: the long side is treated as that of A4, in points.
 LONG_SIDE_POINTS = 842.0
 
 
 def read_image(content: bytes, media_type: str) -> ExtractedText:
-    """Return no text, and how many pages there are to be recognised: a TIFF holds many. Raises ExtractionFailed.
+    """Return no text, and the number of pages to recognise: a TIFF may have many. Raises ExtractionFailed.
 
-    Without the library that opens images it counts as one page.
+    Without the image library it counts as one page.
     """
     try:
         with _opened(BytesIO(content)) as image:
             count = min(int(getattr(image, "n_frames", 1)), MAX_IMAGES_IN_FILE)
             if media_type != "image/tiff":
-                count = 1  # What moves in a PNG or a WebP is no further page.
+                count = 1  # Animation frames in a PNG or WebP aren't pages.
     except ModuleNotFoundError:
         count = 1
     return replace(pages_of([""] * count, media_type), scans=tuple(range(1, count + 1)))
 
 
 def image_page(path: Path, number: int) -> Any:
-    """Return an image of a file, counted from 1, upright and in colours. Raises ExtractionFailed."""
+    """Return an image in a file, counted from 1, upright and in RGB. Raises ExtractionFailed."""
     from PIL import Image, ImageOps
 
     with _opened(path) as image:
@@ -46,23 +46,23 @@ def image_page(path: Path, number: int) -> Any:
         except EOFError as error:
             raise ExtractionFailed(f"There is no page {number} in this image.") from error
         _refuse_too_large(image)
-        # Where it is transparent, it is seen on white paper.
+        # Transparent areas appear as white paper.
         upright = ImageOps.exif_transpose(image).convert("RGBA")
         paper = Image.new("RGBA", upright.size, "white")
         return Image.alpha_composite(paper, upright).convert("RGB")
 
 
 def points_per_pixel(width: int, height: int) -> float:
-    """Return how large a pixel of an image is on the page that it counts as."""
+    """Return the size of an image's pixel on its assumed page."""
     return LONG_SIDE_POINTS / max(width, height, 1)
 
 
 @contextmanager
 def _opened(file: Path | BytesIO) -> Iterator[Any]:
-    """Open an image and turn whatever its library raises into a sentence. Raises ExtractionFailed."""
+    """Open an image, and turn the library's errors into a sentence. Raises ExtractionFailed."""
     from PIL import Image, UnidentifiedImageError
 
-    Image.MAX_IMAGE_PIXELS = None  # The limit is ours, with a sentence of ours.
+    Image.MAX_IMAGE_PIXELS = None  # The limit is ours, with our own message.
     try:
         with Image.open(file, formats=FORMATS) as image:
             _refuse_too_large(image)
@@ -72,7 +72,7 @@ def _opened(file: Path | BytesIO) -> Iterator[Any]:
     except UnidentifiedImageError as error:
         raise ExtractionFailed("This image is damaged and cannot be opened.") from error
     except Exception as error:
-        # Pillow raises what comes: SyntaxError, struct.error, ValueError, OSError for a file that was cut off.
+        # Pillow raises anything: SyntaxError, struct.error, ValueError, OSError for a truncated file.
         raise ExtractionFailed("This image is damaged and cannot be read.") from error
 
 

@@ -1,4 +1,4 @@
-"""Recognise what kind a file is by what is in it. Its name decides only between kinds of text."""
+"""Recognise the kind of a file from its content. Its name only distinguishes kinds of text."""
 
 import re
 import struct
@@ -32,7 +32,7 @@ PNG = "image/png"
 JPEG = "image/jpeg"
 TIFF = "image/tiff"
 WEBP = "image/webp"
-# Pictures, whose text is recognised.
+# Images, whose text is recognised.
 IMAGES = (PNG, JPEG, TIFF, WEBP)
 
 SUPPORTED = (
@@ -46,7 +46,7 @@ PICTURE, SOUND, PROGRAM, ARCHIVE = "an image", "audio or video", "a program", "a
 DATABASE, FONT = "a database", "a font"
 OLE_MARK = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 MARKS = {OLE_MARK: OLE, b"\x89PNG\r\n": PNG, b"\xff\xd8\xff": JPEG, b"II*\0": TIFF, b"MM\0*": TIFF}
-# What can never hold text that is read here, by its first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
+# Kinds without readable text, by their first bytes. Two letters prove nothing in a text, see BINARY_ONLY.
 REFUSED = {
     b"GIF87a": PICTURE, b"GIF89a": PICTURE, b"\0\0\1\0": PICTURE, b"8BPS": PICTURE, b"\x1f\x8b": ARCHIVE,
     b"BZh": ARCHIVE, b"\xfd7zXZ\0": ARCHIVE, b"7z\xbc\xaf\x27\x1c": ARCHIVE, b"Rar!\x1a": ARCHIVE,
@@ -67,15 +67,15 @@ ANY_HEADER = re.compile(rb"^[!-9;-~]+:|^[ \t]")
 
 
 def media_type_of(content: bytes, name: str) -> str:
-    """Return the kind of a file from its first bytes, or that of its container, which is looked into when it is read.
+    """Return the kind of a file from its first bytes, or that of its container, which is examined later.
 
-    Raises UnsupportedDocument for a kind from which no text can be read here.
+    Raises UnsupportedDocument for a kind without readable text.
     """
     head = content[:4096]
     if b"%PDF-" in head[:1024]:
         return PDF
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
-        # OpenDocument and EPUB write their kind first, uncompressed.
+        # OpenDocument and EPUB start with their kind, uncompressed.
         named = (kind for kind in (ODT, ODS, ODP, EPUB) if head.startswith(b"mimetype" + kind.encode(), 30))
         return next(named, ZIP)
     for mark, kind in MARKS.items():
@@ -90,13 +90,13 @@ def media_type_of(content: bytes, name: str) -> str:
         if b"\0" in head or control > len(head) * MAX_CONTROL_SHARE:
             raise UnsupportedDocument(f'"{name}" isn\'t a supported file type. Supported formats: {SUPPORTED}.')
     else:
-        # A character that the first bytes cut in two is left out.
+        # A character cut in two at the end is left out.
         head = head.decode(encoding, "ignore").encode("utf-8", "ignore")
     return _kind_of_text(head, name)
 
 
 def wide_encoding(head: bytes) -> str | None:
-    """Return the encoding of text in two or four bytes a character, ``None`` if it is not such a text."""
+    """Return the encoding of text with two or four bytes a character, ``None`` if it isn't one."""
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         return "utf-32"
     if head.startswith(UTF16_MARKS):
@@ -104,7 +104,7 @@ def wide_encoding(head: bytes) -> str | None:
     pairs = len(head) // 2
     if pairs < 4 or b"\0" not in head:
         return None
-    # Western text without a mark has its zeros on one side only.
+    # Western text without a byte order mark has its zeros on one side only.
     even, odd = head[0 : pairs * 2 : 2].count(0), head[1 : pairs * 2 : 2].count(0)
     if odd > pairs * 0.4 and even < pairs * 0.02:
         return "utf-16-le"
@@ -114,7 +114,7 @@ def wide_encoding(head: bytes) -> str | None:
 
 
 def kind_of_package(names: set[str], mimetype: str) -> str | None:
-    """Return the kind of a document that is a ZIP archive of these members, ``None`` if it is no document we know."""
+    """Return the kind of a document that is a ZIP archive of these members, ``None`` if it is unknown."""
     declared = mimetype.strip().removesuffix("-template")
     if declared in (ODT, ODS, ODP, EPUB):
         return declared
@@ -125,7 +125,7 @@ def kind_of_package(names: set[str], mimetype: str) -> str | None:
 
 
 def kind_of_ole(content: bytes) -> str:
-    """Return the kind of an OLE file by the first known stream in its directory. Raises ExtractionFailed."""
+    """Return the kind of an OLE file from the first known stream in its directory. Raises ExtractionFailed."""
     streams = {
         "WordDocument": DOC, "Workbook": XLS, "Book": XLS, "PowerPoint Document": PPT, "__properties_version1.0": MSG,
         "EncryptedPackage": XLSX,  # An OOXML file with a password.
@@ -189,13 +189,13 @@ def _kind_of_text(head: bytes, name: str) -> str:
 
 
 def _is_html(start: bytes) -> bool:
-    """Say whether a text begins as a page does, after an XML declaration and comments."""
+    """Return whether a text begins like HTML, after an XML declaration and comments."""
     start = re.sub(rb"\A(\s*<\?xml[^>]*>|\s*<!--.*?-->)+\s*", b"", start, flags=re.DOTALL)
     return start.startswith((b"<!doctype html", b"<html", b"<head>", b"<body"))
 
 
 def _is_mail(start: bytes) -> bool:
-    """Say whether a text begins with header lines, two different ones of which only mails have."""
+    """Return whether a text begins with header lines, two of which are specific to mails."""
     seen = set()
     for line in start.splitlines()[:40]:
         if not line or not ANY_HEADER.match(line):

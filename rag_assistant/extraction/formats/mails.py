@@ -1,6 +1,6 @@
-"""Read mails and mailboxes: what is written and, below a heading with its name, the text of each document attached.
+"""Read mails and mailboxes: their text and, below a heading with its name, each attachment's.
 
-Of a text that comes as plain text and as a page, one is read. A web page saved with its pictures is a mail, too.
+If a text comes both as plain text and as HTML, one is read. Web pages saved as MHTML are mails, too.
 """
 
 import email
@@ -24,27 +24,27 @@ from rag_assistant.records.errors import ExtractionFailed
 
 log = logging.getLogger(__name__)
 
-# They vouch for a mail, and say nothing themselves.
+# Signatures have no content of their own.
 SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature")
-# The properties of an attachment in Outlook's format: its data, and its names from the best to the last.
+# Properties of attachments in Outlook's format: the data, and the names in order of preference.
 MSG_ATTACHMENT = "__attach_version1.0_#"
 MSG_DATA = "37010102"
 MSG_NAMES = (("3707001F", "utf-16-le"), ("3707001E", "cp1252"), ("3704001F", "utf-16-le"), ("3001001F", "utf-16-le"))
-# Where a mail begins in a mailbox, and what stands for such a line within a mail (RFC 4155).
+# Where a mail begins in a mailbox, and the escape of such a line within a mail (RFC 4155).
 FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
 QUOTED_FROM = re.compile(rb"^>(?=>*From )", re.M)
 # A boundary without the quotes that its characters need.
 BARE_BOUNDARY = re.compile(rb"^((?:content-type:|[ \t])[^\n\"]{0,200}\bboundary=)([^\s;\"]+)", re.I | re.M)
 FIELDS = ("Subject", "From", "To", "Cc", "Date")
-# A plain text beside a page is read if it has so much of its length; a shorter one only says that there is a page.
+# Plain text beside HTML is read if it is at least this long, relatively; a shorter one only points to the HTML.
 MIN_SHARE_OF_PAGE = 0.8
 FIRST_FIELD = re.compile(r"\*\*(?:Subject|From)\*\*: (.+)")
 
 
 def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
-    """Return the text of a mail and of what is attached to it as Markdown. Raises ExtractionFailed.
+    """Return the text of a mail and its attachments as Markdown. Raises ExtractionFailed.
 
-    ``read`` reads an attachment of a kind. What it cannot read is named in the warning.
+    ``read`` reads an attachment of a kind. Unreadable ones are named in the warning.
     """
     if media_type == EML:
         mail, attachments, whole = _read_eml(content, read)
@@ -61,7 +61,7 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
 
 
 def read_mailbox(content: bytes, read: Read) -> ExtractedText:
-    """Return the text of each mail of a mailbox, below a heading with its subject. Raises ExtractionFailed."""
+    """Return the text of each mail in a mailbox, below a heading with its subject. Raises ExtractionFailed."""
     mails = [QUOTED_FROM.sub(b"", mail) for mail in FROM_LINE.split(content) if mail.strip()]
     if len(mails) == 1:
         return replace(read(mails[0], EML), media_type=MBOX)
@@ -82,7 +82,7 @@ def read_mailbox(content: bytes, read: Read) -> ExtractedText:
 
 
 def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, bool]:
-    """Return a mail without what is attached to it, that, and whether all of it was found."""
+    """Return a mail without attachments, the attachments, and whether all were found."""
     if b"\0" in content[:100]:
         content = decoded(content).encode()
     content = BARE_BOUNDARY.sub(rb'\1"\2"', content)
@@ -90,7 +90,7 @@ def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, b
         try:
             mail = email.message_from_bytes(content, policy=policy)
             blocks, attachments = _parts(mail, read)
-            # A page that a browser or a wiki saved with its pictures is sent to nobody.
+            # A page saved by a browser or a wiki has no recipient.
             if mail.get_content_type() == "multipart/related" and not (mail["To"] or mail["Received"]):
                 return ExtractedText(joined(blocks), HTML, markdown=True), [], True
             text = joined([*_fields(mail), *blocks])
@@ -98,19 +98,19 @@ def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, b
         except (MemoryError, ExtractionFailed):
             raise
         except Exception:
-            # The library raises whatever comes of a damaged mail: RecursionError, ValueError, AttributeError.
+            # The library raises anything for a damaged mail: RecursionError, ValueError, AttributeError.
             log.info("Not all parts of a mail could be read", exc_info=True)
     head, _, body = decoded(content).replace("\r\n", "\n").partition("\n\n")
     return ExtractedText(joined([*_fields(email.message_from_string(head)), body]), EML, markdown=True), [], False
 
 
 def _fields(mail: Message) -> list[str]:
-    """Return what the head of a mail says, field by field."""
+    """Return the header of a mail, field by field."""
     fields = []
     for name in FIELDS:
         value = str(mail[name] or "")
         raw = next((str(raw) for key, raw in mail.raw_items() if key.lower() == name.lower()), "")
-        if not raw.isascii():  # Bytes that no mail should have there.
+        if not raw.isascii():  # Invalid bytes in a header.
             value = decoded(raw.encode("utf-8", "surrogateescape"))
         elif "=?" in value:
             value = str(make_header(decode_header(value)))
@@ -120,7 +120,7 @@ def _fields(mail: Message) -> list[str]:
 
 
 def _parts(part: Message, read: Read) -> tuple[list[str], Attachments]:
-    """Return what is written in a part of a mail and what is attached to it; a mail within it is part of its text."""
+    """Return the text of a mail's part and its attachments; an embedded mail is part of the text."""
     kind = part.get_content_type()
     if part.is_multipart():
         inner = cast("list[Message]", part.get_payload())
@@ -151,14 +151,14 @@ def _parts(part: Message, read: Read) -> tuple[list[str], Attachments]:
 
 
 def _fullest(alternatives: list[list[str]]) -> list[str]:
-    """Return the first of some texts that say the same; a longer one if that only points to it."""
+    """Return the first of some alternative texts; a longer one if that only points to it."""
     lengths = [sum(len("".join(block.split())) for block in blocks) for blocks in alternatives]
     enough = MIN_SHARE_OF_PAGE * max(lengths, default=0)
     return next((blocks for blocks, length in zip(alternatives, lengths, strict=True) if length >= enough), [])
 
 
 def _attached_to_msg(content: bytes) -> tuple[Attachments, bool]:
-    """Return what is attached, but nothing for the data of a mail that is attached as one; and whether that is all."""
+    """Return the attachments, those that are mails themselves without data; and whether that is all."""
     import olefile
 
     attachments: Attachments = []
@@ -171,13 +171,13 @@ def _attached_to_msg(content: bytes) -> tuple[Attachments, bool]:
     except MemoryError:
         raise
     except Exception:
-        # The library raises whatever comes of a damaged file: OSError, ValueError, AttributeError.
+        # The library raises anything for a damaged file: OSError, ValueError, AttributeError.
         log.info("Not all attachments of a mail could be found", exc_info=True)
         return attachments, False
     return attachments, True
 
 
 def _property(file: Any, folder: str, which: str) -> bytes:
-    """Return a property of an attachment, nothing where it has none."""
+    """Return a property of an attachment, empty if it has none."""
     path = [folder, f"__substg1.0_{which}"]
     return bytes(file.openstream(path).read()) if file.exists(path) else b""

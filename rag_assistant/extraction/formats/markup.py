@@ -1,4 +1,4 @@
-"""Write text as Markdown: headings, list items, tables; and put pages together."""
+"""Write text as Markdown: headings, list items, tables; and join pages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rag_assistant.records.documents import ExtractedText
 
 DIGITS, ABOVE = "0123456789+-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b"
 RAISED, LOWERED = str.maketrans(DIGITS, ABOVE), str.maketrans(ABOVE, DIGITS)
-# Of a unit such as m\u00b2, which is two letters long at most, it stays where it is.
+# In a unit such as m\u00b2, of two letters at most, it isn't a power of a number.
 POWER = re.compile(rf"(?:(?<=\d)|(?<=[^\W\d_]{{3}}))[{ABOVE}]+")
 MAX_HEADING_LEVELS = 6
-# A merged cell covers whole columns where somebody was lazy; its text is repeated so often at most.
+# Careless merged cells cover whole columns; the text is repeated at most this often.
 MAX_SPREAD = 10_000
 PAGE_BREAK = "\n\n"
-# A table as others write it, its second line of nothing but dashes; a table in a cell of it is escaped.
+# A table whose second line is the delimiter row; a nested table in a cell is escaped.
 TABLE = re.compile(r"^\|.*\|\n\|(?: *:?-+:? *\|)+(?:\n\|.*\|)*", re.M)
-# Where a paragraph follows a table directly, it would be one more row.
+# A paragraph directly after a table would become another row.
 TABLE_END = re.compile(r"(?<=\|\n)(?=[^|\s])")
 BORDER = re.compile(r"(?<!\\)\|")
 ITEM = re.compile(r"( *)((?:-|\d+\.) )[^\n]*")
@@ -28,29 +28,29 @@ INNER_RULE = re.compile(r"\|(?: *:?-{3,}:? *\|)+")
 
 
 def raised(digits: str) -> str:
-    """Return digits and signs as they stand above the line; a text that has others as it is."""
+    """Return digits and signs as superscript; a text with other characters unchanged."""
     return digits.translate(RAISED) if set(digits) <= set(DIGITS) else digits
 
 
 def with_powers(text: str) -> str:
-    """Return a text in which a power or the mark of a note is no digit of the number or the word before it."""
+    """Return a text in which powers and footnote marks don't run into the number or word before."""
     return POWER.sub(lambda match: "^" + match[0].translate(LOWERED), text)
 
 
 def heading(level: int, text: str) -> str:
-    """Return a heading on one line, the empty string for an empty one."""
+    """Return a heading on one line, empty for an empty text."""
     line = " ".join(text.split())
     return f"{'#' * max(1, min(level, MAX_HEADING_LEVELS))} {line}" if line else ""
 
 
 def item(depth: int, text: str, mark: str = "-") -> str:
-    """Return a list item, the empty string for an empty one; ``depth`` 0 is the outermost."""
+    """Return a list item, empty for an empty text; ``depth`` 0 is the outermost."""
     line = " ".join(text.split())
     return f"{'  ' * min(depth, 8)}{mark} {line}" if line else ""
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """Return a pipe table whose first row is its head, without empty rows and empty columns at its end."""
+    """Return a pipe table whose first row is its header, without empty rows and trailing empty columns."""
     cells = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     cells = [row for row in cells if any(row)]
     width = max((number for row in cells for number, cell in enumerate(row, 1) if cell), default=0)
@@ -59,7 +59,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 class Span(Struct, frozen=True):
-    """The rows and columns that a merged cell covers, from its first to its last."""
+    """The rows and columns that a merged cell covers, from first to last."""
 
     top: int
     left: int
@@ -68,11 +68,11 @@ class Span(Struct, frozen=True):
 
     @property
     def columns(self) -> range:
-        """The columns that it covers, as many as are filled at most."""
+        """The columns to fill, up to the maximum."""
         return range(self.left, min(self.right, self.left + MAX_SPREAD) + 1)
 
     def within(self, row_of: Mapping[int, int], column_of: Mapping[int, int]) -> Span | None:
-        """Return what of it is left where only some rows and columns are, by their new numbers."""
+        """Return what is left of it with only some rows and columns, by their new numbers."""
         if self.top not in row_of or self.left not in column_of:
             return None
         rows = [row_of[n] for n in range(self.top, min(self.bottom, self.top + MAX_SPREAD) + 1) if n in row_of]
@@ -81,9 +81,9 @@ class Span(Struct, frozen=True):
 
 
 def spread(rows: list[list[str]], spans: Sequence[Span]) -> list[list[str]]:
-    """Return rows in which a merged cell says in each row that it covers what it says in its first.
+    """Return rows in which a merged cell's text is repeated in each row it covers.
 
-    Names of columns in two rows, the upper of which stand above several of the lower, become one row.
+    A two-row header, whose upper names span several of the lower, becomes one row.
     """
     first = next((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), None)
     has_groups = False
@@ -104,16 +104,16 @@ def _with_one_head(rows: list[list[str]]) -> list[list[str]]:
 
 
 def with_plain_tables(text: str) -> str:
-    """Return a text whose tables are written as ours, without the blanks that align them.
+    """Return a text with its tables in our style, without alignment padding.
 
-    One row alone is no table but a frame around text, and comes as that text.
+    A table of a single row is only a frame around text, and becomes that text.
     """
     return TABLE.sub(lambda match: _plain([_cells(line) for line in match[0].split("\n")]), TABLE_END.sub("\n", text))
 
 
 def _plain(rows: list[list[str]]) -> str:
     rows = [row for row in rows if any(map(str.strip, row))]
-    # Names that stand above several columns are repeated there, see page_tables.py.
+    # Names that span several columns are repeated there, see page_tables.py.
     names = [cell.strip() for cell in rows[0]] if rows else []
     if any(name and name == following for name, following in pairwise(names)):
         rows = _with_one_head([[cell.strip() for cell in row] for row in rows])
@@ -121,7 +121,7 @@ def _plain(rows: list[list[str]]) -> str:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a row, none of the line under the head."""
+    """Return the cells of a row, none for the delimiter row."""
     if re.fullmatch(r"[|:\- ]*-[|:\- ]*", line):
         return []
     cells = [cell.replace("\\|", "|") for cell in BORDER.split(line.strip())[1:-1]]
@@ -131,10 +131,10 @@ def _cells(line: str) -> list[str]:
 def joined(blocks: Sequence[str]) -> str:
     """Return blocks with an empty line between them; items of one list follow each other directly.
 
-    What an item is part of may be of any depth above its own: it begins where the text of that one begins.
+    An item's parent may be several levels up: it is indented to where the parent's text begins.
     """
     parts: list[str] = []
-    # Of each item that the next may be part of: its depth, and where its text begins.
+    # For each possible parent of the next item: its depth, and where its text begins.
     around: list[tuple[int, int]] = []
     for block in filter(str.strip, blocks):
         gap, match = "\n" if around else "\n\n", ITEM.fullmatch(block.rstrip())

@@ -43,7 +43,7 @@ def _slide(slide: Element) -> str:
 
 
 def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[str]:
-    """Return what stands in an element, block by block; ``depth`` is that of the list around it, -1 outside."""
+    """Return the blocks in an element; ``depth`` is that of the enclosing list, -1 outside."""
     blocks: list[str] = []
     for element in [parent] if itself else parent:
         kind = local(element)
@@ -65,7 +65,7 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
 
 
 def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
-    """Return the text of a paragraph; frames with text of their own are put ``beside``."""
+    """Return the text of a paragraph; frames with their own text are put ``beside``."""
     kind = local(element)
     if not top and kind in SKIPPED:
         return ""
@@ -82,7 +82,7 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
 
 
 def _rows(parent: Element) -> Iterator[Element]:
-    """Yield the rows of a table, also those in groups, but none of a table in it."""
+    """Yield the rows of a table, including those in groups, but not those of nested tables."""
     for element in parent:
         if local(element) == "table-row":
             yield element

@@ -1,4 +1,4 @@
-"""Open documents that are ZIP archives of XML, under limits: what is unpacked is bounded, and no entity is expanded."""
+"""Open documents that are ZIP archives of XML, with a limit on unpacked size, and without expanding entities."""
 
 import io
 import posixpath
@@ -17,7 +17,7 @@ ENTITIES = "This file defines XML entities, which can expand without limit, so i
 XML_NAMES = (".xml", ".rels", ".opf", ".ncx")
 PAGE_NAMES = (".xhtml", ".html", ".htm")
 RELATION_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
-# Pictures and films are never unpacked, so that their size does not count.
+# Pictures and films are never unpacked, so their size doesn't count.
 NEVER_UNPACKED = (".png", ".jpg", ".jpeg", ".gif", ".emf", ".wmf", ".tif", ".tiff", ".mp4", ".mp3", ".wav", ".ttf")
 BROKEN = (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError, ValueError, zlib.error)
 
@@ -25,17 +25,17 @@ Element = ElementTree.Element
 
 
 class Package:
-    """A ZIP archive of XML parts. ``unread`` names the parts that were asked for and are broken."""
+    """A ZIP archive of XML parts. ``unread`` names the requested parts that are broken."""
 
     def __init__(self, content: bytes) -> None:
-        """Open it. Raises ExtractionFailed if it is broken, encrypted, or grows too large when unpacked."""
+        """Open it. Raises ExtractionFailed if it is broken, encrypted, or too large when unpacked."""
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(content))
         except BROKEN as error:
             raise ExtractionFailed(
                 "This file is damaged and cannot be opened: it is cut off or not a ZIP archive."
             ) from error
-        # Some programs of Windows part folders by backslashes.
+        # Some Windows programs use backslashes in paths.
         self._members = {name.replace("\\", "/"): name for name in self._archive.namelist()}
         self.names = set(self._members)
         self.unread: list[str] = []
@@ -44,7 +44,7 @@ class Package:
 
     @property
     def kind(self) -> str:
-        """The media type of the document. Raises ExtractionFailed if it is none."""
+        """The media type of the document. Raises ExtractionFailed if it isn't one."""
         mimetype = self.read("mimetype")[:200].decode("ascii", "replace") if "mimetype" in self.names else ""
         kind = kind_of_package(self.names, mimetype)
         if kind is not None:
@@ -58,7 +58,7 @@ class Package:
         )
 
     def read(self, name: str) -> bytes:
-        """Return a member. Raises ExtractionFailed if it is broken or what was unpacked grows too large."""
+        """Return a member. Raises ExtractionFailed if it is broken or too much has been unpacked."""
         try:
             with self._archive.open(self._members[name]) as member:
                 content = member.read(self._left + 1)
@@ -70,11 +70,11 @@ class Package:
         return content
 
     def xml(self, name: str) -> Element:
-        """Return a part. Raises ExtractionFailed if it is missing or broken, or defines entities."""
+        """Return a parsed part. Raises ExtractionFailed if it is missing or broken, or defines entities."""
         return parsed(self.read(name))
 
     def optional(self, name: str) -> Element | None:
-        """Return a part, ``None`` if there is none or it is broken; a broken one is remembered as unread."""
+        """Return a parsed part, ``None`` if it is missing or broken; a broken one is added to ``unread``."""
         if name not in self.names:
             return None
         try:
@@ -84,12 +84,12 @@ class Package:
             return None
 
     def parts(self, start: str) -> list[Element]:
-        """Return the readable XML parts whose names begin so, in the order of their names."""
+        """Return the readable XML parts with a name prefix, sorted by name."""
         names = sorted(name for name in self.names if name.startswith(start) and name.endswith(".xml"))
         return [part for name in names if (part := self.optional(name)) is not None]
 
     def relations(self, name: str) -> dict[str, tuple[str, str]]:
-        """Return the kind and the target part of each relation of an OOXML part, by its id."""
+        """Return type and target of each relationship of an OOXML part, by id."""
         folder, file = posixpath.split(name)
         root = self.optional(f"{folder}/_rels/{file}.rels" if folder else f"_rels/{file}.rels")
         relations = {}
@@ -101,21 +101,20 @@ class Package:
         return relations
 
     def main_part(self) -> str:
-        """Return the name of the part that an OOXML document begins with. Raises ExtractionFailed."""
+        """Return the name of an OOXML document's main part. Raises ExtractionFailed."""
         for kind, target in self.relations("").values():
             if kind == "officeDocument" and target in self.names:
                 return target
         raise ExtractionFailed("This file is damaged: its main part is missing.")
 
     def unpack_in_vain(self) -> None:
-        """Unpack all that a library would.
-
-        Raises ExtractionFailed if it cannot be unpacked, grows larger than it says, or defines entities.
+        """Unpack everything that a library would. Raises ExtractionFailed if that fails, is larger than declared, or
+        defines entities.
         """
         for name in sorted(self.names):
             if name.lower().endswith((*XML_NAMES, *PAGE_NAMES)):
                 content = self.read(name)
-                # Pages of old books name their characters by entities, harmlessly.
+                # Pages of old books use harmless character entities.
                 if name.lower().endswith(XML_NAMES):
                     _refuse_entities(content)
 
@@ -158,12 +157,12 @@ def local(element: Element) -> str:
 
 
 def attribute(element: Element, name: str) -> str | None:
-    """Return an attribute by its name without its namespace."""
+    """Return an attribute by its name without a namespace."""
     return next((value for key, value in element.attrib.items() if key.rsplit("}", 1)[-1] == name), None)
 
 
 def number(text: str | None, otherwise: int = 0) -> int:
-    """Return a whole number that a part says; ``otherwise`` where it says none, or one that cannot be meant."""
+    """Return a part's whole number; ``otherwise`` if it is missing or implausible."""
     return int(text) if text and text.isdigit() and len(text) < 8 else otherwise
 
 

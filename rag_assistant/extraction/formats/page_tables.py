@@ -1,4 +1,4 @@
-"""Spell out the merged cells of a web page's tables: each row and column says what it shows. Pure."""
+"""Repeat the text of merged cells in a web page's tables, in each row and column. Pure."""
 
 import re
 
@@ -8,12 +8,12 @@ from rag_assistant.extraction.formats.packages import number
 from rag_assistant.extraction.formats.web_pages import TAG, attributes_of
 
 MERGED = re.compile(r"\b(?:row|col)span\b", re.I)
-# More is a mistake of whoever wrote the page, and a longer text is no label.
+# More is an error of the page's author, and a longer text is no label.
 MAX_SPAN, MAX_REPEATED_CHARS = 200, 300
 
 
 class _Table(Struct):
-    """A table that is being read: its row and column, what comes down from the rows above, and its open cell."""
+    """The state of a table being read: row and column, cells spanning from rows above, and the open cell."""
 
     row: int = 0
     column: int = 0
@@ -24,9 +24,9 @@ class _Table(Struct):
 
 
 def with_merged_cells(page: str) -> str:
-    """Return a page in whose tables no cell is merged: what one says is said in each row that it covers.
+    """Return a page without merged cells: their text is repeated in each row they cover.
 
-    In the first row, also in each column: there it names several.
+    In the first row also in each column: there it is the name of several.
     """
     if not MERGED.search(page):
         return page
@@ -81,7 +81,7 @@ def _close_cell(table: _Table, written: list[str]) -> None:
 
 
 def _write_above(table: _Table, written: list[str]) -> None:
-    """Write the cells that come down to here from the rows above."""
+    """Write the cells that span to this row from above."""
     while table.column in table.above:
         rows, text = table.above.pop(table.column)
         written.append(f"<td>{text}</td>")

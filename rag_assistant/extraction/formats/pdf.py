@@ -12,17 +12,17 @@ from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
-# What the library writes for a hyphen at the end of a line: the word goes on in the next.
+# The library's character for a hyphen at a line end: the word continues on the next line.
 CUT_WORD = "\ufffe"
 MAX_ATTACHMENTS = 100
-# A page with nothing on it, which is no scan.
+# An empty page isn't a scan.
 BLANK = " "
 
 
 def read_pdf(content: bytes, read: Read) -> ExtractedText:
-    """Return the text of a PDF, and which of its pages show something without a text. Raises ExtractionFailed.
+    """Return the text of a PDF, and which pages show something without text. Raises ExtractionFailed.
 
-    ``read`` reads a file that is attached; its text stands behind the last page.
+    ``read`` reads an attached file, whose text follows the last page.
     """
     import pypdfium2
     import pypdfium2.raw as pdfium
@@ -51,7 +51,7 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
 
 
 def _attached(pdf: Any) -> Attachments:
-    """Return the files that are attached to a PDF; one that is damaged has no content."""
+    """Return the files attached to a PDF; damaged ones have no content."""
     import pypdfium2
 
     attachments = []
@@ -65,9 +65,9 @@ def _attached(pdf: Any) -> Attachments:
 
 
 def flattened_page(pdf: Any, number: int) -> Any:
-    """Return a page, counted from 0, in which what is written in forms and notes has become part of the page.
+    """Return a page, counted from 0, with forms and annotations flattened into it.
 
-    Where that cannot be done, the page is as it was. Raises PdfiumError.
+    If that fails, the page is unchanged. Raises PdfiumError.
     """
     import pypdfium2.raw as pdfium
 
@@ -78,7 +78,7 @@ def flattened_page(pdf: Any, number: int) -> Any:
 
 
 def _page(pdf: Any, number: int) -> str | None:
-    """Return the text of a page, ``None`` if it is damaged: that does not take the others with it."""
+    """Return the text of a page, ``None`` if it is damaged, which doesn't affect the others."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 

@@ -1,6 +1,6 @@
-"""Put the text of a PDF page in the order in which it is read, where the page draws it in another.
+"""Reorder the text of a PDF page whose drawing order isn't the reading order.
 
-That is: columns that are drawn row by row, and what is filled into a form, which stands beside its label.
+That is: columns drawn row by row, and form entries, which belong next to their labels.
 """
 
 import ctypes
@@ -16,17 +16,17 @@ from rag_assistant.extraction.page_layout import Box
 from rag_assistant.extraction.recognised import box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import RecognisedPage, Word
 
-# A gap of so many heights parts columns and cells; a tick stands no farther before what is ticked.
+# A gap of this many heights separates columns and cells; a tick is no farther from its label.
 GAP, TICK_GAP = 1.5, 1.5
-# A label stands at most so many heights above its field.
+# A label is at most this many heights above its field.
 LABEL_ABOVE = 2.0
-# Lines of a column of prose are about as long as the column; cells of a table are not.
+# Lines in a column of prose are about as long as the column; cells of a table aren't.
 MIN_LINES, MIN_FILLED = 4, 0.75
 MAX_VALUE_BYTES = 20_000
 
 
 class Field(Struct, frozen=True):
-    """A field of a form: where it is, and what is filled in or ticked."""
+    """A form field: its place, and its text or tick."""
 
     box: Box
     text: str
@@ -34,7 +34,7 @@ class Field(Struct, frozen=True):
 
 
 def fields_of(pdf: Any, page: Any) -> list[Field]:
-    """Return the fields of a page's form, empty ones of text left out; the form was initialised before."""
+    """Return the fields of a page's form, without empty text fields; the form must be initialised."""
     import pypdfium2.raw as pdfium
 
     fields, height = [], page.get_height()
@@ -57,7 +57,7 @@ def fields_of(pdf: Any, page: Any) -> list[Field]:
 
 
 def ordered_text(page: Any, textpage: Any, fields: Sequence[Field]) -> str | None:
-    """Return the text of a page in the order in which it is read, ``None`` where it is drawn in that order."""
+    """Return the text of a page in reading order, ``None`` if that is its drawing order."""
     if not fields and not _alternates(textpage):
         return None
     words = [word for word in _words(textpage, page.get_height()) if not any(_is_in(word, one.box) for one in fields)]
@@ -71,7 +71,7 @@ def ordered_text(page: Any, textpage: Any, fields: Sequence[Field]) -> str | Non
 
 
 def _alternates(textpage: Any) -> bool:
-    """Tell whether pieces of text that follow each other stand in one row, far from each other, again and again."""
+    """Return whether consecutive pieces of text are repeatedly in one row, far from each other."""
     rectangles = [textpage.get_rect(number) for number in range(textpage.count_rects())]
     times = 0
     for (_, bottom, right, top), (left, other_bottom, _, other_top) in pairwise(rectangles):
@@ -81,7 +81,7 @@ def _alternates(textpage: Any) -> bool:
 
 
 def _words(textpage: Any, height: float) -> list[Word]:
-    """Return the pieces of a page's text as they are drawn: lines, parted where there is a gap in them."""
+    """Return the pieces of a page's text in drawing order: lines, split at gaps."""
     import pypdfium2.raw as pdfium
 
     words: list[Word] = []
@@ -106,7 +106,7 @@ def _words(textpage: Any, height: float) -> list[Word]:
 
 
 def _columns(words: Sequence[Word]) -> list[Word] | None:
-    """Return pieces column by column where they are columns of prose."""
+    """Return the pieces column by column if they are columns of prose."""
     lines = [(word,) for word in sorted(words, key=lambda word: (word.top, word.left))]
     boxes = [box_of_word(word) for (word,) in lines]
     gutter = gutter_of(boxes)
@@ -120,7 +120,7 @@ def _columns(words: Sequence[Word]) -> list[Word] | None:
 
 
 def _place(field: Field, words: Sequence[Word]) -> int:
-    """Return before which piece a field is read: behind its label, or before it where that is a tick's."""
+    """Return the index of the piece before which a field is read: after its label, or before it for a tick."""
     box = field.box
     beside = [(n, box_of_word(word)) for n, word in enumerate(words) if _share_row(box_of_word(word), box)]
     after = [(one.left - box.right, n) for n, one in beside if -1 <= one.left - box.right <= TICK_GAP * one.height]

@@ -42,7 +42,7 @@ def read_pptx(package: Package) -> ExtractedText:
 
 
 def _slide(package: Package, name: str) -> tuple[str, bool]:
-    """Return a slide's text, and whether there is a picture on it."""
+    """Return a slide's text, and whether it has a picture."""
     root = package.xml(name)
     relations = package.relations(name)
     blocks: list[str] = []
@@ -64,7 +64,7 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
 
 
 def _shapes(parent: Element) -> Iterator[Element]:
-    """Yield shapes, tables and pictures in their order, also those in groups; old programs' second telling is not."""
+    """Yield shapes, tables and pictures in order, including those in groups, but not fallbacks for old programs."""
     for element in parent:
         kind = local(element)
         if kind in ("sp", "graphicFrame", "pic"):
@@ -79,7 +79,7 @@ def _shape(package: Package, shape: Element, relations: Relations, placeholder: 
         return [f"[Picture: {' '.join(described.split())}]"] if described.strip() else []
     if local(shape) == "graphicFrame":
         return _frame(package, shape, relations)
-    # In the body of a slide each paragraph is a point; elsewhere it is a paragraph.
+    # Paragraphs in the body of a slide are list items.
     in_body = placeholder in ("body", "obj", "")
     return [item(depth, text) if in_body else text for depth, text in _paragraphs(shape)]
 
@@ -100,7 +100,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
 
 
 def _placeholder(shape: Element) -> str | None:
-    """Return what kind of placeholder a shape is, the empty string for the body, ``None`` if it is none."""
+    """Return the type of a placeholder, empty for the body, ``None`` if the shape isn't one."""
     placeholder = shape.find(".//{*}ph")
     return placeholder.get("type", "") if placeholder is not None else None
 
@@ -110,7 +110,7 @@ def _line(shape: Element) -> str:
 
 
 def _paragraphs(shape: Element) -> Iterator[tuple[int, str]]:
-    """Yield depth and text of each paragraph that is not empty."""
+    """Yield depth and text of each paragraph that isn't empty."""
     for paragraph in (element for element in shape.iter() if local(element) == "p"):
         texts = []
         for element in paragraph.iter():

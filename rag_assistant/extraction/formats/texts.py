@@ -1,4 +1,4 @@
-"""Read files that are text: in any encoding, CSV as a table, notebooks as their cells."""
+"""Read text files: in any encoding, CSV as a table, notebooks as their cells."""
 
 import csv
 import io
@@ -19,31 +19,31 @@ DECLARED_ENCODING = re.compile(
 )
 # Enough to recognise an encoding; all of a large file takes minutes.
 BYTES_TO_JUDGE = 200_000
-# What people's old files are written in. Among all that there ever was, something rare fits by chance.
+# Common legacy encodings. Among all that ever existed, something rare fits by chance.
 OLD_ENCODINGS = (
     "cp1252 cp1250 iso8859-2 cp1251 koi8-r cp1253 cp1254 cp1255 cp1256 cp1257 cp874 cp866 cp850 mac-roman gb18030 "
     "cp932 euc_jis_2004 cp949 big5hkscs"
 ).split()
-# Below, a guess is told. Of 1,507 texts of XQuAD one in 27 was wrong below it, one in 1,480 above.
+# Below this, a guess is reported. Of 1,507 texts of XQuAD one in 27 was wrong below it, one in 1,480 above.
 MIN_CONFIDENCE = 0.1
-# What is declared, and what is meant by it (https://encoding.spec.whatwg.org).
+# Declared encodings, and what they mean in practice (https://encoding.spec.whatwg.org).
 MEANT = {
     "gb2312": "gb18030", "gbk": "gb18030", "iso-8859-1": "cp1252", "iso-8859-9": "cp1254", "shift_jis": "cp932",
     "euc-kr": "cp949", "ks_c_5601-1987": "cp949", "big5": "big5hkscs", "iso-2022-jp": "iso2022_jp_ext",
 }  # fmt: skip
-# Where an escape sequence switches between alphabets, every byte is ASCII.
+# With escape sequences that switch character sets, every byte is ASCII.
 ESCAPED = re.compile(rb"\x1b(?:\$[@B]|\$\([DOQ]|\([IJ])")
 SINGLE_BYTE = re.compile(r"us-ascii|iso-8859|windows-125|cp125|koi8|mac", re.IGNORECASE)
-# What Excel writes into the first line; how many lines may tell about a table before its names, of how many looked at.
+# Excel's separator line; how many preamble lines a table may have, and how many lines are examined for that.
 SEPARATOR = re.compile(r"\s*\"?sep=([,;|\t])\"?[^\S\n]*\n", re.IGNORECASE)
 MAX_LINES_BEFORE, MAX_ROWS_TO_JUDGE = 20, 100
-# How a terminal is told colours.
+# Terminal colour codes.
 COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 MAX_CELL_CHARS = 1_000_000
 
 
 def read_utf8(content: bytes) -> str | None:
-    """Return the text of a file that is UTF-8, ``None`` if it is not."""
+    """Return the text of a UTF-8 file, ``None`` if it isn't one."""
     if wide_encoding(content[:4096]) is not None:
         return None
     try:
@@ -53,12 +53,12 @@ def read_utf8(content: bytes) -> str | None:
 
 
 def decoded(content: bytes) -> str:
-    """Return the text of a file in whatever encoding. Raises ExtractionFailed if none can be recognised."""
+    """Return the text of a file in any encoding. Raises ExtractionFailed if none is recognised."""
     return _decoded(content)[0]
 
 
 def decoded_as(content: bytes, charset: str) -> str:
-    """Return a text in an encoding that was named beside it; what is UTF-8, or does not fit the name, as what it is."""
+    """Return a text in a declared encoding; if it is UTF-8, or doesn't fit, as what it is."""
     utf8 = read_utf8(content) if SINGLE_BYTE.match(charset) else None
     if utf8 is not None:
         return utf8
@@ -69,13 +69,13 @@ def decoded_as(content: bytes, charset: str) -> str:
 
 
 def read_text(content: bytes, media_type: str) -> ExtractedText:
-    """Return a text file as it is, with a warning if some of its bytes mean nothing."""
+    """Return a text file unchanged, with a warning if some bytes are invalid."""
     text, warning = _decoded(content)
     return ExtractedText(text, media_type, markdown=media_type == MARKDOWN, warning=warning)
 
 
 def read_csv(content: bytes, media_type: str) -> ExtractedText:
-    """Return a CSV or TSV as a Markdown table; one that is no table comes as it is."""
+    """Return a CSV or TSV as a Markdown table; unchanged if it isn't a table."""
     text, warning = _decoded(content)
     csv.field_size_limit(MAX_CELL_CHARS)
     try:
@@ -92,15 +92,15 @@ def read_csv(content: bytes, media_type: str) -> ExtractedText:
 
 
 def read_notebook(content: bytes, read: Callable[[bytes, str], ExtractedText]) -> ExtractedText:
-    """Return the cells of a notebook as Markdown, with what they printed; what is no notebook comes as it is.
+    """Return a notebook's cells as Markdown, with their output; unchanged if it isn't a notebook.
 
-    ``read`` reads a page that is put out.
+    ``read`` reads HTML output.
     """
     text, warning = _decoded(content)
     try:
         notebook = json.loads(text)
         language = notebook.get("metadata", {}).get("kernelspec", {}).get("language", "")
-        # Before the fourth version, cells stood on sheets.
+        # Before version 4, cells were in worksheets.
         sheets = notebook["worksheets"] if "cells" not in notebook else [notebook]
         blocks = [block for sheet in sheets for cell in sheet["cells"] for block in _cell(cell, language, read)]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -109,12 +109,12 @@ def read_notebook(content: bytes, read: Callable[[bytes, str], ExtractedText]) -
 
 
 def clean(text: str) -> str:
-    """Normalise line ends, and drop what no database or page takes."""
+    """Normalise line ends, and drop characters that no database or page accepts."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "").encode("utf-8", "ignore").decode()
 
 
 def _decoded(content: bytes) -> tuple[str, str | None]:
-    """Return the text and a warning. What the file says of itself is tried first, then what its bytes look like."""
+    """Return the text and a warning. The declared encoding is tried first, then detection."""
     declared = DECLARED_ENCODING.search(content[:2048])
     named = next((name.decode("ascii") for name in declared.groups() if name), None) if declared else None
     escaped = "iso2022_jp_ext" if ESCAPED.search(content) else None
@@ -126,7 +126,7 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
             continue
     broken = content.decode("utf-8-sig", "replace")
     wrong, wide = broken.count("\ufffd"), sum(character > "\x7f" for character in broken[:BYTES_TO_JUDGE])
-    # In another encoding hardly two bytes that follow each other are a character of UTF-8.
+    # In other encodings, hardly any two consecutive bytes are valid UTF-8.
     if wide - wrong >= 2 * wrong or (wide > wrong and broken.find("\ufffd") == len(broken) - 1):
         return clean(broken), f"{_characters(wrong)} of this text could not be read: the file is damaged there."
     import chardet
@@ -150,14 +150,14 @@ def _characters(count: int) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """Return what parts the cells: whatever stands in the first lines equally often, at its most frequent."""
+    """Return the delimiter of the cells: what occurs equally often in the first lines."""
     lines = [line for line in text.split("\n", 20)[:20] if line.strip()]
     counts = {mark: [line.count(mark) for line in lines] for mark in ",;\t|"}
     return max(counts, key=lambda mark: (min(counts[mark], default=0), sum(counts[mark])))
 
 
 def _head_of(rows: list[list[str]]) -> int:
-    """Return which row has the names of the columns: behind what tells about the table, the first as wide as most."""
+    """Return the header row's index: after the preamble, the first row as wide as most."""
     widths = [max((n for n, cell in enumerate(row, 1) if cell.strip()), default=0) for row in rows[:MAX_ROWS_TO_JUDGE]]
     usual = max(set(widths), key=widths.count)
     head = next(n for n, width in enumerate(widths) if width >= usual)

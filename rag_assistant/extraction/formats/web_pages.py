@@ -1,6 +1,6 @@
-"""The content of a web page, without what leads about in the site: banners, menus, tables of contents. Pure.
+"""The content of a web page, without site navigation: banners, menus, tables of contents. Pure.
 
-HTML's landmarks (https://www.w3.org/TR/html-aam-1.0/) are known by their names, menus by their text being links.
+HTML's landmarks (https://www.w3.org/TR/html-aam-1.0/) are recognised by name, menus by consisting of links.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 
 from msgspec import Struct
 
-# A tag, whose attributes may hold a ">" between quotes. Nothing is tried twice: half a tag costs its length, no more.
+# A tag, whose attributes may contain a quoted ">". Without backtracking: half a tag takes linear time.
 TAG = re.compile(r"""<(/?)([a-z][a-z0-9:-]*+)((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
 PICTURE = re.compile(r"""<img\b((?:[^<>"']++|"[^"]*+"|'[^']*+')*+)>""", re.I)
 ATTRIBUTE = re.compile(r"""([a-z-]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|[^\s"'>]++))?""", re.I)
-# What may be left unclosed or holds nothing; the rest has an end that tells how far it goes.
+# Elements that may be left unclosed or are empty; the others have an end tag.
 NO_END = frozenset(
     "html head body p li dt dd tr td th thead tbody tfoot colgroup col option optgroup rp rt "
     "area base br embed hr img input link meta param source track wbr".split()
@@ -27,22 +27,22 @@ CHROME_TAGS = frozenset("nav button select dialog template".split())
 CHROME_ROLES = frozenset("navigation banner contentinfo search menu menubar toolbar dialog".split())
 CHROME_CLASSES = frozenset("noprint no-print d-print-none breadcrumb breadcrumbs toc navbox mw-editsection".split())
 COLONS = ":\uff1a"
-# A menu has so many links at least, and of its text hardly any beside them.
+# A menu has at least this many links, and hardly any text beside them.
 MIN_LINKS = 3
 MAX_SHARE_BESIDE_LINKS = 0.2
-# Names are not always true: of a page's text beside links, its main part holds so much, and no chrome as much.
+# Names aren't always right: the main part has at least this share of a page's text beside links, and navigation less.
 MIN_SHARE_OF_MAIN = 0.6
 MAX_SHARE_OF_CHROME = 0.5
-# A page of which less is left was nothing but a list of links.
+# A page of which less is left was only a list of links.
 MIN_CONTENT_CHARS = 100
-# What a link within a page shows where it is a mark: the number of a note, a pilcrow, an arrow back.
+# The text of an internal link that is only a mark: a note's number, a pilcrow, an arrow back.
 MARK = re.compile(r"[\s\[\]()\d¶#§^*↑↩†‡]*|\s*\[?[a-z]\]?\s*")
 
 
 class Element(Struct):
-    """An element of a page from ``start`` to ``end``; how many characters stand in it ``beside`` links and ``linked``.
+    """An element from ``start`` to ``end``, with the number of characters ``beside`` links and ``linked``.
 
-    ``around`` are the tags that it stands in. ``introduced`` is set if a colon or a heading stands right before it.
+    ``around`` are the enclosing tags. ``introduced`` is set if a colon or a heading precedes it.
     """
 
     tag: str
@@ -57,7 +57,7 @@ class Element(Struct):
     inner_links: int = 0
 
     def add(self, other: Element) -> None:
-        """Count what stands in an element within this one."""
+        """Add the counts of an element within this one."""
         self.beside += other.beside
         self.linked += other.linked
         self.links += other.links
@@ -65,7 +65,7 @@ class Element(Struct):
 
 
 def content_of(page: str) -> str:
-    """Return the HTML of a page's content, pictures as their descriptions; all of it if little would be left."""
+    """Return the HTML of a page's content, with descriptions for pictures; all of it if little would be left."""
     page = PICTURE.sub(lambda match: f" {attributes_of(match[1]).get('alt', '')} ", page)
     whole, elements = _read(page)
     mains = [one for one in elements if one.tag in ("main", "article") or one.attributes.get("role") == "main"]
@@ -93,7 +93,7 @@ def _is_left_out(element: Element, whole: Element, page: str) -> bool:
 
 
 def _is_chrome(element: Element) -> bool:
-    """Tell whether a page says by a name that an element is no content, or is not shown."""
+    """Return whether an element's name says that it isn't content, or isn't shown."""
     attributes = element.attributes
     if element.tag in ("header", "footer", "aside") and not element.around & SECTIONS:
         return True
@@ -107,7 +107,7 @@ def _is_chrome(element: Element) -> bool:
 
 
 def _is_menu(element: Element) -> bool:
-    """Tell whether an element is a list of links; one that the text introduces, or in a table, is content."""
+    """Return whether an element is a list of links; one that the text introduces, or in a table, is content."""
     if element.tag not in MENU_TAGS or element.links < MIN_LINKS:
         return False
     if element.introduced == "colon" or "table" in element.around:
@@ -118,7 +118,7 @@ def _is_menu(element: Element) -> bool:
 
 
 def _read(page: str) -> tuple[Element, list[Element]]:
-    """Return a page as one element, and all that have an end within it."""
+    """Return a page as one element, and all closed elements within it."""
     open_elements = [Element("", {}, 0)]
     closed: list[Element] = []
     position, introduced = 0, ""
@@ -145,7 +145,7 @@ def _read(page: str) -> tuple[Element, list[Element]]:
 
 
 def _close(open_elements: list[Element], tag: str, end: int) -> Element:
-    """Close the innermost element with a tag, and what was left open in it, whose end nobody knows."""
+    """Close the innermost element with a tag, and what was left open in it."""
     while True:
         element = open_elements.pop()
         if element.tag == "a" and "href" in element.attributes:
@@ -158,5 +158,4 @@ def _close(open_elements: list[Element], tag: str, end: int) -> Element:
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """Return the attributes of a tag."""
     return {name.lower(): value.strip("\"'") for name, value in ATTRIBUTE.findall(text)}

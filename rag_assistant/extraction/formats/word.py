@@ -23,7 +23,7 @@ from rag_assistant.extraction.formats.packages import Element, Package, attribut
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
-# Deleted text, what a field computes, and the second telling of a drawing for old programs.
+# Deleted text, field codes, and fallbacks for old programs.
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
 AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
@@ -33,9 +33,9 @@ AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
 class Styles(Struct):
-    """What the names of paragraph styles mean, and the lists: which are numbered, and how far they have come.
+    """The meaning of paragraph styles, and the lists: which are numbered, and their counters.
 
-    ``embedded`` are the texts of whole files within this one, by the ids of their relations.
+    ``embedded`` are the texts of embedded files, by relationship id.
     """
 
     levels: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Styles(Struct):
     embedded: dict[str, str] = field(default_factory=dict)
 
     def mark(self, number_id: str, depth: int) -> str:
-        """Return what stands before the next item of a list, and count it."""
+        """Return the marker of a list's next item, and count it."""
         if (number_id, depth) not in self.numbered:
             return "-"
         counts = self.counts.setdefault(number_id, [0] * DEEPEST_LIST)
@@ -55,7 +55,7 @@ class Styles(Struct):
 
 
 def read_docx(package: Package, read: Read) -> ExtractedText:
-    """Return the text of a DOCX as Markdown; ``read`` reads a file of a kind within it. Raises ExtractionFailed."""
+    """Return the text of a DOCX as Markdown; ``read`` reads embedded files. Raises ExtractionFailed."""
     main = package.main_part()
     folder = main.rsplit("/", 1)[0]
     styles = _styles(package.optional(f"{folder}/styles.xml"))
@@ -74,7 +74,7 @@ def read_docx(package: Package, read: Read) -> ExtractedText:
     blocks += charts_of(package.parts(f"{folder}/charts/chart"))
     for root in package.parts(f"{folder}/diagrams/data"):
         blocks.append(" ".join(part.text for part in root.findall(".//{*}t") if part.text))
-    # Each section has its own headers and footers, most of them the same.
+    # Each section has its own headers and footers, most of them identical.
     for part in ("header", "footer"):
         blocks += dict.fromkeys(joined(_blocks(root, styles)) for root in package.parts(f"{folder}/{part}"))
     return ExtractedText(joined(blocks), DOCX, markdown=True)
@@ -103,7 +103,7 @@ def _styles(root: Element | None) -> Styles:
 
 
 def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
-    """Let styles have what the nearest style that they are based on has."""
+    """Inherit properties from the nearest style they are based on."""
     for identifier in based_on:
         parent, seen = based_on[identifier], {identifier}
         while parent not in inherited and parent in based_on and parent not in seen:
@@ -114,13 +114,13 @@ def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
 
 
 def _list_place(numbering: Element) -> tuple[str, int]:
-    """Return the list that a paragraph belongs to, and how deep in it."""
+    """Return the list of a paragraph, and its depth."""
     values = {local(inner): attribute(inner, "val") or "0" for inner in numbering}
     return values.get("numId", ""), min(number(values.get("ilvl")), DEEPEST_LIST - 1)
 
 
 def _numbered(root: Element | None) -> set[tuple[str, int]]:
-    """Return the lists and depths whose items have numbers."""
+    """Return the lists and depths with numbered items."""
     kinds: dict[str, set[int]] = {}
     numbered = set()
     for element in root if root is not None else ():
@@ -152,7 +152,7 @@ def _blocks(parent: Element, styles: Styles) -> list[str]:
 
 
 def _paragraph(element: Element, styles: Styles) -> list[str]:
-    """Return a paragraph, and behind it what stands in its text boxes."""
+    """Return a paragraph, followed by its text boxes."""
     boxes: list[Element] = []
     text = with_powers(_text(element, boxes).strip())
     level, depth, number_id = _place(element, styles)
@@ -163,7 +163,7 @@ def _paragraph(element: Element, styles: Styles) -> list[str]:
 
 
 def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
-    """Return the level of a heading (0 if it is none), the depth of a list item (``None`` if it is none), its list."""
+    """Return the heading level (0 if none), the list depth (``None`` if none), and the list."""
     level, depth, number_id = 0, None, ""
     for part in paragraph.findall("{*}pPr/*"):
         value = attribute(part, "val") or ""
@@ -204,7 +204,7 @@ def _text(element: Element, boxes: list[Element]) -> str:
 
 
 def _table(element: Element, styles: Styles) -> str:
-    """Return a table, in which a merged cell says the same in each row that it covers."""
+    """Return a table in which a merged cell's text is repeated in each row it covers."""
     rows, spans, open_spans = list[list[str]](), list[Span](), dict[int, Span]()
     for line, row in enumerate(_inside(element, "tr")):
         cells: list[str] = []
@@ -220,7 +220,7 @@ def _table(element: Element, styles: Styles) -> str:
             elif right > left:
                 spans.append(Span(line, left, line, right))
             spans += [above] if above is not None and open_spans.get(left, above).top != above.top else []
-            # Of a table within it, the cells of a row stay apart.
+            # Cells in a row of a nested table are kept apart.
             lines = [INNER_RULE.sub("", block).strip().removeprefix("- ") for block in _blocks(cell, styles)]
             cells += [" ".join(lines), *[""] * (right - left)]
         rows.append(cells)
@@ -229,7 +229,7 @@ def _table(element: Element, styles: Styles) -> str:
 
 
 def _inside(parent: Element, tag: str) -> Iterator[Element]:
-    """Yield the rows or cells of a table, also those inside of content controls, but none of a table in it."""
+    """Yield the rows or cells of a table, including those in content controls, but not those of nested tables."""
     for child in parent:
         if local(child) == tag:
             yield child

@@ -1,4 +1,4 @@
-"""Read XLSX and the XML of Excel 2003: the cells of each sheet as it shows them, and what is drawn and said beside."""
+"""Read XLSX and Excel 2003 XML: the cells of each sheet as displayed, with drawings and comments."""
 
 import io
 import re
@@ -28,28 +28,28 @@ from rag_assistant.records.errors import ExtractionFailed
 
 REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 MAX_COLUMNS = 16_384
-# A sheet with more places than that, hardly any of which are cells, comes without the empty ones.
+# Larger, sparse sheets are read without their empty cells.
 MAX_PLACES = 2_000_000
-# What Excel 2003 calls some formats.
+# Excel 2003's named formats.
 NAMED_FORMATS = {"Percent": "0.00%", "Standard": "#,##0.00", "Fixed": "0.00"}
 MIDNIGHT = re.compile(r"T(?:00:00:00(?:\.0+)?|(\d\d:\d\d:\d\d)(?:\.0+)?)$")
 
 
 class Sheet(Struct):
-    """The cells of a sheet by row and column, counted from 1, and which of them are merged."""
+    """The cells of a sheet by row and column, counted from 1, and the merged ones."""
 
     rows: dict[int, dict[int, str]] = field(default_factory=dict)
     merged: list[Span] = field(default_factory=list)
     has_uncounted: bool = False
 
     def text(self) -> str:
-        """Return the sheet as a table, without rows and columns that are empty."""
+        """Return the sheet as a table, without empty rows and columns."""
         places = sorted(self.rows)
         columns = sorted({column for row in self.rows.values() for column, text in row.items() if text})
         if len(places) * len(columns) > MAX_PLACES:
             return table([[row[column] for column in sorted(row) if row[column]] for row in self.rows.values()])
         for span in self.merged:
-            # A column of which there is nothing but the merged cell is there all the same.
+            # A column covered only by a merged cell still exists.
             columns = sorted({*columns, *(span.columns if span.left in columns else ())})
         row_of, column_of = ({place: n for n, place in enumerate(one)} for one in (places, columns))
         spans = [span.within(row_of, column_of) for span in self.merged]
@@ -59,14 +59,14 @@ class Sheet(Struct):
 
 
 class Workbook(Struct):
-    """What the cells of all sheets refer to: texts by their number, and formats by the number of a style."""
+    """Shared by all sheets: texts by number, and formats by style number."""
 
     strings: list[str] = field(default_factory=list)
     formats: list[str] = field(default_factory=list)
     is_1904: bool = False
 
     def cell(self, cell: Element) -> str:
-        """Return what a cell shows; for a formula of which no result is stored, the formula."""
+        """Return a cell's displayed text; for a formula without a stored result, the formula."""
         kind, style = cell.get("t", "n"), cell.get("s", "0")
         value = next((part.text or "" for part in cell if part.tag.endswith("}v")), "")
         if kind == "inlineStr":
@@ -165,7 +165,7 @@ def _workbook(package: Package, relations: dict[str, tuple[str, str]]) -> Workbo
 
 
 def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool]:
-    """Return the cells of a sheet, and whether these are all: one that breaks off has those before."""
+    """Return the cells of a sheet, and whether these are all; a truncated one has those before."""
     sheet, place = Sheet(), 0
     try:
         content = package.read(name)
@@ -195,7 +195,7 @@ def _cells(package: Package, name: str, workbook: Workbook) -> tuple[Sheet, bool
 
 
 def _is_uncounted(cell: Element) -> bool:
-    """Tell whether a cell has a formula and no result of it; an empty text is one."""
+    """Return whether a cell has a formula without a result; an empty text is one."""
     return cell.get("t") != "str" and cell.find("{*}f") is not None and not cell.findtext("{*}v")
 
 
@@ -208,13 +208,13 @@ def _column(letters: str) -> int:
 
 
 def _rich_text(element: Element) -> str:
-    """Return the text of a cell, without how it is spoken."""
+    """Return the text of a cell, without phonetic guides."""
     texts = [_rich_text(part) if local(part) != "t" else part.text or "" for part in element if local(part) != "rPh"]
     return "".join(texts)
 
 
 def _beside(package: Package, name: str, read: set[str]) -> Iterator[str]:
-    """Yield what belongs to a sheet or to a drawing of it: comments, text boxes, charts. What was ``read`` is noted."""
+    """Yield what belongs to a sheet or its drawing: comments, text boxes, charts. Parts are added to ``read``."""
     for _, part in package.relations(name).values():
         if part in _parts_beside(package) and part not in read:
             read.add(part)
@@ -236,7 +236,7 @@ def _said_in(package: Package, name: str) -> Iterator[str]:
     for element in root.iter():
         if local(element) == "txBody":
             yield " ".join(_texts(element).split())
-        # Newer comments are stored twice; the older form of them is no comment.
+        # Newer comments are stored twice; the older form is skipped.
         text = _texts(element) if local(element) in ("comment", "threadedComment") else ""
         if text and not text.startswith("[Threaded comment]"):
             yield item(0, f"Comment on {element.get('ref', 'a cell')}: {text}")
