@@ -389,7 +389,7 @@ class Services:
             self.vectors.warm_up()
             self.keywords.warm_up()
         except AssistantError as error:  # The server is stopping, or the first question will report it.
-            log.info("What is not loaded yet is loaded by the first question: %s", error)
+            log.info("Warming up failed; the first question loads what is missing: %s", error)
 
     def load_embedder(self) -> None:
         """Load the embedding model. Without it search uses keywords only, and /readyz says so."""

@@ -77,7 +77,7 @@ class PersonalLimits:
         try:
             self._keep_ended()
         except StorageFailed as error:  # The next question stores it.
-            log.warning("The end of an answer could not be counted: %s", error)
+            log.warning("The end of an answer could not be recorded: %s", error)
 
     def _keep_ended(self) -> None:
         if ended := self._ended.copy():
@@ -108,7 +108,7 @@ class TokenLimits:
         try:
             self._usage.keep_tokens(tokens, self._person_id)
         except StorageFailed as error:  # The answer is worth more than its figure.
-            log.warning("%s tokens could not be counted: %s", tokens, error)
+            log.warning("The usage of %s tokens could not be recorded: %s", tokens, error)
 
     def refuse_beyond(self) -> None:
         """Raise LimitReached or SharedLimitReached if a daily limit is used up."""

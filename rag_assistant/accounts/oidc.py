@@ -259,7 +259,7 @@ class OpenIdProvider:
             ) as client:
                 yield client
         except (httpx2.TransportError, httpx2.HTTPStatusError) as error:
-            log.warning("%s (%s) could not be asked: %s", self.label, self.issuer, error)
+            log.warning("%s (%s) could not be reached: %s", self.label, self.issuer, error)
             raise ProviderUnreachable(self.label) from error
         except (
             AuthlibBaseError,
@@ -272,7 +272,7 @@ class OpenIdProvider:
             AttributeError,
             RecursionError,
         ) as error:
-            log.warning("%s (%s) gave an answer that does not count: %s", self.label, self.issuer, error)
+            log.warning("%s (%s) gave an invalid response: %s", self.label, self.issuer, error)
             raise SignInFailed(
                 f"{self.label} sent an invalid response; see the server log. Start the sign-in again."
             ) from error

@@ -164,6 +164,6 @@ class SingleSignOn(Struct, frozen=True):
         try:
             self.accounts.set_role(person, role, actor)
         except LastAdmin:
-            log.warning("%s stays an administrator, although no group says so: there is no other.", person.name)
+            log.warning("%s stays an administrator without being in the group: there is no other.", person.name)
             return person
         return self.accounts.people.get(person.id)

@@ -1,6 +1,7 @@
-"""The way of one question, from the stored turn to the stored answer. ``answer`` is the recipe.
+"""The path of one question, from the stored turn to the stored answer.
 
-A draft goes down it as a frozen value; ``live.turn`` is the turn as far as it is known, which is what people see.
+``answer`` is the recipe. A draft passes through it as a frozen value; ``live.turn`` is the turn as known so far, which
+is what people see.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ log = logging.getLogger(__name__)
 
 # How many rounds of tool calls a model may make for one answer.
 MAX_TOOL_ITERATIONS = 8
-# How much of a request that was refused as too long is sent again, at most.
+# How much of a request refused as too long is sent again, at most.
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
 
 
 class Dependencies(Struct, frozen=True):
-    """What answering needs of other packages; ``stateless`` is the writer for answers that are not stored."""
+    """What answering needs of other packages; ``stateless`` is the writer for answers that aren't stored."""
 
     conversations: ConversationManager
     turns: TurnStore
@@ -84,9 +85,9 @@ def answer(
     quotes: bool = False,
     search_result: SearchResult | None = None,
 ) -> Turn:
-    """Answer a turn in its conversation, as it was when the turn was accepted, and return the stored turn.
+    """Answer a turn in its conversation, as of when it was accepted, and return the stored turn.
 
-    ``quotes``: with quotes, whatever model is connected. ``search_result``: what was found for it already.
+    ``quotes``: with quotes, whatever model is connected. ``search_result``: what an earlier search found for it.
     """
     settings = settings_for(deps.settings(), live.turn.options)
     sent: list[dict[str, Any]] = []
@@ -96,7 +97,7 @@ def answer(
         except ModelError as error:
             deps.writer.flush(live)
             begun = live.length or live.turn.iterations
-            # What a caller's own tools or schema are for, no quote can be.
+            # A quote can't replace a caller's own tools or schema.
             if quotes or begun or live.turn.options.fields or settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
@@ -123,7 +124,7 @@ def _answer(
         return say(live, deps, reply_to_confirmation(live, deps))
     draft = prepare(live, conversation, deps, settings, quotes, search_result)
     if draft.profile.endpoint.quotes:
-        # What was said before is only looked for where the documents have nothing.
+        # Earlier turns are only searched where the documents have nothing.
         text = instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
         if text is not None:
             return say(live, deps, text)
@@ -135,7 +136,7 @@ def _answer(
 def _exchange(
     live: LiveTurn, draft: Draft, deps: Dependencies, settings: Settings, sent: list[dict[str, Any]], quotes: bool
 ) -> None:
-    """Send requests and run tool calls until there is an answer or a person has to decide."""
+    """Send requests and run tool calls until there is an answer or a confirmation is needed."""
     refused: ContextTooLong | None = None
     rounds = 0
     while True:
@@ -159,7 +160,7 @@ def _exchange(
             draft = shortened(draft, request, error, live, deps, settings)
             continue
         except ToolsRefused:
-            if draft.iterations:  # It took them before.
+            if draft.iterations:  # It accepted tools before.
                 raise
             live.note(WITHOUT_TOOLS)
             profile = profile_of(
@@ -186,7 +187,7 @@ def _exchange(
 
 
 def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependencies) -> SearchResult:
-    """Refuse a question that would leave out turns without anyone's consent; else return what was found.
+    """Refuse a question that would leave out turns without anyone's consent; otherwise return the search result.
 
     Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
     """
@@ -196,7 +197,7 @@ def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependenc
     return draft.found
 
 
-# --- prepare: who answers, by which rules, with which window and which passages
+# --- prepare: model, settings, window and passages
 
 
 def prepare(
@@ -248,7 +249,9 @@ def _endpoint(live: LiveTurn, deps: Dependencies, is_trial: bool) -> Endpoint:
     except ModelError:
         if not is_trial:
             raise
-        return deps.models.known_endpoint()  # One that is down is no reason to lose a question: its answer tells that.
+        return (
+            deps.models.known_endpoint()
+        )  # An unreachable model is no reason to lose a question: its answer reports that.
 
 
 def search_documents(
@@ -268,9 +271,9 @@ def search_documents(
 
 
 def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft | None:
-    """Return the draft with passages instead of tools, for a model that must not search by itself.
+    """Return the draft with passages instead of tools, for a model that doesn't search by itself.
 
-    ``None`` for one that has called a tool before, and where the documents have nothing.
+    ``None`` if it has called a tool before, or if the documents have nothing.
     """
     endpoint = draft.profile.endpoint
     if draft.iterations or deps.models.tool_habits.has_called(endpoint):
@@ -287,7 +290,7 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
 @step("fit")
 def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> BuiltRequest:
     """Return the request of a draft, with what is recalled from earlier turns."""
-    # How the model counts may have been learnt from the request before.
+    # The previous request may have taught how the model counts.
     ratio = deps.models.calibration.ratio(draft.profile.endpoint)
     draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
     if draft.iterations:
@@ -299,14 +302,14 @@ def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) 
 def shortened(
     draft: Draft, request: ModelRequest, error: ContextTooLong, live: LiveTurn, deps: Dependencies, settings: Settings
 ) -> Draft:
-    """Learn the endpoint's limit, and return the draft to be fitted into it."""
+    """Learn the endpoint's limit, and return the draft to be fitted to it."""
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
     deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
     endpoint = deps.models.endpoint(live.call)
     conversation, uses_tools = draft.window.conversation, bool(draft.profile.tools)
     profile = profile_of(endpoint, conversation, live, deps, settings, uses_tools=uses_tools)
     log.info("%s: %s It is fitted again.", live.log_name, error)
-    # Whatever is known now, what was refused is not sent again.
+    # Whatever is known now, a refused request isn't sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
     return replace(draft, profile=profile, token_cap=cap)
 
@@ -317,9 +320,9 @@ def shortened(
 def call_tools(
     draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies, settings: Settings
 ) -> Draft:
-    """Run what the model calls after saying ``text``, keep the iteration, show it, and return the draft with it.
+    """Run the model's calls after its ``text``, store and show the iteration, and return the draft with it.
 
-    What needs a person's word makes the turn wait.
+    A call that needs confirmation makes the turn wait.
     """
     names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
     live.tell("calling", f"Calling {names}.")
@@ -341,7 +344,7 @@ def call_tools(
 
 
 def reply_to_confirmation(live: LiveTurn, deps: Dependencies) -> str:
-    """Carry out, or drop, what an earlier turn asked a person to confirm, and say so, without a model."""
+    """Run or drop the action that an earlier turn asked to confirm, and say so, without a model."""
     live.call.refuse_stopped()
     asking = deps.turns.get(live.turn.confirms_turn or 0)
     if asking.waiting is None:

@@ -1,7 +1,7 @@
-"""The life of a question: refuse or accept it, answer it in its own thread, and let people follow.
+"""The life of a question: refuse or accept it, answer it in its own thread, and stream it to followers.
 
-A turn is a row, not a connection: ``ask`` returns when the question is committed, the answer is written by a thread of
-its own, and ``follow`` shows what is committed to whoever wants to see it.
+A turn is a row, not a connection: ``ask`` returns when the question is committed, a separate thread writes the answer,
+and ``follow`` yields what is committed to any number of readers.
 """
 
 import logging
@@ -41,18 +41,18 @@ from rag_assistant.storage.signals import Signals
 log = logging.getLogger(__name__)
 
 MAX_QUESTION_CHARS = 8000
-# Who follows for somebody who may be signed out meanwhile looks up so often.
+# How often to check that a follower's person is still signed in.
 WATCH_INTERVAL_SECONDS = 2.0
-# How long to wait for another process to end its answer; if it has died, its lease has run out by then.
+# How long to wait for another process to end its answer; if it has died, its lease has expired by then.
 STOP_TIMEOUT_SECONDS = 20.0
-# How long the end of the server waits for all answers together to be kept.
+# How long a shutdown waits for all answers together to be stored.
 CLOSE_TIMEOUT_SECONDS = 5.0
 
 
 class Assistant:
-    """Answers questions. ``ask`` refuses whatever can be refused, before anything is stored.
+    """Answers questions. ``ask`` refuses whatever can be refused before anything is stored.
 
-    With the ``limits`` of a person, only that person's turns are there, also of the ``live`` ones, which all share.
+    With a person's ``limits``, only that person's turns are accessible, also among the shared ``live`` ones.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Assistant:
         self._limits = limits
 
     def ask(self, question: Question) -> Turn:
-        """Commit a question and begin to answer it; return its turn.
+        """Commit a question and start answering it; return its turn.
 
-        A known Idempotency-Key returns the turn that it gave before, with no second answer. Raises InvalidRequest,
+        A known Idempotency-Key returns its earlier turn, without a second answer. Raises InvalidRequest,
         DocumentNotFound, ConversationNotFound, ConversationBusy, IdempotencyKeyReused, NothingWaits,
         OverflowDecisionNeeded, Overloaded, StorageFailed.
         """
@@ -79,7 +79,7 @@ class Assistant:
         return self._begin(partial(self._turns.accept, question, title_for(question.text)), question)
 
     def ask_stateless(self, question: Question, sent: SentHistory) -> LiveTurn:
-        """Begin to answer a question behind the turns that came along with it; keep nothing, and return who follows it.
+        """Start answering a question after the turns sent along; store nothing, and return the live turn.
 
         Raises InvalidRequest, DocumentNotFound, OverflowDecisionNeeded, Overloaded.
         """
@@ -97,14 +97,14 @@ class Assistant:
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
-        """Answer a failed turn once more, by the model or with ``quotes``, and return it.
+        """Answer a failed turn again, by the model or with ``quotes``, and return it.
 
         Raises TurnNotFound, TurnNotRetryable, Overloaded.
         """
         return self._begin(partial(self._turns.retry, turn_id), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:
-        """Regenerate the last answer of a conversation, and return its turn; the one that it has is kept.
+        """Regenerate the last answer of a conversation, and return its turn; the current answer is kept.
 
         Raises TurnNotFound, TurnNotRegenerable, ConversationBusy, Overloaded.
         """
@@ -122,14 +122,14 @@ class Assistant:
         return self._follow_stored(turn_id, after)
 
     def follow_live(self, live: LiveTurn, after: int = 0) -> Iterator[Event | None]:
-        """Return the events of a turn that is answered here, as ``follow`` does."""
+        """Return the events of a turn answered here; see ``follow``."""
         seconds = HEARTBEAT_INTERVAL_SECONDS if self._limits is None else WATCH_INTERVAL_SECONDS
         return live.follow(after, seconds)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
-        """Yield the events of a turn from what is stored; one that another process answers is read at each news of it.
+        """Yield the events of a stored turn; one that another process answers is read again at each signal.
 
-        It ends when that process dies, too: another one ends its turns.
+        Should that process die, another one ends the turn.
         """
         position = after
         with self._signals.awaiting(turn_id) as wait:
@@ -149,9 +149,9 @@ class Assistant:
         return self._turns.get(turn_id)
 
     def stop(self, turn_id: int) -> Turn:
-        """End a running answer, keep what is written, and return the turn; one that has ended stays as it is.
+        """Stop a running answer, keep its text, and return the turn; a finished one is unchanged.
 
-        One that another process answers is ended there; it is ``running`` still if that process does not answer.
+        Another process's answer is stopped there; it is still ``running`` if that process doesn't respond.
         """
         live = self._live_turn(turn_id)
         if live is not None:
@@ -166,14 +166,14 @@ class Assistant:
         return self._turns.get(turn_id)
 
     def stop_here(self, turn_id: int) -> None:
-        """End an answer that this process writes, because a person said so through another one."""
+        """Stop an answer of this process at a person's request through another one."""
         with self._live.beginning:
             live = self._live.get(turn_id)
         if live is not None:
             live.call.stop()
 
     def look_for_stops(self) -> None:
-        """End the answers of this process that were stopped through another one."""
+        """Stop the answers of this process that were stopped through another one."""
         if self._live.all():
             for turn_id in self._turns.stops_requested():
                 self.stop_here(turn_id)
@@ -191,12 +191,12 @@ class Assistant:
             )
 
     def give_up_running(self) -> None:
-        """Interrupt every running answer: this process was presumed dead, and others end its turns."""
+        """Interrupt every running answer: this process was declared dead, and others end its turns."""
         for live in self._live.all():
             live.call.interrupt()
 
     def close(self) -> None:
-        """Interrupt every running answer, and wait a moment until its text is stored."""
+        """Interrupt every running answer, and wait briefly until its text is stored."""
         running = self._live.all()
         self.give_up_running()
         end = time.monotonic() + CLOSE_TIMEOUT_SECONDS
@@ -221,9 +221,9 @@ class Assistant:
             self._deps.documents.check_scope(question.scope)
 
     def _with_what_it_confirms(self, question: Question) -> Question:
-        """Return the question with the turn whose "shall I?" it answers: named by the caller, or the one just before.
+        """Return the question with the turn whose confirmation it answers: named by the caller, or the one before.
 
-        Raises NothingWaits if the named turn asks nothing, and InvalidRequest for an answer that is neither yes nor no.
+        Raises NothingWaits if the named turn awaits none, and InvalidRequest for an answer that is neither yes nor no.
         """
         if question.conversation_id is None or question.edits_turn is not None:
             if question.confirms_turn is not None:
@@ -243,16 +243,16 @@ class Assistant:
         return question
 
     def _refuse_undecided(self, question: Question) -> SearchResult | None:
-        """Refuse a question that would leave turns out, where a person wants to decide that. Nothing is stored.
+        """Refuse a question that would leave turns out if a person wants to decide that. Nothing is stored.
 
-        Return what the documents have about it, if they were searched. Raises OverflowDecisionNeeded,
-        ConversationNotFound, ConversationBusy.
+        Return the search result, if there was a search. Raises OverflowDecisionNeeded, ConversationNotFound,
+        ConversationBusy.
         """
-        # What the branch of an edited question leaves out was decided when the question was asked at first.
+        # For an edited question's branch, that was decided when it was first asked.
         if question.conversation_id is None or question.confirms_turn is not None or question.edits_turn is not None:
             return None
         conversation = self._deps.conversations.get(question.conversation_id)
-        # Pictures are found by what is stored of them, and nothing is.
+        # Pictures are loaded from what is stored, and nothing is.
         turn = stateless_turn(0, replace(question, images=()), conversation)
         if rules_for(conversation, self._deps.settings(), turn).on_overflow != "ask":
             return None
@@ -262,7 +262,7 @@ class Assistant:
 
     @property
     def running(self) -> tuple[int, int]:
-        """How many answers this process is writing, and the limit."""
+        """Return how many answers this process is writing, and the limit."""
         return len(self._live.all()), self._live.limit
 
     def _live_turn(self, turn_id: int) -> LiveTurn | None:
@@ -282,9 +282,9 @@ class Assistant:
         *,
         quotes: bool = False,
     ) -> Turn:
-        """Accept a turn and begin to answer it. A ``question`` may be refused first.
+        """Accept a turn and start answering it. A ``question`` may be refused first.
 
-        ``accept`` gives no conversation with a turn that was accepted before.
+        ``accept`` returns no conversation for a turn that was accepted before.
         """
         deps = self._deps
         with self._reserved(asks_model=not quotes) as place:
@@ -304,9 +304,9 @@ class Assistant:
 
     @contextmanager
     def _reserved(self, *, asks_model: bool = True) -> Iterator[int | None]:
-        """Reserve a place for a turn that is accepted in the block; give its number among those of a person.
+        """Reserve a place for a turn accepted inside this context; give its number for the person's limits.
 
-        Raises Overloaded, and what limits raise.
+        Raises Overloaded, and what the limits raise.
         """
         if asks_model and self._deps.models.connected:
             self._deps.models.refuse_beyond_limits()
@@ -323,9 +323,9 @@ class Assistant:
             self._limits.release_question(place)
 
     def _start(self, live: LiveTurn, deps: Dependencies, answering: Callable[[], Turn]) -> None:
-        """Answer a turn in a thread of its own. Raises Overloaded if there is none."""
+        """Answer a turn in its own thread. Raises Overloaded if there is none."""
         try:
-            # What the request knows of itself, its answer knows.
+            # The answer inherits the request's context.
             run = partial(copy_context().run, self._run, live, deps, answering)
             threading.Thread(target=run, name=f"turn {live.turn.id}", daemon=True).start()
         except RuntimeError as error:

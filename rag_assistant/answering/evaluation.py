@@ -1,7 +1,7 @@
-"""Ask rated questions again, with the settings, the model and the library of now, and say what got better or worse.
+"""Ask rated questions again, with the current settings, model and library, and say what got better or worse.
 
-Each is asked as it stood: with the turns before it, by the way of every other question. Of the answer only what came
-of it is kept, with its rating; the conversation stays as it is.
+Each is asked after the same earlier turns, in the same way as every question. Only the result is stored, with the
+rating; the conversation is unchanged.
 """
 
 from datetime import UTC, datetime
@@ -22,10 +22,10 @@ TURNS_AT_ONCE = 200
 
 
 class Evaluated(Struct, frozen=True):
-    """A rated question that was asked again.
+    """A rated question asked again.
 
-    ``result`` is what is kept of it, ``None`` where no answer came: then ``error`` says why. ``since_last`` compares it
-    with the result before, if there is one.
+    ``result`` is what is stored, ``None`` without an answer: then ``error`` says why. ``since_last`` compares it with
+    the previous result, if there is one.
     """
 
     turn: Turn
@@ -36,21 +36,21 @@ class Evaluated(Struct, frozen=True):
 
 
 class Evaluation(Struct, frozen=True):
-    """Asks rated questions again. ``deps`` has the writer that keeps nothing."""
+    """Asks rated questions again. ``deps`` has the writer that stores nothing."""
 
     ratings: RatingStore
     branches: BranchStore
     deps: Dependencies
 
     def rated(self) -> list[Turn]:
-        """Return all rated turns as they were rated, the oldest first."""
+        """Return all rated turns with the rated answers, oldest first."""
         turns: list[Turn] = []
         while page := self.ratings.page(TURNS_AT_ONCE, turns[-1].id if turns else None):
             turns += page
         return turns[::-1]
 
     def ask_again(self, turn: Turn) -> Evaluated:
-        """Ask the question of a rated turn again, and keep what came of it."""
+        """Ask the question of a rated turn again, and store the result."""
         try:
             answered = self._answered(turn)
         except ConversationNotFound as error:
@@ -75,14 +75,14 @@ class Evaluation(Struct, frozen=True):
         return Evaluated(turn, verdict, result, since_last)
 
     def _answered(self, turn: Turn) -> Turn:
-        """Return the turn with the answer that its question gets now."""
+        """Return the turn with its current answer."""
         conversation = self.branches.conversation_before(turn)
         question = Question(
             turn.question,
             max_history_turns=turn.max_history_turns,
             scope=turn.scope,
             options=turn.options,
-            # With "ask" an answer changes nothing in its conversation: what does not fit is left out.
+            # With "ask" an answer changes nothing in its conversation: what doesn't fit is left out.
             on_overflow="ask",
         )
         return answer(LiveTurn(stateless_turn(turn.id, question, conversation)), conversation, self.deps)

@@ -1,6 +1,5 @@
-"""A turn being answered in this process: its committed text, its followers, and how to stop it.
-
-And turns as the events of their streams.
+"""A turn being answered in this process: its committed text, its followers, and how to stop it. Also turns as stream
+events.
 """
 
 import itertools
@@ -30,22 +29,22 @@ def _ids(turn: Turn) -> dict[str, int]:
 
 
 def start_event(turn: Turn) -> Event:
-    """Return the event that says what is known before the first text."""
+    """Return the event with what is known before the first text."""
     return Event("start", data_of(view_of(StartEvent, turn)) | {"status": "running"})
 
 
 def last_event(turn: Turn) -> Event:
-    """Return the event that ends a turn's stream: ``error`` if something went wrong, else ``end``."""
+    """Return the event that ends a turn's stream: ``error`` after a failure, otherwise ``end``."""
     return Event("error" if turn.error_type else "end", turn_data(turn), end_position(turn))
 
 
 def end_position(turn: Turn) -> int:
-    """Return the id of the event that ends a turn's stream: one behind the text, so that the two are told apart."""
+    """Return the id of the event that ends a turn's stream: the length of the text plus one."""
     return len(turn.answer) + 1
 
 
 def replay(turn: Turn, after: int) -> list[Event]:
-    """Return the events of a turn that has ended, from character ``after`` of its answer on."""
+    """Return the events of a finished turn, from character ``after`` of its answer on."""
     events: list[Event] = []
     if turn.history is not None:
         events.append(start_event(turn))
@@ -56,7 +55,7 @@ def replay(turn: Turn, after: int) -> list[Event]:
 
 
 def stateless_turn(turn_id: int, question: Question, conversation: Conversation) -> Turn:
-    """Return the turn that a question becomes in a conversation if it is not stored."""
+    """Return the turn of a question in a conversation that isn't stored."""
     return Turn(
         id=turn_id,
         conversation_id=conversation.id,
@@ -74,16 +73,16 @@ def stateless_turn(turn_id: int, question: Question, conversation: Conversation)
 
 
 class LiveTurn:
-    """Hands what was committed to everyone who follows. Every follower sees the same text in the same order.
+    """Delivers committed text to all followers, in the same order.
 
-    ``turn`` is the turn as far as it is known, ``call`` what ends its requests to a model, from any thread.
-    ``failure`` is why text could not be committed: no more of it is. ``followers`` are as many as look at it now.
+    ``turn`` is the turn as known so far, ``call`` ends its model requests, from any thread. ``failure`` is why text
+    couldn't be committed: no more of it is. ``followers`` is the current number of followers.
     """
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.call = ModelCall()
-        # Under which a person's limits count it.
+        # Its number in the person's limits.
         self.place: int | None = None
         self._changed = threading.Condition()
         self._state: Event | None = None
@@ -100,11 +99,11 @@ class LiveTurn:
 
     @property
     def log_name(self) -> str:
-        """What the log calls the turn."""
+        """The turn's name in the log."""
         return f"Turn {self.turn.id}" if self.turn.id > 0 else f"Unstored turn {-self.turn.id}"
 
     def note(self, sentence: str) -> None:
-        """Put a sentence about how the answer came about beside it, once."""
+        """Add a note on how the answer came about, once."""
         if sentence not in self.turn.notes:
             self.turn = replace(self.turn, notes=(*self.turn.notes, sentence))
 
@@ -116,20 +115,20 @@ class LiveTurn:
             self._show(state)
 
     def begin(self, start: Event) -> None:
-        """Show what is known before the first text; who has seen that already gets what changed as an ``update``."""
+        """Show what is known before the first text; followers who have seen that get the changes as an ``update``."""
         with self._changed:
             previous, self._state, self._start = self._start, None, start
             if start != previous:
                 self._show(start if previous is None else Event("update", start.data))
 
     def add_step(self, step: Event) -> None:
-        """Show a tool call with its result, which has been committed."""
+        """Show a committed tool call with its result."""
         with self._changed:
             self._steps.append(step)
             self._show(step)
 
     def add(self, text: str) -> None:
-        """Show text that has been committed; ``length`` is how many characters are shown."""
+        """Show committed text; ``length`` is the number of characters shown."""
         with self._changed:
             if self.first_text_seconds is None:
                 self.first_text_seconds = time.monotonic() - self._opened
@@ -138,7 +137,7 @@ class LiveTurn:
             self._show(Event("token", {"text": text}, self.length))
 
     def finish(self, last: Event) -> None:
-        """Show the last event; nobody waits any more."""
+        """Show the last event."""
         with self._changed:
             self._show(last)
         self.ended.set()
@@ -148,9 +147,9 @@ class LiveTurn:
         return "".join(self._parts)
 
     def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
-        """Yield the events of the answer from character ``after`` on, to its end; ``None`` where nothing happens long.
+        """Yield the events of the answer from character ``after`` on; ``None`` is a heartbeat.
 
-        What came in between two reads comes as one event.
+        What arrived between two reads comes as one event.
         """
         with self._changed:
             news, seen = self._so_far(), len(self._log)
@@ -171,7 +170,7 @@ class LiveTurn:
                 self.followers -= 1
 
     def _show(self, event: Event) -> None:
-        """Hand an event to all who follow; the lock is held."""
+        """Pass an event to all followers; the lock is held."""
         self._log.append(event)
         self._changed.notify_all()
 
@@ -184,7 +183,7 @@ class LiveTurn:
 
 
 def _joined(events: Iterable[Event]) -> list[Event]:
-    """Return events with neighbouring pieces of text as one."""
+    """Return events with consecutive texts joined."""
     joined: list[Event] = []
     for event in events:
         if event.name == "token" and joined and joined[-1].name == "token":
@@ -212,25 +211,25 @@ class LiveTurns:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        # A turn is committed a moment before it is entered here; who holds this sees both or neither.
+        # A turn is committed just before it is entered here; holding this, one sees both or neither.
         self.beginning = threading.Lock()
-        # For turns that are not stored: below every id that a database gives.
+        # For turns that aren't stored: below every database id.
         self.stateless_ids = itertools.count(-1, -1)
         self._lock = threading.Lock()
         self._turns: dict[int, LiveTurn] = {}
-        # Their end could not be kept, so that the database says that they run.
+        # Their end couldn't be stored, so the database says that they are running.
         self._lost: dict[int, LiveTurn] = {}
         self._reserved = 0
 
     def reserve(self) -> None:
-        """Take a place for a turn that is about to be accepted. Raises Overloaded if there is none."""
+        """Reserve a place for a turn about to be accepted. Raises Overloaded if there is none."""
         with self._lock:
             if len(self._turns) + self._reserved >= self.limit:
                 raise Overloaded(self.limit)
             self._reserved += 1
 
     def release(self) -> None:
-        """Release a place that was not used."""
+        """Release an unused place."""
         with self._lock:
             self._reserved -= 1
 
@@ -241,7 +240,7 @@ class LiveTurns:
             self._turns[turn_id] = live
 
     def leave(self, turn_id: int, live: LiveTurn, *, stored: bool) -> None:
-        """Free the place of a turn that ended; a retry may have taken its number meanwhile."""
+        """Release the place of a finished turn; a retry may have reused its number meanwhile."""
         with self._lock:
             if not stored:
                 self._lost[turn_id] = live
@@ -249,7 +248,7 @@ class LiveTurns:
                 del self._turns[turn_id]
 
     def get(self, turn_id: int) -> LiveTurn | None:
-        """Return a turn that runs, or one that ran and was not kept."""
+        """Return a running turn, or one that ended but couldn't be stored."""
         return self._turns.get(turn_id) or self._lost.get(turn_id)
 
     def all(self) -> list[LiveTurn]:

@@ -1,4 +1,4 @@
-"""Overflow, when a request would leave turns out: ask a person first, or carry out the decision."""
+"""Overflow, when a request would leave turns out: ask first, or apply the decision."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONTINUED_IN_PART = (
 RESET = "The model started over with this question and saw none of the earlier turns. You can undo this."
 NOTHING_OLDER = "Nothing can be summarised: the turns that would be left out are pinned."
 NOT_COMPACTED = "The older turns could not be summarised, so they were left out. {}"
-# A request of so many tokens takes some models noticeable time, and costs noticeable money.
+# With this many tokens, requests to some models take noticeable time, and cost noticeable money.
 MANY_TOKENS = 10_000
 
 
@@ -56,10 +56,10 @@ def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, 
 
 
 def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
-    """Return the draft after carrying out the overflow decision, and note it beside the turn.
+    """Return the draft after applying the overflow decision, and add a note to the turn.
 
-    Where nothing would be left out, or that was the decision, the draft is as it was. Where no summary could be
-    made, its rules say ``trim``: that is what is done, and nobody decided it.
+    If nothing would be left out, or if that was the decision, the draft is unchanged. If no summary could be made, its
+    settings say ``trim``: that is done, without anybody's decision.
     """
     decision, number = built.draft.window.rules.on_overflow, live.turn.number
     if decision in ("trim", "ask") or not built.fitted.receipt.turns_dropped:
@@ -67,7 +67,7 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
     draft = replace(built.draft, recalled=())
     window = draft.window
     if decision == "continue":
-        # Turns without an answer are not missed.
+        # Turns without an answer aren't missed.
         stays_out = any(run["reason"] not in UNANSWERED for run in window.conversation.standing_runs)
         live.note(CONTINUED_IN_PART if stays_out else CONTINUED)
         return _with_everything(draft, number, deps, settings)
@@ -91,7 +91,7 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
 
 
 def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> dict[str, str]:
-    """Return what each choice would do, by the code that carries it out."""
+    """Return what each choice would do, by its code."""
     kept_turns, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
     outcomes = {
         "trim": f"The model sees {numbers_in_words(kept_turns)}. "
@@ -99,7 +99,7 @@ def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, setting
     }
     keep_from = first_kept_after_compaction(built.fitted, turn_number)
     covered = [turn.number for turn in _compaction(deps).turns_to_summarise(conversation, keep_from)]
-    # What cannot be done is not offered.
+    # Impossible choices aren't offered.
     if covered:
         left = [number for number in kept_turns if number not in covered]
         outcomes["compact"] = (
@@ -122,7 +122,7 @@ def _compaction(deps: Dependencies) -> Compaction:
 
 
 def _with_everything(draft: Draft, turn_number: int, deps: Dependencies, settings: Settings) -> Draft:
-    """Return the draft with all turns that are in view, up to what the model takes."""
+    """Return the draft with all turns in view, up to the model's limit."""
     rules = replace(draft.window.rules, max_history_turns=None, strategy="window")
     window = load_window(deps.history, draft.window.conversation, turn_number, rules, settings)
     return replace(draft, window=window, ignores_budget=True)

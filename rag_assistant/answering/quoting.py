@@ -1,4 +1,4 @@
-"""Answer without a model: with sentences of the passages in a request, word for word, each with its number. Pure."""
+"""Answer without a model: with numbered verbatim sentences from the passages in a request. Pure."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ PARTIAL = "This rests on {n} of {n1} sections of these documents."
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
 )
-# What asks for more than finding: at the beginning of a question, in English, German and Chinese.
+# Requests beyond retrieval: at the beginning of a question, in English, German and Chinese.
 TASK = re.compile(
     r"\W*(?:please |can you |could you |bitte |kannst du )*"
     r"(?:(?:summari[sz]e|translate|compare|rewrite|rephrase|paraphrase|fasse?|übersetze?|vergleiche?)\b"
     r"|tl;?dr|(?:write|draft|compose) (?:me )?(?:an?|the|some)\b|(?:请|請)?(?:总结|總結|翻译|翻譯|比较|比較))",
     re.IGNORECASE,
 )
-# What is said to a person, and is the whole question.
+# Small talk that makes up the whole question.
 THANKS = re.compile(
     r"\W*(?:(?:thanks?|thank you)(?:,? (?:very|so) much|,? that(?: was|'s|\u2019s) \w+)?"
     r"|(?:great|perfect|nice|cool|super|got it)(?:,? thanks?(?: you)?)?|ok|okay|danke|谢谢|謝謝)\W*",
@@ -79,34 +79,34 @@ NOTHING_SAID = "Nothing was said in this conversation before."
 YOUR_DOCUMENTS = "You have {} documents:"
 YOUR_DOCUMENT = "You have one document:"
 MORE_DOCUMENTS = "and {} more"
-# Has no width, so that a number in brackets looks as it does in the document.
+# Zero width, so that a number in brackets looks the same as in the document.
 WORD_JOINER = "\u2060"
-# Behind these there is no blank between two sentences.
+# After these there is no blank between two sentences.
 FULL_WIDTH_ENDS = ("。", "！", "？", "”", "’", "」", "』", "）")  # noqa: RUF001
 
 
 def needs_model(question: str) -> bool:
-    """Tell whether a question asks for what only a model can do: to summarise, translate or compare."""
+    """Return whether a question asks for what only a model can do: summarise, translate or compare."""
     return bool(TASK.match(question))
 
 
 def is_small_talk(question: str) -> bool:
-    """Tell whether a question is a greeting or thanks: there is nothing to look for."""
+    """Return whether a question is a greeting or thanks, so that there is nothing to search for."""
     return bool(THANKS.fullmatch(question) or GREETING.fullmatch(question))
 
 
 def asks_for_documents(question: str) -> bool:
-    """Tell whether a question asks which documents there are."""
+    """Return whether a question asks which documents there are."""
     return bool(DOCUMENT_LIST.fullmatch(question))
 
 
 def asks_for_conversation(question: str) -> bool:
-    """Tell whether a question asks what was said in its conversation."""
+    """Return whether a question asks what was said in its conversation."""
     return bool(CONVERSATION.fullmatch(question))
 
 
 def instead_of_quotes(draft: Draft) -> str | None:
-    """Return the answer for when nothing is quoted, ``None`` if there may be something to quote."""
+    """Return the answer if nothing is quoted, ``None`` if there may be something to quote."""
     if asks_for_conversation(draft.question):
         record = extract(draft.window.turns, MAX_CONVERSATION_TOKENS) if draft.window.turns else ""
         return f"{SAID_SO_FAR}\n{_listed(record.splitlines())}" if record else NOTHING_SAID
@@ -136,7 +136,7 @@ def _listed(lines: Sequence[str]) -> str:
 
 
 def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
-    """Return what the person said earlier that a question seems to be about; a question is no answer to another."""
+    """Return an earlier statement of the person that matches a question; a question doesn't answer another."""
     words = set(content_words(question))
     for turn in related:
         sentences = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
@@ -154,10 +154,10 @@ def quoted_answer(
     is_near: bool = False,
     coverage: Coverage | None = None,
 ) -> Iterator[str]:
-    """Yield an answer in Markdown, piece by piece. ``sources`` is how many there are: none but ours is cited.
+    """Yield an answer in Markdown, piece by piece.
 
-    ``is_near``: what is quoted may not answer the question, unless it was computed. ``coverage`` is told where it is
-    not of all.
+    ``sources`` is their number: only our own citations count. ``is_near``: the quotes may not answer the question,
+    unless it was computed. ``coverage`` is stated if it isn't complete.
     """
     if not quotes:
         yield NOTHING_TO_QUOTE
@@ -174,12 +174,12 @@ def quoted_answer(
 
 
 def note_of_failure(error: Exception) -> str:
-    """Return the note beside quotes that replace the answer of a failed model."""
+    """Return the note for quotes that replace a failed model's answer."""
     return f"{cause_alone(str(error))} Your documents are quoted instead."
 
 
 def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:
-    """Yield the paragraphs of a quote: running text, or what stands for a sentence, each below what leads it."""
+    """Yield the paragraphs of a quote: text, or its replacement, each below its introduction."""
     for (kind, lead), group in groupby(quote.sentences, key=lambda one: (one.kind if one.block else "text", one.lead)):
         texts = [_uncited(one, sources) for one in group]
         if kind == "text":
@@ -191,7 +191,7 @@ def _paragraphs(quote: Quote, sources: int) -> Iterator[str]:
 
 
 def _running(texts: Sequence[str]) -> Iterator[str]:
-    """Yield sentences as paragraphs: what does not end as one, such as a title, is a line of its own."""
+    """Yield sentences as paragraphs: what doesn't end like one, such as a title, is its own line."""
     paragraph = ""
     for text in texts:
         paragraph += text if not paragraph or paragraph.endswith(FULL_WIDTH_ENDS) else f" {text}"
@@ -203,7 +203,7 @@ def _running(texts: Sequence[str]) -> Iterator[str]:
 
 
 def _uncited(sentence: Sentence, sources: int) -> str:
-    """Return a sentence in which no number in brackets is a citation of ours, however it looks."""
+    """Return a sentence in which no number in brackets is taken for a citation, without a visible change."""
 
     def parted(match: re.Match[str]) -> str:
         is_ours = any(1 <= number <= sources for number in cited_numbers(match))

@@ -1,6 +1,6 @@
-"""What is recalled beside a question: left-out turns that it seems to be about,
-passages that answers cited, and turns of other conversations. They take the room that is left; what is not sent of the
-first is told.
+"""What is recalled for a question: related left-out turns, passages cited before, and turns of other conversations.
+
+They use the remaining room; related turns that aren't sent are reported.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
-# So many cited passages come along: two hold what a question leans on as often as more (bench/retrieval/README.md).
+# How many cited passages are added: two contain the needed one as often as more (bench/retrieval/README.md).
 MAX_EVIDENCE = 2
 # What a person left out never comes back by itself.
 RECALLABLE = frozenset({"turn_limit", "token_limit", "filtered", "summarised"})
-# So many turns are looked at, more than are recalled: what is not is told.
+# How many turns are examined, more than are recalled: the rest is reported.
 MAX_RELATED = 25
-# A question that leans on what was said leans on one of the last turns.
+# A follow-up question refers to one of the last turns.
 TURNS_WITH_EVIDENCE = 5
-# So many passages are sent in all, with other conversations, of which these are at least so many (bench/history.md).
+# How many passages are sent in all, including other conversations, which get at least this many (bench/history.md).
 MAX_SENT, MIN_PAST = 10, 4
-# From here on, by their vectors or by the share of the question's words, a note is about a question.
+# From here on, by vectors or by the share of the question's words, a note matches a question.
 MIN_ABOUT = 0.4
 NOTES_BUDGET_TOKENS = 400
-# One that stands alone by a narrow margin may still want what was cited (bench/retrieval/README.md).
+# A question that is only narrowly standalone may still need what was cited (bench/retrieval/README.md).
 MIN_LEANING = 0.3
 
 
 def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
-    """Return the request of a turn with what is recalled. Related turns that are not sent are its ``missing``."""
-    limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes are of documents alone.
+    """Return the request of a turn with what is recalled. Related turns that aren't sent are its ``missing``."""
+    limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes come from documents only.
     related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]
     cited = _cited(built, recalled, deps.history)
@@ -57,10 +57,10 @@ def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: S
 
 
 def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[RelatedTurn, ...]:
-    """Return the left-out turns that the question seems to be about."""
+    """Return the left-out turns that match the question."""
     draft, receipt, conversation = built.draft, built.fitted.receipt, built.draft.window.conversation
     quotes = draft.profile.endpoint.quotes
-    # Of the conversation quotes have nothing before them, whatever the window keeps.
+    # Quotes see nothing of the conversation, whatever the window keeps.
     seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
@@ -78,7 +78,7 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[R
 def _cited(
     built: BuiltRequest, recalled: tuple[RelatedTurn, ...], history: ViewedHistory
 ) -> dict[int, tuple[Source, ...]]:
-    """Return what was cited in the turns that a question leans on, newest first, and in the recalled ones."""
+    """Return what was cited in the turns a follow-up refers to, newest first, and in the recalled ones."""
     draft = built.draft
     if draft.profile.tools or not draft.found.sources:
         return {}
@@ -90,7 +90,7 @@ def _cited(
 
 
 def notes_about(draft: Draft, deps: Dependencies) -> tuple[Note, ...]:
-    """Return the notes that a question is about, pinned ones first, within their budget."""
+    """Return the notes that match a question, pinned ones first, within their budget."""
     conversation = draft.window.conversation
     if not (conversation.has_notes and draft.window.rules.notes) or draft.profile.endpoint.quotes:
         return ()
@@ -108,7 +108,7 @@ def _past(
 ) -> tuple[Source, ...]:
     """Return what other conversations say about the question, as sources numbered after all others.
 
-    What a model answered is weaker evidence than a document: it comes last, as far as the budget has room.
+    A model's answer is weaker evidence than a document: it comes last, as far as the budget allows.
     """
     draft = built.draft
     profile, where = draft.profile, draft.window.rules.search_conversations
@@ -128,10 +128,10 @@ def cited_passages(
     scope: Scope,
     budget_tokens: int | None,
 ) -> tuple[Source, ...]:
-    """Return passages that earlier answers cited, numbered behind those that were found.
+    """Return passages cited by earlier answers, numbered after the retrieved ones.
 
-    ``cited`` has them by the turn's number, those that matter most first. They come as far as the budget has room,
-    if they still stand in the library and were not found anyway.
+    ``cited`` has them by turn number, the most important first. They are added within the budget, if they still exist
+    in the library and weren't found anyway.
     """
     candidates = [
         replace(source, cited=False, doubts=(), offered=(), cited_in=number, score=retrieved[-1].score)
@@ -145,7 +145,7 @@ def cited_passages(
 
 
 def _apart(sources: Iterable[Source]) -> list[Source]:
-    """Return some sources without those that overlap with one before them."""
+    """Return sources without those that overlap with an earlier one."""
     apart: list[Source] = []
     for source in sources:
         if not any(_overlap(source, one) for one in apart):

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the receipt of a request; ``sent`` are the bodies of the answer's requests, its own last."""
+    """Return the receipt of a request; ``sent`` are the bodies of the answer's requests, this one last."""
     receipt, draft = built.fitted.receipt, built.draft
     running = 1 + len(draft.iterations) - receipt.iteration_messages_dropped
     return {
@@ -39,7 +39,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
 
 
 def usage_of(replies: Sequence[ModelReply]) -> dict[str, Any] | None:
-    """Return the usage that a provider reports in an answer's replies, added up; ``None`` if it reports none."""
+    """Return the sum of the usage that a provider reports in an answer's replies; ``None`` if it reports none."""
     usage: dict[str, Any] = {}
     for reply in replies:
         if reply.finish_reason is not None:

@@ -1,6 +1,4 @@
-"""Tools of other programs, named after their server; a person confirms what may change
-something.
-"""
+"""Tools of other programs, named after their server; those that may change something need confirmation."""
 
 from __future__ import annotations
 
@@ -24,14 +22,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_NAME_CHARS = 64
-# What a person is asked to agree to is shown whole.
+# What a person is asked to confirm is shown in full.
 MAX_ASKED_CHARS = 2000
 RETRY_BACKOFF_SECONDS = (5.0, 30.0, 120.0, 600.0)
 FIRST_TRY_SECONDS = 5.0
 
 
 class RemoteTools:
-    """The tools of some servers, listed in the background; a server that is away is tried again."""
+    """The tools of some servers, listed in the background; unreachable servers are retried."""
 
     def __init__(self, servers: Sequence[ToolServer] = ()) -> None:
         self._servers = servers
@@ -42,13 +40,13 @@ class RemoteTools:
         self._may_ask = True
 
     def start(self) -> None:
-        """Begin to list the tools."""
+        """Start listing the tools."""
         self._waited_for_until = time.monotonic() + FIRST_TRY_SECONDS
         for server, tried in zip(self._servers, self._tried, strict=True):
             threading.Thread(target=self._list, args=(server, tried), name="tool server", daemon=True).start()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._closing.set()
         for server in self._servers:
             server.close()
@@ -60,18 +58,18 @@ class RemoteTools:
         return fewer
 
     def schemas(self) -> dict[str, dict[str, Any]]:
-        """Return the schemas of the tools by their names here; the first seconds wait for servers not tried yet."""
+        """Return the tools' schemas by name; in the first seconds it waits for servers not tried yet."""
         for tried in self._tried:
             tried.wait(max(0.0, self._waited_for_until - time.monotonic()))
         listed = sorted(self._listed.copy().items())  # Another thread may add to it.
         return {name: _schema(name, server, tool) for name, (server, tool) in listed if self.has(name)}
 
     def has(self, name: str) -> bool:
-        """Tell whether a tool of that name is known."""
+        """Return whether a tool of that name is known."""
         return name in self._listed and (self._may_ask or self._listed[name][1].read_only)
 
     def run(self, name: str, arguments: dict[str, Any]) -> ToolResult:
-        """Call a tool that is read-only; of another one ask whether it shall be called. Raises ToolFailed."""
+        """Call a read-only tool; for another one, ask for confirmation. Raises ToolFailed."""
         server, tool = self._listed[name]
         if tool.read_only:
             return ToolResult(self._called(name, arguments))
@@ -84,7 +82,7 @@ class RemoteTools:
         return ToolResult(f"Nothing is done yet. The user is asked: {asks}", asks=asks, arguments=arguments)
 
     def execute_pending(self, pending: dict[str, Any]) -> str:
-        """Call what a person has confirmed, and return the result."""
+        """Call a confirmed tool, and return the result."""
         called = quoted_name(pending["tool"])
         try:
             return f"{called} was called and returned:\n\n{self._called(pending['tool'], pending['arguments'])}"
@@ -104,7 +102,7 @@ class RemoteTools:
             try:
                 tools = server.tools()
                 for tool in tools:
-                    # Every endpoint takes such a name.
+                    # Every endpoint accepts such a name.
                     name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server.name}__{tool.name}")[:MAX_NAME_CHARS]
                     self._listed[name] = server, tool
                 log.info("The tool server %s has %s tools.", server.name, len(tools))

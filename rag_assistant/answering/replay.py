@@ -1,4 +1,4 @@
-"""Send the request of a turn again, to the endpoint that is connected now, and compare the answers. Nothing is kept."""
+"""Send a turn's request again, to the current endpoint, and compare the answers. Nothing is stored."""
 
 from difflib import unified_diff
 
@@ -14,7 +14,7 @@ from rag_assistant.storage.conversations.turns import TurnStore
 
 
 class Replay(Struct, frozen=True):
-    """The answer of a turn and the one that the same request got now; ``difference`` is none where they are equal."""
+    """The answer of a turn, and the current answer to the same request; ``difference`` is none if they are equal."""
 
     turn_id: int
     answered_by: str | None
@@ -25,7 +25,7 @@ class Replay(Struct, frozen=True):
 
 
 def replay(turn_id: int, turns: TurnStore, models: LanguageModels) -> Replay:
-    """Send exactly what a turn sent last. Raises ReceiptNotFound, InvalidRequest if it was erased, or a ModelError."""
+    """Send a turn's last request again. Raises ReceiptNotFound, InvalidRequest if it was erased, or a ModelError."""
     turn, receipt = turns.get(turn_id), turns.receipt(turn_id)
     if receipt is None or "request" not in receipt:
         raise ReceiptNotFound(turn_id)

@@ -22,7 +22,7 @@ from rag_assistant.retrieval.follow_up import SearchQuery
 if TYPE_CHECKING:
     from rag_assistant.retrieval.quotes import Quote
 
-# What comes back costs some tokens, an alarm a person's attention: it has to be surer (bench/history.md).
+# What is recalled costs some tokens, an alarm a person's attention: it has to be more certain (bench/history.md).
 MIN_ALARM_CERTAINTY = 0.3
 MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
@@ -34,16 +34,15 @@ WITHOUT_PASSAGES = "The passages that were found did not fit into the request, s
 
 
 class SearchResult(Struct, frozen=True):
-    """What the search of a question gave.
+    """The result of a question's search.
 
-    ``search`` says how the documents were searched, ``None`` if they were not, and ``query`` what with. ``nearest`` are
-    the sections that came nearest where nothing was near enough, or where it is unclear what is asked about.
-    ``rewrite`` is the request by which a model was asked for a query, with its answer. ``by_keywords_alone``: the
-    embedding model does not work; ``not_reranked``: the reranking model does not. ``unclear``: neither the question nor
-    the conversation tells what it is about. ``language`` is that of a question in which no document is. ``documents``
-    are the names of the newest of ``document_count``, where the question asks for these. Where it needs all of
-    something, ``computed`` is what a table or a list says to it, or ``sections`` are all that its documents have:
-    document, start and end of each, in this order.
+    ``search`` says how the documents were searched, ``None`` if they weren't, and ``query`` with what. ``nearest`` are
+    the best sections if none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a
+    model for a query, with its answer. ``by_keywords_alone``: the embedding model failed; ``not_reranked``: the
+    reranking model did. ``unclear``: neither the question nor the conversation tells what it is about. ``language`` is
+    the question's, if no document is in it. ``documents`` are the names of the newest of ``document_count``, if the
+    question asks for these. If it needs all of something, ``computed`` is the result from a table or a list, or
+    ``sections`` are all of its documents': document, start and end of each, in order.
     """
 
     sources: tuple[Source, ...] = ()
@@ -62,28 +61,28 @@ class SearchResult(Struct, frozen=True):
 
     @property
     def coverage(self) -> Coverage | None:
-        """How much of what the question needs the sources are; ``None`` where it does not need all of anything."""
+        """How much of what the question needs is in the sources; ``None`` if it doesn't need all of anything."""
         if self.computed is not None and self.computed.n <= len(self.sources):
             kind = self.computed.sentences[0].kind
             return Coverage(self.computed.computed, self.computed.computed, "items" if kind == "list" else "rows")
         if not self.sections:
             return None
         read: set[int] = set()
-        for one in self.sources:  # A long document has thousands of sections, in their order.
+        for one in self.sources:  # A long document has thousands of sections, in order.
             first, last = (bisect_left(self.sections, (one.document_id, place)) for place in (one.start, one.end))
             read.update(n for n in range(first, last) if self.sections[n][2] <= one.end)
         return Coverage(len(read), len(self.sections), "sections")
 
     @property
     def record(self) -> dict[str, Any] | None:
-        """How the documents were searched, as it is kept beside the answer."""
+        """How the documents were searched, as stored with the answer."""
         if self.search is None or (coverage := self.coverage) is None:
             return self.search
         return self.search | {"coverage": asdict(coverage)}
 
     @property
     def nothing(self) -> bool:
-        """Whether the documents were searched in vain."""
+        """Whether the search found nothing."""
         return self.search is not None and self.search["found"] == 0
 
     @property
@@ -93,13 +92,13 @@ class SearchResult(Struct, frozen=True):
 
 
 class Draft(Struct, frozen=True):
-    """All that a request is made of. ``iterations`` are the messages of the answer's tool calls so far.
+    """Everything a request is built from.
 
-    ``related`` are turns that are left out although the question seems to be about them, the most certain first, and
-    ``recalled`` those of them that are quoted beside it; ``evidence`` are passages that earlier answers cited, ``past``
-    turns of other conversations, ``notes`` what the person asked to be remembered.
-    ``profile`` says what the model takes; for this answer ``ignores_budget`` lifts the budget of the settings, and
-    ``token_cap`` bounds the request after the model refused one as too long.
+    ``iterations`` are the messages of the answer's tool calls so far. ``related`` are left-out turns that match the
+    question, most certain first, and ``recalled`` those quoted with it; ``evidence`` are passages cited by earlier
+    answers, ``past`` turns of other conversations, ``notes`` the matching notes. ``profile`` describes the model; for
+    this answer ``ignores_budget`` lifts the configured budget, and ``token_cap`` limits the request after the model
+    refused one as too long.
     """
 
     question: str
@@ -118,26 +117,26 @@ class Draft(Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The passages beside the question: what was found for it, what earlier answers cited, other conversations."""
+        """The passages sent with the question: retrieved ones, those cited before, other conversations."""
         return self.found.sources + self.evidence + self.past
 
     @property
     def limited_profile(self) -> ModelProfile:
-        """The profile with the limit that holds for this request."""
+        """The profile with the limit of this request."""
         profile = self.profile
         limit = profile.max_request_tokens if self.ignores_budget else profile.request_tokens
         return replace(profile, request_tokens=min_limit(limit, self.token_cap))
 
 
 class BuiltRequest(Struct, frozen=True):
-    """A request that fits. ``draft`` is what is really in it: where room was short, with less beside the question."""
+    """A request that fits. ``draft`` is what it really contains, which may be less than planned."""
 
     draft: Draft
     fitted: FittedHistory
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures of the request as the caller is told them."""
+        """The figures of the request for the caller."""
         draft, profile = self.draft, self.draft.profile
         plain = count_message(question_message(draft.question, (), pictures=draft.pictures), estimate_tokens)
         passage_tokens = max(0, self.fitted.receipt.tokens["question"] - ceil(plain * profile.token_ratio))
@@ -152,14 +151,14 @@ class BuiltRequest(Struct, frozen=True):
 
     @property
     def missing(self) -> tuple[RelatedTurn, ...]:
-        """The turns that the question seems to be about, and that are not sent: the most certain ones."""
+        """The turns that match the question but aren't sent: the most certain ones."""
         sent = {*self.fitted.receipt.kept_turns, *(turn.number for turn in self.draft.recalled)}
         sure = (turn for turn in self.draft.related if turn.certainty >= MIN_ALARM_CERTAINTY)
         return tuple(turn for turn in sure if turn.number not in sent)[:MAX_MISSING]
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what there was no room for."""
+        """Sentences about what didn't fit."""
         search_result, summary = self.draft.found, self.draft.window.conversation.summary
         notes = [self.draft.profile.note] if self.draft.profile.note else []
         if summary is not None and not self.fitted.receipt.summary_sent:
@@ -173,7 +172,7 @@ class BuiltRequest(Struct, frozen=True):
         return notes
 
     def as_request(self, call_tools: bool) -> ModelRequest:
-        """Return what is sent; with ``call_tools`` false the model has to answer."""
+        """Return the request; with ``call_tools`` false the model has to answer."""
         profile = self.draft.profile
         return ModelRequest(
             messages=tuple(self.fitted.messages),
@@ -188,8 +187,8 @@ class BuiltRequest(Struct, frozen=True):
 def build_request(draft: Draft) -> BuiltRequest:
     """Return the request of a draft.
 
-    Where the question does not fit with its passages, the worst of them go. Notes, recalled turns, cited passages and
-    other conversations take only the room that is left: for them nothing else leaves. Raises QuestionDoesNotFit.
+    If the question doesn't fit with its passages, the worst of them are dropped. Notes, recalled turns, cited passages
+    and other conversations only use the remaining room and displace nothing. Raises QuestionDoesNotFit.
     """
     built = _with_passages(replace(draft, recalled=(), evidence=(), past=(), notes=()))
     turns, passages, past, notes = draft.recalled, draft.evidence, draft.past, draft.notes
@@ -200,13 +199,13 @@ def build_request(draft: Draft) -> BuiltRequest:
 
 
 def _with_most(built: BuiltRequest, drafts: Sequence[Draft]) -> BuiltRequest:
-    """Return the request of the first draft for which nothing else of ``built`` leaves, or ``built`` itself."""
+    """Return the request of the first draft that displaces nothing of ``built``, or ``built`` itself."""
     for draft in drafts:
         try:
             more = _fitted(draft)
         except QuestionDoesNotFit:
             continue
-        # They are to differ in nothing but their question.
+        # Only their questions may differ.
         if replace(more.fitted.receipt, tokens={}) == replace(built.fitted.receipt, tokens={}):
             return more
     return built
@@ -227,7 +226,7 @@ def _fitted(draft: Draft) -> BuiltRequest:
 
 
 def question_of(draft: Draft) -> Message:
-    """Return the question with what stands beside it, in the form that the model can make use of."""
+    """Return the question with what accompanies it, in the form that the model supports."""
     search_result, profile = draft.found, draft.profile
     if profile.tools:
         return question_message(draft.question, (), draft.recalled, draft.notes, pictures=draft.pictures)

@@ -1,4 +1,4 @@
-"""Measure an answer to a rated question, compare it with another one, and put that into words. Pure."""
+"""Measure an answer to a rated question, compare it with another one, and describe that in words. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -19,7 +19,7 @@ WORSE = {
 
 
 def figures_in_words(result: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was measured: ``found``, ``cited``, ``doubts`` and ``answer``, with an arrow where it changed."""
+    """Return the measurements in words: ``found``, ``cited``, ``doubts`` and ``answer``, with an arrow for changes."""
     before, now = _measured(result["before"]), _measured(result["now"])
     return {
         name: shown if shown == before[name] else f"{before[name]} \N{RIGHTWARDS ARROW} {shown}"
@@ -38,13 +38,13 @@ def _measured(score: Mapping[str, Any]) -> dict[str, str]:
 
 
 def what_is_worse(checks: Mapping[str, str]) -> str:
-    """Return in a sentence what no longer holds of an answer, an empty text if all does."""
+    """Return in a sentence what got worse about an answer, empty if nothing did."""
     sentence = "; ".join(words for check, words in WORSE.items() if checks.get(check) == "worse")
     return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
 
 
 def count_verdicts(verdicts: Iterable[str]) -> dict[str, int]:
-    """Return how many verdicts there are of each kind, the worst first; a kind without any is left out."""
+    """Return the number of verdicts of each kind, worst first; kinds without any are left out."""
     verdicts = list(verdicts)
     return {kind: verdicts.count(kind) for kind in VERDICTS if kind in verdicts}
 
@@ -57,21 +57,21 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 CHECKS = ("found", "cited", "claims", "answer")
 Verdict = Literal["better", "same", "worse"]
 
-# Two passages of one document are the same if the shorter one has such a share of its words in the other: documents
-# may be cut anew, or replaced by a newer version.
+# Two passages of one document are the same if the shorter one shares this part of its words: documents may be chunked
+# differently, or replaced by a newer version.
 MIN_SAME_PASSAGE = 0.5
-# The right answer is there with all of its numbers and such a share of its words. Of a good answer, which may well be
-# put in other words, less is enough.
+# The expected answer is present with all of its numbers and this share of its words. For a good answer, which may be
+# worded differently, less is enough.
 MIN_RIGHT = 0.8
 MIN_KEPT = 0.5
 
 
 class Score(Struct, frozen=True):
-    """What was measured of an answer. ``None``: there is nothing to measure that by.
+    """The measurements of an answer; ``None`` if something can't be measured.
 
-    ``found`` is the rank of the first passage that a good answer cited, or that holds the right answer; 0: there is
-    none. ``cited``: the answer cites one of those. ``doubts`` counts citations that are doubted. ``share`` is how much
-    of the right answer's words it has, or of the good answer's, and ``answer`` whether that is enough.
+    ``found`` is the rank of the first passage that a good answer cited, or that contains the expected answer; 0: there
+    is none. ``cited``: the answer cites one of those. ``doubts`` is the number of doubtful citations. ``share`` is how
+    many of the expected answer's words it has, or of the good answer's, and ``answer`` whether that is enough.
     """
 
     found: int | None
@@ -82,7 +82,7 @@ class Score(Struct, frozen=True):
 
 
 def score_of(rated: Turn, answered: Turn) -> Score:
-    """Measure an answer by a rated one: the very one, or a later one to the same question."""
+    """Return the score of an answer against a rated one: the same one, or a later one to the same question."""
     is_good = rated.rating is not None and rated.rating.rating == "up"
     right = rated.rating.right_answer if rated.rating else None
     wanted = [source for source in rated.sources if source.cited and is_good]
@@ -106,7 +106,7 @@ def score_of(rated: Turn, answered: Turn) -> Score:
 
 
 def compare(before: Score, now: Score) -> dict[str, Verdict]:
-    """Return for each check whether it came out better, the same or worse; one that nothing measures is left out."""
+    """Return for each check whether it is better, the same or worse; unmeasured ones are left out."""
     pairs = zip(CHECKS, _held(before), _held(now), strict=True)
     return {
         name: "worse" if one > other else "better" if one < other else "same"
@@ -116,12 +116,12 @@ def compare(before: Score, now: Score) -> dict[str, Verdict]:
 
 
 def _held(score: Score) -> tuple[int | None, ...]:
-    """Return for each check how well it came out: more is better. At which rank a passage is found does not count."""
+    """Return for each check a value, more is better. The rank of a found passage doesn't count."""
     return score.found and 1, score.cited, -score.doubts, score.answer
 
 
 def verdict_of(checks: Mapping[str, Verdict]) -> Verdict:
-    """Return what all checks say together: one that is worse outweighs what is better."""
+    """Return the verdict of all checks: one that is worse outweighs what is better."""
     return next((one for one in ("worse", "better") if one in checks.values()), "same")
 
 
@@ -133,12 +133,12 @@ def _is_same(one: Source, other: Source) -> bool:
 
 
 def _holds(text: str, right: str | None) -> bool:
-    """Tell whether a text has the right answer in it, whatever its case, blanks and punctuation."""
+    """Return whether a text contains the expected answer, ignoring case, blanks and punctuation."""
     return bool(right) and f" {_plain(right or '')} " in f" {_plain(text)} "
 
 
 def _share(wanted: str, text: str) -> float:
-    """Return how much of a text's words another one has, from 0 to 1; 1 where it holds it as it is."""
+    """Return the share of a text's words in another, from 0 to 1; 1 if it contains it verbatim."""
     words = _stems(wanted)
     if _holds(text, wanted):
         return 1.0

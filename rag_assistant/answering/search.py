@@ -1,4 +1,4 @@
-"""Search the documents for a question: as it stands, with its follow-up context, or as a model rewrites it."""
+"""Search the documents for a question: unchanged, with its follow-up context, or as a model rewrites it."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# From here on a model is asked to rewrite a question. It repairs more than our own way does, so that one which may lean
-# is worth the request (bench/retrieval/README.md).
+# From this probability on a model is asked to rewrite a question. It repairs more than our own method, so that a
+# possible follow-up is worth the request (bench/retrieval/README.md).
 MIN_LEANING_TO_REWRITE = 0.4
-# A search that waits longer than that for its words is worse than one with the words at hand.
+# Waiting longer for a rewritten query is worse than searching with the words at hand.
 TIMEOUT_SECONDS = 8.0
 MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
-# So many documents are named to who asks which there are.
+# How many documents are named to somebody who asks which there are.
 MAX_LISTED = 30
 
 
@@ -68,10 +68,10 @@ def search_for(
     *,
     may_rewrite: bool = True,
 ) -> SearchResult:
-    """Return what the documents have about the question of a turn; without passages to send they are not searched.
+    """Return what the documents have about a turn's question; without passages to send there is no search.
 
-    ``search_result`` is what they had when the question was looked at before it was accepted: they are searched again
-    only with a query of a model, which may rewrite a follow-up where ``may_rewrite``. Raises AnswerStopped.
+    ``search_result`` is from before the question was accepted: there is another search only with a model's query, which
+    may rewrite a follow-up if ``may_rewrite``. Raises AnswerStopped.
     """
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
     quotes = profile.endpoint.quotes
@@ -107,8 +107,8 @@ def search_for(
     if not passages:
         passages, support = retriever.find(query, limit, turn.scope, budget)
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
-        return SearchResult(rewrite=rewrite.record)  # There is nothing that could have been found.
-    # What a filter leaves says what a question is about.
+        return SearchResult(rewrite=rewrite.record)  # Nothing could have been found.
+    # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
     nearest, language = sections_of(passages) if unclear else [], ""
     if quotes and not passages:
@@ -132,9 +132,9 @@ def search_for(
 def _with_everything(
     search_result: SearchResult, retriever: Retriever, question: str, profile: ModelProfile, budget: int | None
 ) -> SearchResult:
-    """Return what was found for a question that needs all of something: with what a table or a list says to it.
+    """Return the result of a question that needs all of something: with the result from a table or a list.
 
-    Where none does, a model gets all sections of short documents, if they fit.
+    Without one, a model gets all sections of short documents, if they fit.
     """
     sources, search = search_result.sources, search_result.search or {}
     if computed := retriever.computed(question, sources):
@@ -153,7 +153,7 @@ def _with_everything(
 
 
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:
-    """Yield an answer with quotes of the sources that are in a request. Raises AnswerStopped."""
+    """Yield an answer with quotes from a request's sources. Raises AnswerStopped."""
     result, count = draft.found, len(draft.sources)
     is_computed = result.computed is not None and result.computed.n <= count
     quotes = (
@@ -169,7 +169,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bo
 
 
 def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
-    """Return the newest exchanges that the model sees: nothing leans on what it does not see."""
+    """Return the newest exchanges that the model sees: follow-ups don't refer to others."""
     if settings.query_rewriting == "off" or window.conversation.visible_turns == 0:
         return ()
     exchanges = exchanges_of(window.messages)[-EXCHANGES:]
@@ -177,9 +177,9 @@ def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
 
 
 class Rewrite(Struct, frozen=True):
-    """A query as a model put it, ``None`` if it gave none that is of use, and the request with its answer.
+    """A model's query, ``None`` if it gave no usable one, and the request with its answer.
 
-    Where the answer was not taken, the record's ``refused`` says why.
+    If the answer wasn't used, the record's ``refused`` says why.
     """
 
     query: str | None
@@ -190,7 +190,7 @@ NO_REWRITE = Rewrite(None, None)
 
 
 def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint) -> Rewrite:
-    """Return the question of a turn as a model rewrites it; no query where it answers late, or with something else.
+    """Return a turn's question as rewritten by a model; no query if it answers late, or with something else.
 
     Raises AnswerStopped.
     """
@@ -215,9 +215,9 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
 
 
 def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str | None:
-    """Return in a sentence why a model's query is not what was asked; ``None`` if it can be searched with.
+    """Return in a sentence why a model's query differs from the question; ``None`` if it is usable.
 
-    Small models answer the question instead, or make up what it is about (bench/retrieval/README.md).
+    Small models answer the question instead, or invent its subject (bench/retrieval/README.md).
     """
     question_words, query_words = content_stems(question), content_stems(query)
     conversation_words = {stem(word) for exchange in exchanges for text in exchange for word in search_words(text)}
@@ -236,7 +236,7 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
 
 
 def _as_query(text: str) -> str | None:
-    """Return a model's text as a query, ``None`` if it is none."""
+    """Return a model's text as a query, ``None`` if it isn't one."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     query = lines[0].strip("\"'`“”„«»* ") if len(lines) == 1 else ""
     return query if 0 < len(query) <= MAX_QUERY_CHARS else None

@@ -36,12 +36,12 @@ NO_ANSWER = "The model called tools {} times without giving an answer. Ask a nar
 
 
 def shown_with(turn: Turn, draft: Draft) -> Turn:
-    """Return a turn with the passages of a draft as its sources; where tools find them, it has its own."""
+    """Return a turn with the passages of a draft as its sources; with tools, it has its own."""
     return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.record)
 
 
 def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:
-    """Keep the receipt of what is about to be sent; tell everyone who follows."""
+    """Store the receipt before sending; tell all followers."""
     window = built.draft.window
     for sentence in built.notes:
         live.note(sentence)
@@ -66,10 +66,10 @@ def stream(
     is_held: bool,
     may_shorten: bool,
 ) -> tuple[str, str, ModelReply]:
-    """Send a request and show its text as it arrives. Return what was shown, what was held back, and how it ended.
+    """Send a request and show its text as it arrives. Return the shown text, the held text, and the reply.
 
-    Text is held back where ``is_held``, or as long as it may become a call. Raises ContextTooLong where the endpoint
-    cut the request, nothing of the answer was shown, and the request ``may_shorten``.
+    Text is held back if ``is_held``, or while it may become a call. Raises ContextTooLong if the endpoint cut the
+    request, nothing of the answer was shown, and the request ``may_shorten``.
     """
     endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
     shown, held, reply = "", "", ModelReply("stop")
@@ -105,7 +105,7 @@ def stream(
 
 
 def note_reading(live: LiveTurn, reading: Reading) -> None:
-    """Record how much of a request the endpoint read; where it cut the request, add a note."""
+    """Record how much of a request the endpoint read; if it cut the request, add a note."""
     history = live.turn.history or {}
     cut = history.get("endpoint")
     if reading.limit is not None:
@@ -115,28 +115,27 @@ def note_reading(live: LiveTurn, reading: Reading) -> None:
 
 
 def _gap(live: LiveTurn) -> str:
-    """Return what stands between what was said before a tool was called and what is said now."""
+    """Return the separator between the text before a tool call and the text after it."""
     return "\n\n" if live.length else ""
 
 
 def say(live: LiveTurn, deps: Dependencies, text: str) -> None:
-    """Answer with a text of ours: no model is asked, and nothing of what was found is used."""
+    """Answer with a fixed text: no model is asked, and no passages are used."""
     live.turn = replace(live.turn, model=None, sources=())
     live.begin(start_event(live.turn))
     show(live, deps, text)
 
 
 def show(live: LiveTurn, deps: Dependencies, text: str, *, is_continued: bool = False) -> None:
-    """Show a text behind what was said before, and return when all is committed; it may go on where that ends."""
+    """Show a text after earlier text, and return once it is committed; with ``is_continued`` more may follow."""
     if text:
         deps.writer.write(live, text if is_continued else _gap(live) + text)
     deps.writer.flush(live)
 
 
 def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelRequest, rounds: int) -> None:
-    """Note why an answer ended, where that was not by itself.
-
-    Raises ModelFailed where a model said nothing last, after ``rounds`` of calls; what came before is no answer.
+    """Note why an answer ended, unless normally. Raises ModelFailed for an empty last message after ``rounds`` of
+    calls.
     """
     reason = reply.finish_reason
     ending = ENDINGS.get(reason, "") if reason else NO_ENDING

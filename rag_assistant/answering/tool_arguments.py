@@ -1,4 +1,4 @@
-"""What the model's calls of our own tools may say: the arguments of each tool, checked as requests are."""
+"""The arguments of our own tools in the model's calls, checked like requests."""
 
 import json
 from functools import cache
@@ -73,7 +73,7 @@ class ProposeNote(Arguments):
 
 
 def _clean(value: Any) -> Any:
-    """Return a JSON value in which every text can be kept."""
+    """Return a JSON value in which every text can be stored."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def _clean(value: Any) -> Any:
 
 
 def object_in(text: str) -> dict[str, Any]:
-    """Return the JSON object that a text is. Raises ToolFailed."""
+    """Return the JSON object in a text. Raises ToolFailed."""
     try:
         given = _clean(json.loads(text or "{}"))
     except (ValueError, RecursionError) as error:
@@ -93,7 +93,7 @@ def object_in(text: str) -> dict[str, Any]:
 
 
 def read_arguments(kind: type[Arguments], text: str) -> Arguments:
-    """Return the arguments that a text has as JSON. Raises ToolFailed, which says what is wrong."""
+    """Return the arguments in a JSON text. Raises ToolFailed, which says what is wrong."""
     given = object_in(text)
     try:
         return kind.model_validate(given)

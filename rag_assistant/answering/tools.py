@@ -1,7 +1,7 @@
 """The tools for a model that searches by itself: search, read, list and delete documents.
 
-What a tool cannot do goes to the model as its result. A tool that destroys something does nothing by itself: it says
-what it would do, and a person answers.
+Errors go to the model as results. A destructive tool does nothing by itself: it describes the action, and a person
+confirms it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The tool of ours that needs a person's word.
+# Our only tool that needs confirmation.
 DELETES = "delete_documents"
 ASKING = {DELETES, PROPOSES_NOTE}
 MAX_CALLS_AT_ONCE = 16
@@ -70,7 +70,9 @@ ToolCalls = tuple[dict[str, Any], ...]
 
 
 class ToolResult(Struct, frozen=True):
-    """A tool's result: text for the model, passages to number as sources, a question to a person, or a note to keep."""
+    """A tool's result: text for the model, passages to number as sources, a question to a
+    person, or a note to store.
+    """
 
     text: str
     passages: tuple[Passage, ...] = ()
@@ -99,24 +101,24 @@ class Tools:
 
     @property
     def schemas(self) -> tuple[dict[str, Any], ...]:
-        """The tools that there are now, in the OpenAI format."""
+        """The schemas of the current tools, in the OpenAI format."""
         own = (schema_of(name, kind) for name, (kind, _) in self._tools.items())
         return (*own, *self.remote.schemas().values())
 
     def without_confirmations(self) -> Tools:
-        """Return the tools without those that ask a person, for answers to which nobody can come back."""
+        """Return the tools without those that need confirmation, for answers that nobody can come back to."""
         fewer = copy(self)
         fewer._tools = {name: tool for name, tool in self._tools.items() if name not in ASKING}
         fewer.remote = self.remote.without_confirmations()
         return fewer
 
     def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
-        """Run calls in the OpenAI format, side by side, and return their results in the same order.
+        """Run calls in the OpenAI format in parallel, and return their results in the same order.
 
-        The tools know only the documents of the scope. What goes wrong is a result, too.
+        The tools only see the documents of the scope. Errors are results, too.
         """
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
-            # Each in a context of its own, since two threads cannot be in one.
+            # Each in its own context, since two threads can't share one.
             begun = [pool.submit(copy_context().run, self._run, call, scope) for call in calls[:MAX_CALLS_AT_ONCE]]
             results = [one.result() for one in begun]
         too_many = ToolResult(f"Error: at most {MAX_CALLS_AT_ONCE} calls at once are carried out. Call again.")
@@ -127,7 +129,7 @@ class Tools:
         return results
 
     def run(self, name: str, arguments: str, scope: Scope) -> ToolResult:
-        """Carry out one call. Raises ToolFailed, or another AssistantError that keeps it from being done."""
+        """Run one call. Raises ToolFailed, or another AssistantError that prevents it."""
         if self.remote.has(name):
             return self.remote.run(name, object_in(arguments))
         kind, run = self._named(name)
@@ -135,7 +137,7 @@ class Tools:
             return run(read_arguments(kind, arguments), scope)
 
     def written_out(self, text: str) -> tuple[dict[str, Any], ...]:
-        """Return the calls that a model wrote as its text, if that is nothing else and each fits its tool's schema."""
+        """Return the calls that make up a model's whole text, if each fits its tool's schema."""
         calls = calls_in_text(text)
         try:
             for call in calls:
@@ -149,7 +151,7 @@ class Tools:
         return calls
 
     def execute_pending(self, pending: dict[str, Any]) -> str:
-        """Do what a person has confirmed, and return what was done and what was not, in sentences."""
+        """Run a confirmed action, and return in sentences what was done and what wasn't."""
         if pending["tool"] not in self._tools:
             return self.remote.execute_pending(pending)
         deleted, failed, read_only, gone = [], [], [], 0
@@ -164,7 +166,7 @@ class Tools:
             except LibraryReadOnly:
                 read_only.append(name)
             except Exception:
-                # What was deleted before it is told all the same.
+                # Deletions before an error are reported all the same.
                 log.exception("Document %s could not be deleted", document_id)
                 failed.append(name)
         done = [f"{_documents(len(deleted))} deleted: {_names(deleted)}." if deleted else "Nothing was deleted."]
@@ -238,7 +240,7 @@ def with_results(
 ) -> tuple[Turn, list[Message]]:
     """Return a turn with what its tools found as sources, and the messages of the iteration; the model said ``text``.
 
-    The passages are numbered on behind the turn's sources. A tool that asks a person makes the turn wait.
+    The passages are numbered after the turn's sources. A tool that needs confirmation makes the turn wait.
     """
     tool_calls = [well_formed(call) for call in calls]
     messages: list[Message] = [{"role": "assistant", "content": text or None, "tool_calls": tool_calls}]
@@ -255,15 +257,15 @@ def with_results(
 
 
 def is_confirmation(text: str) -> bool | None:
-    """Return whether a text says plainly yes or plainly no; ``None`` for everything else."""
+    """Return whether a text is a plain yes or a plain no; ``None`` for everything else."""
     words = " ".join(WORDS.findall(text.lower().replace("\u2019", "'")))
     return True if words in YES else False if words in NO else None
 
 
 def well_formed(call: dict[str, Any]) -> dict[str, Any]:
-    """Return a call as every server takes it back: a legal name, and arguments that are one JSON object.
+    """Return a call that every server accepts: a legal name, and arguments that are one JSON object.
 
-    What the model really wrote stands in the result, which says what was wrong with it.
+    What the model really wrote is in the result, which says what was wrong with it.
     """
     function = call["function"]
     try:
@@ -279,7 +281,7 @@ def _documents(count: int) -> str:
 
 
 def quoted_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
-    """Return a name so that nothing in it can be read as a sentence of ours, in plain text and as Markdown."""
+    """Return a name so that nothing in it can be taken for one of our sentences, in plain text and as Markdown."""
     if len(name) > max_chars:
         name = f"{name[: max_chars - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
     return "`" + name.replace("`", "'") + "`"

@@ -1,4 +1,4 @@
-"""Store answers: each piece of text before it is shown, and how a turn ended, despite any trouble."""
+"""Store answers: each piece of text before it is shown, and how a turn ended, whatever goes wrong."""
 
 import logging
 import threading
@@ -29,8 +29,8 @@ from rag_assistant.storage.conversations.turns import TurnStore
 
 log = logging.getLogger(__name__)
 
-# After each commit, what comes within a tick is committed and shown together: too short to be seen. A commit takes
-# .8 ms of CPU, and a model writes some 100 tokens a second.
+# After each commit, text is collected for a tick, too short to be noticed, and committed together. A commit takes .8 ms
+# of CPU, and a model writes some 100 tokens a second.
 TICK_SECONDS = 0.04
 RETRY_INTERVAL_SECONDS = 0.5
 COMMIT_TIMEOUT_SECONDS = 30.0
@@ -38,12 +38,12 @@ KEEP_TIMEOUT_SECONDS = 300.0
 LAST_RESORT_INTERVAL_SECONDS = 10.0
 NOT_FINISHED = "Something went wrong on the server; see its log for details. Try again."
 
-# Text that is to be committed, in pieces.
+# Text to be committed, in pieces.
 Texts = dict["LiveTurn", list[str]]
 
 
 class AnswerWriter:
-    """Writes answers, their receipts and how they end: whatever is kept of an answer goes through here."""
+    """Writes answers, their receipts and their endings: everything stored of an answer passes through here."""
 
     def __init__(self, turns: TurnStore, answers: AnswerLog) -> None:
         self._turns = turns
@@ -56,20 +56,20 @@ class AnswerWriter:
         self._thread: threading.Thread | None = None
 
     def write(self, live: LiveTurn, text: str) -> None:
-        """Hand text to the next commit; it is shown once it is committed. Raises what became of the text before it."""
+        """Add text to the next commit, after which it is shown. Raises if an earlier commit failed."""
         with self._changed:
             if live.failure is not None:
                 raise live.failure
             self._pending.setdefault(live, []).append(text)
-            if self._thread is None or not self._thread.is_alive():  # A forked process has none.
+            if self._thread is None or not self._thread.is_alive():  # Threads don't survive a fork.
                 self._thread = threading.Thread(target=self._commit_all, name="answer text", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
-        if live.first_text_seconds is None:  # Nobody waits for a tick before the first word.
+        if live.first_text_seconds is None:  # The first word isn't delayed by a tick.
             self._is_awaited.set()
 
     def flush(self, live: LiveTurn) -> None:
-        """Return when all text of an answer is committed and shown. Raises StorageFailed, AnswerTakenOver."""
+        """Wait until all text of an answer is committed and shown. Raises StorageFailed, AnswerTakenOver."""
         self._is_awaited.set()
         with self._changed:
             while live in self._pending or live in self._committing:
@@ -78,7 +78,7 @@ class AnswerWriter:
             raise live.failure
 
     def _commit_all(self) -> None:
-        """Commit what has come of all answers in one transaction, then show it, again and again."""
+        """Repeatedly commit the new text of all answers in one transaction, then show it."""
         while True:
             with self._changed:
                 while not self._pending:
@@ -96,7 +96,7 @@ class AnswerWriter:
             self._is_awaited.wait(TICK_SECONDS)
 
     def _commit(self, texts: Texts) -> None:
-        """Commit some texts and show them; where the database is busy or full, try again for a while."""
+        """Commit some texts and show them; if the database is busy or full, retry for a while."""
         end = time.monotonic() + COMMIT_TIMEOUT_SECONDS
         while texts:
             pieces = [(live.turn.id, live.length, "".join(text)) for live, text in texts.items()]
@@ -121,11 +121,11 @@ class AnswerWriter:
         self._turns.keep_receipt(turn, receipt_of(built, sent))
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
-        """Keep one tool iteration: the calls, and all their results."""
+        """Store one tool iteration: the calls and all their results."""
         self._turns.keep_iteration(turn.id, messages)
 
     def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
-        """Keep the end of a turn with all that is known of it. While the disk is full or busy, try again for a while.
+        """Store the end of a turn with everything known of it. Retries for a while if the disk is full or busy.
 
         Raises StorageFailed.
         """
@@ -142,7 +142,7 @@ class AnswerWriter:
                     raise
 
     def fail(self, live: LiveTurn, error: AssistantError) -> Turn:
-        """Keep a turn that did not come to its end: with what is written, if anything is. Raises StorageFailed."""
+        """Store a turn that failed, with the text so far. Raises StorageFailed."""
         with suppress(AssistantError):
             self.flush(live)
         status: TurnStatus = "interrupted" if live.text().strip() else "failed"
@@ -150,15 +150,15 @@ class AnswerWriter:
             status = "stopped"
         log.info("%s %s: %s", live.log_name, status, error)
         named = None if status == "stopped" else (type(error).__name__, str(error))
-        # What it wanted to ask a person was not shown, or not whole: nothing waits.
+        # Its confirmation request wasn't shown, or not completely: nothing is pending.
         live.turn = replace(live.turn, waiting=None, retry_after_seconds=error.retry_after_seconds)
         return self.finish(live, status, named)
 
     def last_resort(self, live: LiveTurn) -> bool:
-        """Keep a turn with what is committed of it and nothing else, so that its conversation goes on.
+        """Store only what is committed of a turn, so that its conversation can continue.
 
-        Nobody waits longer than for the first try; after that it goes on until it works, unless the database is
-        damaged. Returns whether it is kept; the next start keeps what even this could not.
+        Only the first attempt is waited for; then it is retried until it works, unless the database is damaged. Returns
+        whether it is stored; the next start stores the rest.
         """
         lost = StorageFailed("The end of the answer could not be stored; the text shown was saved.")
         while True:
@@ -174,12 +174,12 @@ class AnswerWriter:
                     return False
 
     def close(self) -> None:
-        """Give up what cannot be kept now; the next start keeps what is committed."""
+        """Give up what can't be stored now; the next start stores what is committed."""
         self._closing.set()
 
 
 class StatelessWriter(AnswerWriter):
-    """Shows and ends answers as ever, and stores nothing of them."""
+    """Shows and ends answers as usual, and stores nothing of them."""
 
     def _commit(self, texts: Texts) -> None:
         """Show some texts, a tick's together: each write to a socket costs more than its words."""
@@ -187,10 +187,10 @@ class StatelessWriter(AnswerWriter):
             live.add("".join(text))
 
     def keep_receipt(self, turn: Turn, built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> None:
-        """Keep no receipt."""
+        """Do nothing."""
 
     def keep_iteration(self, turn: Turn, messages: Sequence[Message]) -> None:
-        """Keep no iteration."""
+        """Do nothing."""
 
     def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
         error_type, message = error or (None, None)
@@ -205,18 +205,18 @@ class StatelessWriter(AnswerWriter):
         )
 
     def last_resort(self, live: LiveTurn) -> bool:
-        """Tell who follows that it is over: nothing of it was to be kept."""
+        """Tell followers that the turn is over: nothing of it was to be stored."""
         live.finish(Event("error", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
         return True
 
 
 def with_citation_checks(turn: Turn, text: str) -> Turn:
-    """Return a turn with its citations, and doubts where the passages do not seem to support them."""
+    """Return a turn with its citations, and doubts if the passages don't seem to support them."""
     return replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
 
 
 def _fail(texts: Texts, error: Exception) -> None:
-    """Let the answers of some texts know that those could not be committed."""
+    """Mark the answers of some texts as impossible to commit."""
     for live in texts:
         if isinstance(error, AssistantError):
             live.failure = error

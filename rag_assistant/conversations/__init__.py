@@ -1,1 +1,1 @@
-"""What the model sees of a conversation, and what people decide about it."""
+"""What the model sees of a conversation, and people's decisions about it."""

@@ -1,6 +1,6 @@
-"""What people can do with the model's view: look at it, try another window, compact it, edit the summary.
+"""What people can do with the model's view: inspect it, try another window, compact it, edit the summary.
 
-Nothing here shortens or loses a turn; each change can be undone. Plainer changes are made by the HistoryStore.
+Nothing here shortens or deletes a turn; each change can be undone. Simpler changes are made by the HistoryStore.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,8 +33,8 @@ PARTS = {"system": "system", "tools": "reserved", "summary": "summary", "history
 class HistoryView(Struct, frozen=True):
     """What the model would see of a conversation if you asked now.
 
-    ``horizon`` is the number of the first turn of the newest part that is seen whole, ``None`` if none is.
-    ``can_undo`` names the last change. Tokens are estimates.
+    ``horizon`` is the number of the first turn of the newest complete part, ``None`` if there is none. ``can_undo``
+    names the last change. Tokens are estimates.
     """
 
     conversation: Conversation
@@ -61,7 +61,7 @@ class HistoryView(Struct, frozen=True):
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """The runs of turns that are not seen, with their reason."""
+        """The runs of turns that aren't seen, with reasons."""
         return self.fitted.receipt.left_out
 
     @property
@@ -71,12 +71,12 @@ class HistoryView(Struct, frozen=True):
 
     @property
     def tokens(self) -> dict[str, Any]:
-        """The estimated tokens of what would be sent: of each part, in all, and at most."""
+        """The estimated tokens of the next request: each part, the total, and the limit."""
         tokens = {name: self.fitted.receipt.tokens[part] for name, part in PARTS.items()}
         return tokens | {"total": sum(tokens.values()), "limit": self.limit}
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the view as the API shows it."""
+        """Return the view as in the API."""
         receipt = self.fitted.receipt
         summary = self.conversation.summary
         return {
@@ -100,7 +100,7 @@ class HistoryView(Struct, frozen=True):
 
 
 class HistoryActions(Struct, frozen=True):
-    """Carries out people's decisions about the model's view of a conversation."""
+    """Applies people's decisions about the model's view of a conversation."""
 
     conversations: ConversationManager
     history: HistoryStore
@@ -115,7 +115,7 @@ class HistoryActions(Struct, frozen=True):
         max_history_turns: int | Unset | None = UNSET,
         strategy: HistoryStrategy | None = None,
     ) -> HistoryView:
-        """Return what the next question's model would see, with another window or strategy if one is given.
+        """Return what the model would see with the next question, optionally with another window or strategy.
 
         Raises ConversationNotFound.
         """
@@ -133,7 +133,7 @@ class HistoryActions(Struct, frozen=True):
         )
 
     def bill(self, conversation_id: int) -> Bill:
-        """Return what a summary of the turns that ``compact`` takes may lose. Raises NothingToSummarise."""
+        """Return what a summary by ``compact`` may lose. Raises NothingToSummarise."""
         conversation, settings = self.conversations.get(conversation_id), self.settings()
         endpoint = self.models.known_endpoint()
         keep_from = self._keep_from(conversation, self.history, settings, endpoint)
@@ -144,7 +144,7 @@ class HistoryActions(Struct, frozen=True):
         )
 
     def compact(self, conversation_id: int, wishes: Wishes = AS_TICKED) -> tuple[Conversation, str]:
-        """Summarise the older half of what the model sees, and all that is left out before it; say how.
+        """Summarise the older half of what the model sees, and everything left out before it; return how.
 
         Raises NothingToSummarise, InvalidRequest, HistoryChanged, ConversationBusy, LimitReached, or that no model is
         known; then nothing has changed.
@@ -152,7 +152,7 @@ class HistoryActions(Struct, frozen=True):
         return self._compact(self.conversations.get(conversation_id), self.history, wishes)
 
     def compact_sent(self, sent: SentHistory) -> tuple[Conversation, str]:
-        """Do the same with a history that a caller sent along; nothing is kept. Raises NothingToSummarise."""
+        """Do the same with a history that was sent along; nothing is stored. Raises NothingToSummarise."""
         return self._compact(sent.conversation, sent, AS_TICKED)
 
     def _compact(self, conversation: Conversation, history: ViewedHistory, wishes: Wishes) -> tuple[Conversation, str]:
@@ -170,7 +170,7 @@ class HistoryActions(Struct, frozen=True):
     def _keep_from(
         self, conversation: Conversation, history: ViewedHistory, settings: Settings, endpoint: Endpoint
     ) -> int:
-        """Return the number of the first turn that a compaction leaves as it is. Raises NothingToSummarise."""
+        """Return the number of the first turn that a compaction leaves unchanged. Raises NothingToSummarise."""
         fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
         if keep_from <= conversation.view_start:
@@ -182,7 +182,7 @@ class HistoryActions(Struct, frozen=True):
         return keep_from
 
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
-        """Put a person's text in the place of the summary's. Raises NoSummary, InvalidRequest, ConversationBusy."""
+        """Replace the summary's text with an edited one. Raises NoSummary, InvalidRequest, ConversationBusy."""
         if not text.strip():
             raise InvalidRequest("The summary is empty; undo the compaction to do without one.")
         if len(text) > MAX_SUMMARY_CHARS:
@@ -197,7 +197,7 @@ class HistoryActions(Struct, frozen=True):
         settings: Settings,
         endpoint: Endpoint,
     ) -> FittedHistory:
-        """Fit the window as for a question that has no text yet."""
+        """Fit the window as for an empty question."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)
         ratio = self.models.calibration.ratio(endpoint)
         profile = profile_for(endpoint, settings, ratio, self.tool_schemas(), project=conversation.project)
@@ -209,7 +209,7 @@ class HistoryActions(Struct, frozen=True):
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:
-    """Return a summary as the API shows it."""
+    """Return a summary as in the API."""
     return {
         "first_turn": summary.first_turn,
         "last_turn": summary.last_turn,

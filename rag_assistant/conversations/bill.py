@@ -1,6 +1,6 @@
-"""The bill of a summary: what it may lose of the turns it replaces, and what stays word for word. Pure.
+"""The bill of a summary: what it may lose of the turns it replaces, and what is kept word for word. Pure.
 
-What is kept stands at the end of the summary, and stays as it is when that is extended or shortened.
+Kept lines are at the end of the summary, and stay unchanged when it is extended or shortened.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -17,7 +17,7 @@ from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.retrieval.sentences import split_text
 
 HEADING = "Kept word for word:"
-# What is kept may take this share of what a summary may have.
+# Kept lines may take this share of a summary's limit.
 KEPT_SHARE = 0.5
 TICKED_KINDS = frozenset({"number", "date", "file"})
 Speaker = Literal["user", "assistant"]
@@ -26,10 +26,10 @@ RANKS: tuple[Keep, ...] = ("always", "ticked", "offered")
 
 
 class BillItem(Struct, frozen=True):
-    """A sentence that a summary may lose, with the facts in it that cannot be paraphrased.
+    """A sentence that a summary may lose, with the facts in it that can't be paraphrased.
 
-    ``keep``: what a person forbids or asks for (``is_instruction``) is kept ``always``, as far as there is room; other
-    sentences if they are ``ticked``.
+    What a person forbids or asks for (``is_instruction``) is kept ``always``, as far as there is room; other sentences
+    if they are ``ticked``.
     """
 
     id: str
@@ -47,7 +47,7 @@ class BillItem(Struct, frozen=True):
 
 
 class Wishes(Struct, frozen=True):
-    """A person's wishes for a summary: the ids to keep, ``None`` for those ticked by default; the focus."""
+    """Options for a summary: the ids to keep, ``None`` for those ticked by default; the focus."""
 
     keep: Sequence[str] | None = None
     hint: str = ""
@@ -57,14 +57,14 @@ AS_TICKED = Wishes()
 
 
 class Bill(Struct, frozen=True):
-    """What a summary of some turns may lose, in their order; ``max_tokens`` is how much of it can be kept."""
+    """What a summary of some turns may lose, in order; ``max_tokens`` of it can be kept."""
 
     turns: tuple[int, ...]
     items: tuple[BillItem, ...]
     max_tokens: int
 
     def lines_to_keep(self, ids: Sequence[str] | None) -> list[str]:
-        """Return the lines to keep: those named and those that are kept always; of ``None``, those that are ticked.
+        """Return the lines to keep: the given ids and those always kept; with ``None``, the ticked ones.
 
         Raises InvalidRequest.
         """
@@ -80,7 +80,7 @@ class Bill(Struct, frozen=True):
         return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the bill as the API shows it."""
+        """Return the bill as in the API."""
         return {
             "first_turn": self.turns[0],
             "last_turn": self.turns[-1],
@@ -90,10 +90,10 @@ class Bill(Struct, frozen=True):
 
 
 def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str = "") -> Bill:
-    """Return the bill of a summary of some turns that joins a ``record`` of the turns before.
+    """Return the bill of a summary of some turns that extends a ``record`` of earlier turns.
 
-    Each fact stands on it once, and not if the record or what is to join it (``more``) has it. What a person said
-    comes before what was answered; of both the newest is ticked first.
+    Each fact is on it once, unless the record or what will be added to it (``more``) has it. People's statements come
+    before answers; the newest of each are ticked first.
     """
     from rag_assistant.conversations.facts import facts_in, is_instruction  # Its patterns take 80 ms to compile.
 
@@ -104,7 +104,7 @@ def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str
     spoken = [(turn.number, nth, one) for turn in turns for nth, one in enumerate(sentences_in(turn), 1)]
     for number, nth, one in sorted(spoken, key=lambda each: not each[2].by_person):
         facts = {text: kind for kind, text in facts_in(one.text)}
-        # The same number may be said of two things.
+        # The same number may be about two things.
         new = {
             text: kind
             for text, kind in facts.items()
@@ -123,7 +123,7 @@ def bill_of(turns: Sequence[PastTurn], record: str, max_tokens: float, more: str
 
 
 def _within(items: Iterable[BillItem], room: int) -> tuple[BillItem, ...]:
-    """Return items in the order of their turns; of those that do not fit into the room, the oldest are only offered."""
+    """Return items in the order of their turns; the oldest that exceed the room are only offered."""
     fitting: list[BillItem] = []
     for one in sorted(items, key=lambda item: (RANKS.index(item.keep), -item.turn)):
         tokens = 0 if one.keep == "offered" else _tokens([one.line])
@@ -133,13 +133,13 @@ def _within(items: Iterable[BillItem], room: int) -> tuple[BillItem, ...]:
 
 
 def divided(record: str) -> tuple[str, list[str]]:
-    """Return a summary in two: the record, and the lines that are kept word for word."""
+    """Return a summary in two parts: the record, and the lines kept word for word."""
     text, _, verbatim = f"\n{record}".partition(f"\n{HEADING}\n")
     return text.strip("\n"), verbatim.split("\n") if verbatim else []
 
 
 def joined(text: str, verbatim: Iterable[str]) -> str:
-    """Return a record as a summary with what is kept word for word: each sentence once, and not also in the record."""
+    """Return a summary made of a record and the lines kept word for word, without duplicate sentences."""
     lines: dict[str, str] = {}
     for line in verbatim:
         lines.setdefault(_said_in(line), line)
@@ -148,7 +148,7 @@ def joined(text: str, verbatim: Iterable[str]) -> str:
 
 
 def _without(line: str, verbatim: Collection[str]) -> str:
-    """Return a line of a record without the sentences that are kept beside it."""
+    """Return a line of a record without the sentences that are kept anyway."""
     if line.casefold() in verbatim:
         return ""
     lead = LED.match(line)

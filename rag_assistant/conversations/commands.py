@@ -1,4 +1,4 @@
-"""Commands that are typed where questions are typed: /history, /clear, /compact and so on, the same in every way in."""
+"""Commands typed in place of questions: /history, /clear, /compact and so on, the same everywhere."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from rag_assistant.records.errors import InvalidRequest, UnknownCommand
 
 REMEMBER = "/remember"
 MAX_NOTE_CHARS = 1000
-# What /undo does, and what it says afterwards, by the change that it undoes.
+# The effect and message of /undo, by the change that it undoes.
 UNDOES = {
     "clear": "bring back what was cleared",
     "reset": "bring back what was reset",
@@ -32,7 +32,7 @@ UNDONE = {
 
 
 class Command(Struct, frozen=True):
-    """A command, with what it does in a sentence."""
+    """A command, with its description."""
 
     name: str
     does: str
@@ -40,7 +40,7 @@ class Command(Struct, frozen=True):
 
 
 class CommandResult(Struct, frozen=True):
-    """What a command did, as text; ``fold``: earlier turns may be hidden."""
+    """The result of a command, as text; ``fold``: earlier turns may be hidden."""
 
     command: str
     text: str
@@ -48,7 +48,7 @@ class CommandResult(Struct, frozen=True):
 
 
 def is_command(text: str) -> bool:
-    """Tell whether a text is meant as a command: a slash and a word, alone or with more behind a word that we know."""
+    """Return whether a text is a command: a slash and a word, alone or with more after a known word."""
     words = text.split()
     if not words or not words[0].startswith("/") or not words[0][1:].replace("-", "").isalpha():
         return False
@@ -56,7 +56,7 @@ def is_command(text: str) -> bool:
 
 
 def run_command(text: str, actions: HistoryActions, conversation_id: int) -> CommandResult:
-    """Carry out a command in a conversation, and return what it did.
+    """Run a command in a conversation, and return its result.
 
     Raises UnknownCommand, and what the action raises: NothingToUndo, NothingToSummarise, ConversationBusy and so on.
     """

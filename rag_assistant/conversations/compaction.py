@@ -1,6 +1,6 @@
-"""Replace the older turns of a conversation by a summary, written by the model or extracted.
+"""Replace older turns of a conversation with a summary, written by the model or extracted.
 
-The turns stay where they are; undoing a compaction brings the model's view of them back.
+The turns stay stored; undoing a compaction restores the model's view of them.
 """
 
 import logging
@@ -32,7 +32,7 @@ MIN_ROOM_TOKENS = 300
 ROOM_WITHOUT_LIMIT = 24_000
 MAX_PARTS = 40
 MAX_SUMMARY_PART_TOKENS = 800
-# A summary may take this share of what a request may have, and this much at most; beyond that it is shortened.
+# A summary may take this share of a request, and this much at most; beyond that it is shortened.
 MAX_SUMMARY_SHARE = 0.25
 MAX_SUMMARY_TOKENS = 4000
 
@@ -59,16 +59,13 @@ class Compaction(Struct, frozen=True):
         running: int | None = None,
         wishes: Wishes = AS_TICKED,
     ) -> tuple[Conversation, str]:
-        """Replace all turns before number ``keep_from`` by a summary.
+        """Replace all turns before number ``keep_from`` with a summary.
 
-        Return the conversation, and a sentence about its summary. Without a model, or where it fails, the summary is an
-        extract: whole sentences of the turns. What is to be kept word for word stands behind either.
-
-        A summary that is there already is extended: its text stays, the turns since are added to it; only where it
-        gets too long it is shortened, but for what is kept. Pinned turns and those that wait for a person stay as they
-        are. ``running`` is the number of the turn that needs the room.
-
-        Raises NothingToSummarise, InvalidRequest, HistoryChanged or AnswerStopped; then nothing has changed.
+        Return the conversation, and a sentence about its summary. Without a model, or if it fails, the summary is an
+        extract: whole sentences of the turns. Lines kept word for word follow either. An existing summary is extended:
+        its text stays, later turns are added; it is shortened only if it gets too long, except for kept lines. Pinned
+        turns and those awaiting confirmation stay. ``running`` is the number of the turn that needs the room. Raises
+        NothingToSummarise, InvalidRequest, HistoryChanged or AnswerStopped; then nothing has changed.
         """
         turns = self.turns_to_summarise(conversation, keep_from)
         text, verbatim = divided(_text(conversation))
@@ -105,7 +102,7 @@ class Compaction(Struct, frozen=True):
         bill = bill_of(turns, record, max_tokens)
         if not profile.endpoint.quotes:
             return bill
-        # It is known what an extract says.
+        # An extract's content is known in advance.
         always = [one.line for one in bill.items if one.keep == "always"]
         return bill_of(turns, record, max_tokens, extract(turns, max_tokens, always))
 
@@ -117,7 +114,7 @@ class Compaction(Struct, frozen=True):
         return replace(profile, endpoint=endpoint, max_request_tokens=limit, token_ratio=ratio)
 
     def _written(self, work: "_Work", writer: ModelProfile, call: ModelCall, on_progress: Callable[[str], None]) -> str:
-        """Return the record so far with what a model writes of each part behind it, shortened where it gets too long.
+        """Return the record so far with the model's summary of each part added, shortened if it gets too long.
 
         Raises SummaryRejected, AnswerStopped, a ModelError.
         """
@@ -166,11 +163,11 @@ class _Work(Struct, frozen=True):
 
     @property
     def max_tokens(self) -> float:
-        """How many tokens, as we estimate them, the summary may have beside what is kept."""
+        """The maximum estimated tokens of the summary, without kept lines."""
         return _max_summary_tokens(self.profile) / self.profile.token_ratio - sum(map(estimate_tokens, self.verbatim))
 
     def extended(self) -> str:
-        """Return the text so far with an extract of the turns behind it, shortened where it gets too long."""
+        """Return the text so far with an extract of the turns added, shortened if it gets too long."""
         record = "\n".join(filter(None, (self.text, extract(self.turns, self.max_tokens, self.verbatim))))
         return record if estimate_tokens(record) <= self.max_tokens else shortened_record(record, self.max_tokens)
 
@@ -180,7 +177,7 @@ def _text(conversation: Conversation) -> str:
 
 
 def operation_in_words(operation: Mapping[str, Any]) -> str:
-    """Return what is being done with a conversation, as a sentence."""
+    """Return a conversation's running operation as a sentence."""
     if operation["what"] == "shorten":
         return "Shortening the summary."
     of = f", part {operation['part']} of {operation['parts']}" if operation["parts"] > 1 else ""
@@ -188,7 +185,7 @@ def operation_in_words(operation: Mapping[str, Any]) -> str:
 
 
 def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
-    """Return the number of the first turn that a compaction leaves as it is: it keeps half of what fits."""
+    """Return the number of the first turn that a compaction leaves unchanged: it keeps half of what fits."""
     border = max((run.last_turn for run in fitted.receipt.left_out if run.trimmed), default=0)
     newest = [number for number in fitted.receipt.kept_turns if number > border]
     keep = turns_kept_by_compaction(len(newest))
@@ -196,7 +193,7 @@ def first_kept_after_compaction(fitted: FittedHistory, next_turn: int) -> int:
 
 
 def _room(profile: ModelProfile, prior: str) -> int:
-    """Return how many tokens of turns go into one call."""
+    """Return how many tokens of turns fit into one call."""
     if profile.max_request_tokens is None:
         return ROOM_WITHOUT_LIMIT
     return max(
@@ -206,13 +203,13 @@ def _room(profile: ModelProfile, prior: str) -> int:
 
 
 def _max_summary_tokens(profile: ModelProfile) -> float:
-    """Return how many tokens a whole summary may have: beside it there must be room for turns."""
+    """Return the maximum tokens of a whole summary, which leaves room for turns."""
     limits = [limit for limit in (profile.max_request_tokens, profile.request_tokens) if limit is not None]
     return min([MAX_SUMMARY_TOKENS, *(limit * MAX_SUMMARY_SHARE for limit in limits)])
 
 
 def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
-    """Return the texts in parts that fit into one call each; one that is too long alone is cut into several.
+    """Return the texts in parts that fit into one call each; one that is too long is split.
 
     Raises SummaryRejected if that takes too many calls.
     """

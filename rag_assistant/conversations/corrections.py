@@ -1,4 +1,4 @@
-"""Changes since an answer to what it rests on: turns, summaries, and passages of documents."""
+"""Changes to what an answer rests on, since it was given: turns, summaries, and passages of documents."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -13,12 +13,12 @@ from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.documents.documents import DocumentStore
 
-# What tells a cited passage from others: its document, where it begins there, its text.
+# Identifies a cited passage: its document, its start, its text.
 Place = tuple[int, int, str]
 
 
 class Corrections(Struct, frozen=True):
-    """Tells which answers and which lines of a summary rest on something that has changed."""
+    """Finds answers and summary lines that rest on something that has changed."""
 
     changed: CorrectionStore
     history: HistoryStore
@@ -26,7 +26,7 @@ class Corrections(Struct, frozen=True):
     retriever: Retriever
 
     def of(self, turns: Sequence[Turn]) -> dict[int, list[Correction]]:
-        """Return by id, for some turns of one conversation, what their answers rest on and was changed since."""
+        """Return by id, for turns of one conversation, later changes to what their answers rest on."""
         corrections = self.changed.of(turns)
         gone = self._gone(source for turn in turns for source in turn.sources)
         for turn in turns:
@@ -34,9 +34,9 @@ class Corrections(Struct, frozen=True):
         return corrections
 
     def of_summary(self, conversation: Conversation) -> list[tuple[SummaryLine, list[Correction]]]:
-        """Return the lines of a conversation's summary, each with what its turns cite and was changed since.
+        """Return the lines of a conversation's summary, each with later changes to what its turns cite.
 
-        What a person said, word for word, rests on no document.
+        People's verbatim statements rest on no document.
         """
         lines = read_lines(conversation.summary.text) if conversation.summary else []
         cited = self.history.cited(conversation, {number for line in lines for number in line.turns})
@@ -48,11 +48,11 @@ class Corrections(Struct, frozen=True):
         ]
 
     def _gone(self, sources: Iterable[Source]) -> dict[Place, Literal["changed", "deleted"]]:
-        """Return which cited passages stand in the library no more, and what became of them."""
+        """Return which cited passages are no longer in the library, and why."""
         cited = {_place(one): one for one in sources if one.cited and one.turn is None}
         standing = set(map(_place, self.retriever.standing(list(cited.values())))) if cited else set()
         left = {place: source for place, source in cited.items() if place not in standing}
-        # A document that was cut into other chunks may hold them all the same.
+        # A document with different chunks may still contain them all.
         texts = {document_id: self._text_of(document_id) for document_id in {one.document_id for one in left.values()}}
         return {
             place: "deleted" if text is None else "changed"

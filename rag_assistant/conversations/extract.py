@@ -1,7 +1,7 @@
-"""A record of some turns without a model: whole sentences of them, each line under its turn's number. Pure.
+"""An extractive record of some turns: whole sentences, each line below its turn's number. Pure.
 
-Those sentences are kept that say most that is new, for their length; what stands at the beginning of a message counts
-more. Measured beside other choices in bench/history.md, and the constants were chosen there.
+It keeps the sentences with the most new content for their length; the beginning of a message counts more.
+bench/history.md compares it with alternatives, and the constants were chosen there.
 """
 
 import re
@@ -19,16 +19,16 @@ from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import content_stems
 
 EXTRACT = "extract"
-# What leads an answer of quotes.
+# The introduction of an answer of quotes.
 LEAD = "No language model is connected, so here is what your documents say:"
 LEAD_NEAR = "Nothing in your documents answers this directly. The nearest is:"
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
-# Of the turns' length so much is kept; a few short turns may be kept nearly whole.
+# The share of the turns' length that is kept; a few short turns may be kept almost completely.
 SHARE_KEPT = 0.25
 MIN_TOKENS_KEPT = 120
-# A sentence of a few words is not worth much more than one of twice as many.
+# A sentence of a few words isn't worth much more than one of twice as many.
 EXTRA_TOKENS = 4
-# What the first sentence of a message counts more; the second half of that, the third a third.
+# The bonus of a message's first sentence; the second gets half of it, the third a third.
 FIRST_BONUS = 2.0
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
 QUOTED = re.compile(r"^> ?", re.MULTILINE)
@@ -52,23 +52,23 @@ class Sentence(Struct, frozen=True):
 
 
 def without_lead(answer: str) -> str:
-    """Return an answer without the line that leads quotes: it says nothing about the conversation."""
+    """Return the answer without the introduction of quotes, which says nothing about the conversation."""
     for lead in (LEAD, LEAD_NEAR, LEAD_INSTEAD):
         answer = answer.removeprefix(lead)
     return answer.lstrip()
 
 
 def extract(turns: Sequence[PastTurn], max_tokens: float, elsewhere: Collection[str] = ()) -> str:
-    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but one sentence always.
+    """Return a record of some turns: a quarter of their length, at most ``max_tokens``, but at least one sentence.
 
-    Lines that are recorded ``elsewhere`` are left out.
+    Lines recorded ``elsewhere`` are left out.
     """
     sentences = [one for turn in turns for one in sentences_in(turn) if f"{one.who}: {one.text}" not in elsewhere]
     return _record(sentences, min(max_tokens, max(MIN_TOKENS_KEPT, SHARE_KEPT * sum(one.tokens for one in sentences))))
 
 
 def shortened_record(record: str, max_tokens: float) -> str:
-    """Return what says most of a record that was made here; what a person or a model wrote into it stays in front."""
+    """Return the most informative part of an extract; what a person or a model wrote into it stays in front."""
     before, *rest = LINE.split(record)
     sentences = [
         one for who, text in zip(rest[::2], rest[1::2], strict=True) for one in _spoken(who, " ".join(text.split()))
@@ -78,7 +78,7 @@ def shortened_record(record: str, max_tokens: float) -> str:
 
 
 def sentences_in(turn: PastTurn) -> Iterator[Sentence]:
-    """Yield what was asked and answered in a turn, sentence by sentence."""
+    """Yield the sentences of a turn's question and answer."""
     for message in turn.messages:
         speaker = SPEAKERS.get(message["role"])
         if speaker and (text := text_in(message)):
@@ -86,7 +86,7 @@ def sentences_in(turn: PastTurn) -> Iterator[Sentence]:
 
 
 def _plain(answer: str) -> str:
-    """Return an answer without its citations and the marks of what it quotes."""
+    """Return an answer without citations and quotation markup."""
     return QUOTED.sub("", CITED.sub("", without_lead(answer)))
 
 
@@ -105,7 +105,7 @@ def _record(sentences: Sequence[Sentence], max_tokens: float) -> str:
 
 
 def _choose(sentences: Sequence[Sentence], max_tokens: float) -> list[int]:
-    """Return the indices of the sentences that say most together, the best first."""
+    """Return the indices of the sentences that are most informative together, best first."""
     weights = word_weights([one.words for one in sentences])
     words_chosen: set[str] = set()
     waiting = [(-_worth(one, words_chosen, weights), index) for index, one in enumerate(sentences)]
@@ -115,7 +115,7 @@ def _choose(sentences: Sequence[Sentence], max_tokens: float) -> list[int]:
         _, index = heappop(waiting)
         one = sentences[index]
         worth = -_worth(one, words_chosen, weights)
-        if waiting and worth > waiting[0][0]:  # Others have said a part of it meanwhile.
+        if waiting and worth > waiting[0][0]:  # Others may cover part of it by now.
             heappush(waiting, (worth, index))
         elif (worth < 0 and one.tokens <= max_tokens) or not chosen:
             chosen.append(index)

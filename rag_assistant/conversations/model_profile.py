@@ -1,4 +1,4 @@
-"""How a request is put to a model: as the settings say, else as suits the model. Pure."""
+"""How requests to a model are built: from the settings, otherwise to suit the model. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PASSAGES = 6
 RESERVED_ANSWER_TOKENS = 1024
-# The tool that is offered where propose_notes is set.
+# The tool offered if propose_notes is set.
 PROPOSES_NOTE = "remember"
 SHORTER_ANSWERS = (
     "max_answer_tokens is {}, but the model takes {} tokens for question and answer together; {} were kept for the "
@@ -28,12 +28,12 @@ SHORTER_ANSWERS = (
 
 
 class ModelProfile(Struct, frozen=True):
-    """What goes with every request to one model: instructions, tools, how many passages, and the limits in tokens.
+    """What all requests to a model share: instructions, tools, number of passages, and token limits.
 
-    ``request_tokens`` is what a request may have, ``max_request_tokens`` what the model takes of it whatever is set;
-    ``None`` is no limit. ``token_ratio`` is how the model counts tokens, against our estimate. ``tools`` are schemas
-    in the OpenAI format, empty where the model does not search by itself. ``fields`` go along as a caller sent them.
-    ``note`` tells of a setting that cannot hold for this model.
+    ``request_tokens`` is the limit for a request, ``max_request_tokens`` the model's own, whatever is configured;
+    ``None`` is no limit. ``token_ratio`` is the model's token count divided by our estimate. ``tools`` are schemas in
+    the OpenAI format, empty if the model doesn't search by itself. ``fields`` are the caller's, passed on unchanged.
+    ``note`` reports a setting that can't apply to this model.
     """
 
     endpoint: Endpoint
@@ -50,19 +50,19 @@ class ModelProfile(Struct, frozen=True):
 
     @property
     def count_tokens(self) -> CountTokens:
-        """What tells how many tokens the model counts in a text: our estimate, corrected."""
+        """The function that counts a text's tokens: our estimate, corrected for the model."""
         ratio = self.token_ratio
         return estimate_tokens if ratio == 1.0 else lambda text: ceil(estimate_tokens(text) * ratio)
 
     @property
     def tool_tokens(self) -> int:
-        """How many tokens the schemas of the tools take, and what a caller sent along."""
+        """The tokens of the tools' schemas, and of the caller's fields."""
         more = [*self.tools, *self.fields.values()]
         return self.count_tokens(json.dumps(more)) if more else 0
 
 
 def settings_for(settings: Settings, options: AnswerOptions) -> Settings:
-    """Return the settings as they are for one answer: a caller's word beats them."""
+    """Return the settings for one answer: the caller's options override them."""
     wanted: dict[str, Any] = {
         name: value
         for name in ("max_answer_tokens", "temperature", "tool_iterations_keep")
@@ -85,10 +85,9 @@ def profile_for(
     options: AnswerOptions = AS_SET,
     project: Project | None = None,
 ) -> ModelProfile:
-    """Return what goes with a request to this model.
+    """Return the profile for requests to this model.
 
-    ``tools`` are those that it may be offered, ``options`` what a caller wants it to be told behind ours and those of
-    the ``project``, and sent.
+    ``tools`` are those it may be offered; the instructions in ``options`` follow ours and those of the ``project``.
     """
     offered = tuple(tools) if settings.retrieval_mode == "agent" and endpoint.takes_tools else ()
     if not (settings.propose_notes and settings.notes):
@@ -125,7 +124,9 @@ def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, *mor
 
 
 def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:
-    """Return how long an answer may be, and a sentence where that is less than is set, to leave room for a request."""
+    """Return an answer's maximum length, and a sentence if that is less than configured, to
+    leave room for a request.
+    """
     wanted, limit = settings.max_answer_tokens, endpoint.context_tokens
     if wanted is None or limit is None or wanted < limit:
         return wanted, None
@@ -134,7 +135,7 @@ def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, 
 
 
 def max_request_tokens(endpoint: Endpoint, answer_tokens: int | None) -> int | None:
-    """Return how many tokens of the model's context window are left without the answer."""
+    """Return how many tokens of the model's context window the answer leaves."""
     if endpoint.context_tokens is None:
         return None
     reserved = answer_tokens or min(RESERVED_ANSWER_TOKENS, endpoint.context_tokens // 4)

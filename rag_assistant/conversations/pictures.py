@@ -1,4 +1,4 @@
-"""Which pictures may stand beside a question, and what a model that takes none gets of them. Pure."""
+"""Pictures attached to a question, and what a model without vision gets instead. Pure."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from rag_assistant.records.errors import InvalidRequest
 
 MAX_PICTURES = 4
 MAX_PICTURE_BYTES = 5_000_000
-# What so many take in a request, in base64.
+# Their size in a request, in base64.
 MAX_PICTURES_CHARS = MAX_PICTURES * (MAX_PICTURE_BYTES * 4 // 3 + 100)
 MARKS = {"png": b"\x89PNG\r\n\x1a\n", "jpeg": b"\xff\xd8\xff", "webp": b"RIFF"}
 KINDS = "PNG, JPEG or WebP"
@@ -25,9 +25,9 @@ FORM = re.compile(DATA_URL)
 
 
 def check_pictures(pictures: Sequence[DataUrl], *, taken: bool, field: str = "images") -> None:
-    """Refuse pictures that are too many, too large or none, and any where the model takes none. Raises InvalidRequest.
+    """Refuse too many, too large or invalid pictures, and any if the model accepts none.
 
-    An address elsewhere is none: nothing is fetched.
+    Raises InvalidRequest. Links are invalid: nothing is fetched.
     """
     if not pictures:
         return
@@ -45,7 +45,7 @@ def check_pictures(pictures: Sequence[DataUrl], *, taken: bool, field: str = "im
 
 
 def picture_in(url: DataUrl, where: str) -> tuple[str, bytes]:
-    """Return the kind and the bytes of a picture. Raises InvalidRequest."""
+    """Return the type and the bytes of a picture. Raises InvalidRequest."""
     if not FORM.fullmatch(url):
         raise InvalidRequest(f'{where} is "{url[:60]}"; it must be {ALLOWED}.', param=where)
     head, _, content = url.partition(",")
@@ -56,7 +56,7 @@ def picture_in(url: DataUrl, where: str) -> tuple[str, bytes]:
 
 
 def without_pictures(turn: PastTurn) -> PastTurn:
-    """Return a turn for a model that takes no pictures: it is told that there were some."""
+    """Return a turn for a model without vision: it is told that there were pictures."""
     if not any(map(pictures_in, turn.messages)):
         return turn
     return replace(turn, messages=tuple(map(_told, turn.messages)))

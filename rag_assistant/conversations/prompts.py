@@ -1,4 +1,4 @@
-"""What the model is told besides the history: the instructions, and the question with its passages. Pure."""
+"""What the model gets besides the history: the instructions, and the question with its passages. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AGENT_INSTRUCTIONS = (
     "answer, say so plainly; then you may answer from general knowledge if you say that you do. Answer in the language "
     "of the question."
 )
-# Where no passages are sent.
+# If no passages are sent.
 PLAIN_INSTRUCTIONS = "You are a helpful assistant. Answer in the language of the question."
 SUMMARY_INSTRUCTIONS = (
     "You write the record of a conversation between a user and an assistant, in the language of the conversation. "
@@ -69,20 +69,20 @@ FROM_CONVERSATIONS = (
     "Passages from an earlier conversation record what was said there. Where a document says something else, the "
     "document counts."
 )
-# No model reads this: it says in the receipt what is done with the request.
+# No model reads this: it appears in the receipt.
 QUOTE_INSTRUCTIONS = "No language model is connected. The sentences of the passages nearest to the question are quoted."
 
 FENCE = re.compile(r"<\s*(/?)\s*(passages|earlier|notes|record|conversation)\s*>", re.IGNORECASE)
 NUMBERED = re.compile(r"^\s*\[(\d+)\] \(", re.MULTILINE)
 MAX_TITLE_CHARS = 60
 MAX_RECALLED_CHARS = 1500
-# Of a question, and of an answer, in another conversation: together they are about as long as a chunk.
+# Of a question, and of an answer, in another conversation: together about as long as a chunk.
 MAX_PAST_CHARS = 750
 MAX_SUMMARISED_RESULT_CHARS = 500
 
 
 def past_sources(turns: Sequence[tuple[Turn, float]], words: Sequence[str], first: int) -> tuple[Source, ...]:
-    """Return turns of other conversations as sources, numbered from ``first``, with what they say about some words."""
+    """Return turns of other conversations as sources, numbered from ``first``, with excerpts about some words."""
     return tuple(
         Source(
             n=n,
@@ -117,10 +117,9 @@ def question_message(
 ) -> Message:
     """Return the question as the model gets it: quoted earlier turns and passages first, the question last.
 
-    Its pictures stand behind it.
-
-    With ``unclear`` the model is told to ask what is meant; what was found are the candidates. ``coverage``
-    is how much of what the question needs the passages are, ``computed`` what a table among them says to it.
+    Its pictures follow. With ``unclear`` the model is told to ask what is meant; the passages are candidates.
+    ``coverage`` is how much of what the question needs is in the passages, ``computed`` the result from a table among
+    them.
     """
     blocks = []
     if notes:
@@ -146,7 +145,7 @@ def question_message(
 
 
 def _covered(coverage: Coverage, computed: Quote | None) -> str:
-    """Return what a model is told where a question needs all of something."""
+    """Return the instruction for a question that needs all of something."""
     if computed is not None and coverage.unit != "sections":
         return COMPUTED.format(coverage.of, coverage.unit, computed.n, computed.note)
     covered = COVERED.format(coverage.read, coverage.of)
@@ -161,8 +160,8 @@ def passages_text(sources: Sequence[Source]) -> str:
 def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Message]:
     """Return the messages that ask a model to summarise some turns, given as text.
 
-    ``prior`` is the summary so far: it goes on to hold, so that only what is new is to be written. ``hint`` is what a
-    person wants to be kept.
+    ``prior`` is the summary so far, which stays: only what is new is to be written. ``hint`` is what a person wants to
+    be kept.
     """
     before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(prior)}\n</record>\n\n" if prior else ""
     dialogue = "\n\n".join(turns)
@@ -177,7 +176,7 @@ def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Me
 
 
 def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list[Message]:
-    """Return the messages that ask a model for a query that says what a question leaves to the conversation."""
+    """Return the messages that ask a model for a standalone query."""
     short = [tuple(shortened(text, MAX_RECALLED_CHARS) for text in exchange) for exchange in exchanges]
     dialogue = "\n\n".join(f"User: {_unfence(past)}\nAssistant: {_unfence(answer)}" for past, answer in short)
     return [
@@ -190,7 +189,7 @@ def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list
 
 
 def turn_text(number: int, messages: Sequence[Message]) -> str:
-    """Return a turn as text, to be summarised: every message of it, what tools returned in short."""
+    """Return a turn as text for a summary: all its messages, with tool results shortened."""
     lines = [f"Turn {number}"]
     for message in messages:
         for call in message.get("tool_calls") or ():
@@ -205,14 +204,14 @@ def turn_text(number: int, messages: Sequence[Message]) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return a text, or its beginning with a mark where it is longer than allowed."""
+    """Return a text, or its beginning with a mark if it is too long."""
     return text if len(text) <= longest else text[:longest].rstrip() + " …"
 
 
 def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
-    """Return a turn's sources with ``cited`` set for those whose number the answer names, and what a check found.
+    """Return a turn's sources with ``cited`` set for those the answer cites, and the check's findings.
 
-    Quotes are what their sources say.
+    Quotes are always supported.
     """
     named = {number for match in CITATION.finditer(answer) for number in cited_numbers(match)}
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
@@ -229,7 +228,7 @@ def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
 
 
 def note_citations(turn: Turn, answer: str) -> tuple[str, ...]:
-    """Return a turn's notes, with one about citations of what is no source."""
+    """Return a turn's notes, with one about citations that match no source."""
     unknown = [] if turn.model in (None, QUOTES) else unknown_citations(answer, [one.n for one in turn.sources])
     if not unknown:
         return turn.notes
@@ -239,14 +238,14 @@ def note_citations(turn: Turn, answer: str) -> tuple[str, ...]:
 
 
 def title_for(question: str) -> str:
-    """Return the title of a conversation that begins with this question."""
+    """Return a title for a conversation that begins with this question."""
     first_line = " ".join(question.split())
     return first_line if len(first_line) <= MAX_TITLE_CHARS else first_line[: MAX_TITLE_CHARS - 1].rstrip() + "…"
 
 
 def _fenced(source: Source) -> str:
-    """Return a passage with its origin; it cannot close the fence around it."""
-    if source.turn is not None:  # By this line an erasure finds it (history/erasing.py).
+    """Return a passage with its origin, fenced so that it can't close the fence."""
+    if source.turn is not None:  # An erasure finds it by this line (history/erasing.py).
         origin = f"earlier conversation {source.conversation_id}, turn {source.turn}, {source.date}"
         return f"({origin})\n{_unfence(source.text)}"
     page = f", page {source.page}" if source.page else ""
@@ -255,32 +254,32 @@ def _fenced(source: Source) -> str:
 
 
 def _quoted(turn: RelatedTurn, words: Sequence[str]) -> str:
-    """Return what an earlier turn says about some words as a quotation, with the documents that its answer cited."""
+    """Return a quotation of an earlier turn about some words, with the documents that its answer cited."""
     cited = list(dict.fromkeys(f"{one.document}{f', page {one.page}' if one.page else ''}" for one in turn.sources))
     sources = f"\n(cited: {_unfence('; '.join(cited))})" if cited else ""
     return f"(turn {turn.number})\n{_unfence(_exchange(turn, words, MAX_RECALLED_CHARS))}{sources}"
 
 
 def _exchange(turn: RelatedTurn | Turn, words: Sequence[str], max_chars: int) -> str:
-    """Return what a turn says about some words: so much of its question, and of its answer."""
+    """Return a turn's excerpts about some words, from its question and its answer."""
     question, answer = excerpt(turn.question, words, max_chars), excerpt(turn.answer, words, max_chars)
     return f"User: {question}\nAssistant: {answer}"
 
 
 def _unfence(text: str) -> str:
-    """Return a text in which nothing looks like our marks around passages."""
+    """Return a text in which nothing looks like our fences around passages."""
     return NUMBERED.sub(r"(\1) (", FENCE.sub(r"<\1_\2>", text))
 
 
 MARK = "…"
-# A sentence; of what has no end, as much as ends at a blank, or so many characters.
+# A sentence; without an end, as much as ends at a blank, or a number of characters.
 PIECE = re.compile(r"\S[^\n]{0,299}?(?:[.!?…](?=\s)|[。！？]|$)|\S[^\n]{0,299}(?=\s)|\S[^\n]{0,299}", re.MULTILINE)  # noqa: RUF001
 
 
 def excerpt(text: str, words: Sequence[str], max_chars: int) -> str:
-    """Return a text, or so many characters of it that hold most of some words, marked where something is left out.
+    """Return a text, or its excerpt of that many characters with most of some words, with omissions marked.
 
-    A word counts less the more sentences hold it. Where two parts hold as much, the earlier one comes.
+    A word counts less the more sentences contain it. Of equal parts, the earlier one is taken.
     """
     if len(text) <= max_chars:
         return text
@@ -304,5 +303,5 @@ def _start(text: str, query_words: set[str], max_chars: int) -> int:
         return sum(1 / sentences_with[word] for word in matched)
 
     best = pieces[max(range(len(pieces)), key=lambda n: (weight(n), -n))][0]
-    # At the end of the text there is room for what stands before.
+    # At the end of the text there is room for what comes before.
     return next((begin for begin, _, _ in pieces if begin >= min(best, len(text) - max_chars)), best)

@@ -1,6 +1,6 @@
-"""What goes away by itself: conversations that nobody used for ``retention_days``, and what was long in the trash.
+"""Automatic deletion: conversations that nobody used for ``retention_days``, and old ones in the trash.
 
-A project may have ``retention_days`` of its own.
+A project may have its own ``retention_days``.
 """
 
 import logging
@@ -23,13 +23,13 @@ LOOK_INTERVAL_SECONDS = 60.0
 
 
 def trash_date(conversation: Conversation | ListedConversation, settings: Settings) -> datetime | None:
-    """Return when a conversation that nobody uses until then moves to the trash; ``None`` if it does not."""
+    """Return when an unused conversation moves to the trash; ``None`` if it doesn't."""
     days = decided("retention_days", conversation, getattr(conversation, "project", None), settings)
     return None if days is None or conversation.pinned else conversation.updated_at + timedelta(days)
 
 
 def used_since(retention_days: int | None) -> datetime | None:
-    """Return since when what is not to move to the trash was used; ``None`` if nothing moves there."""
+    """Return the oldest last use that isn't moved to the trash; ``None`` if nothing is."""
     return None if retention_days is None else datetime.now(UTC) - timedelta(days=retention_days)
 
 
@@ -50,11 +50,11 @@ class Retention:
         self._look = Heartbeat(self.look, LOOK_INTERVAL_SECONDS)
 
     def start(self) -> None:
-        """Look again and again."""
+        """Start checking regularly."""
         self._look.start()
 
     def look(self) -> None:
-        """Do what is due. Without ``retention_days`` in the settings the trash is emptied by people alone."""
+        """Do what is due. Without ``retention_days`` in the settings only people empty the trash."""
         settings, moment = self._settings(), datetime.now(UTC)
         try:
             days = {one.id: decided("retention_days", one, settings) for one in self._projects.all()}
@@ -62,7 +62,7 @@ class Retention:
             in_projects = {number: used_since(own) for number, own in days.items() if own != settings.retention_days}
             if since is None and not in_projects:
                 return
-            # What another process was quicker with, or somebody uses now, is left alone.
+            # What another process has handled, or somebody uses now, is left alone.
             for conversation_id in self._conversations.unused_since(since, in_projects):
                 with suppress(ConversationNotFound):
                     self._conversations.delete(conversation_id)
@@ -77,5 +77,4 @@ class Retention:
             log.exception("Which conversations are old is looked at again in %g s", LOOK_INTERVAL_SECONDS)
 
     def close(self) -> None:
-        """End."""
         self._look.stop()

@@ -1,7 +1,7 @@
-"""The lines of a summary, each led by the numbers of the turns that it was made of. Pure.
+"""The lines of a summary, each with the numbers of its turns. Pure.
 
-What a model writes is compared with what was said, by words; rare words count more, as in BM25. A sentence that has
-little of any turn names all of them.
+A model's text is matched with the turns by words; rare words count more, as in BM25. A sentence with little of any turn
+names all of them.
 """
 
 import re
@@ -21,13 +21,13 @@ LED = re.compile(r"^turns? (\d[\d, ]*(?:(?:to|and) [\d, ]+)*)(?:, (?:user|assist
 RUN = re.compile(r"(\d+)(?: to (\d+))?")
 ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 MAX_RUN = 10_000
-# A turn was made use of if it has such a share of what a sentence says, beside the turns that have more of it.
+# A turn was used if it has this share of a sentence's content, beyond the turns that have more of it.
 MIN_SHARE = 0.25
 MAX_ROUNDS = 3
 
 
 class SummaryLine(Struct, frozen=True):
-    """A line of a summary and the turns that it names, none where it was written by hand; ``lead`` is where it does."""
+    """A line of a summary and its turns, none if it was written by hand; ``lead`` is the text of their numbers."""
 
     turns: tuple[int, ...]
     text: str
@@ -35,17 +35,17 @@ class SummaryLine(Struct, frozen=True):
 
     @property
     def said_by_person(self) -> bool:
-        """Whether it is what a person said, word for word."""
+        """Whether it is a person's statement, word for word."""
         return self.lead.rstrip(": ").endswith(", User")
 
 
 def read_lines(summary: str) -> list[SummaryLine]:
-    """Return the lines of a summary; blank ones are none."""
+    """Return the lines of a summary, without blank ones."""
     return [_line(one.strip()) for one in summary.split("\n") if one.strip()]
 
 
 def with_turns(text: str, summary_lines: Iterable[SummaryLine]) -> str:
-    """Return what a model wrote about some turns, or about lines of a summary, with the turns in front of each line."""
+    """Return a model's text about turns, or about lines of a summary, with the turns in front of each line."""
     sources = [(line.turns, content_stems(line.text)) for line in summary_lines]
     weights = word_weights([words for _, words in sources])
     sentences = [
@@ -62,7 +62,7 @@ def with_turns(text: str, summary_lines: Iterable[SummaryLine]) -> str:
 
 
 def word_weights(texts: Sequence[Iterable[str]]) -> dict[str, float]:
-    """Return what each word of some texts counts: the rarer the more, as BM25 weighs them."""
+    """Return the weight of each word in some texts: higher for rarer ones, as in BM25."""
     frequency = Counter(word for words in texts for word in words)
     return {word: log1p((len(texts) - count + 0.5) / (count + 0.5)) for word, count in frequency.items()}
 
@@ -70,7 +70,7 @@ def word_weights(texts: Sequence[Iterable[str]]) -> dict[str, float]:
 def _named(
     sentence: str, sources: Sequence[tuple[tuple[int, ...], frozenset[str]]], weights: Mapping[str, float]
 ) -> tuple[int, ...]:
-    """Return the turns that a sentence was made of: those with most of its words, then those with most of the rest."""
+    """Return the turns a sentence is from: those with most of its words, then those with most of the rest."""
     rest = {word: weights[word] for word in content_stems(sentence) if word in weights}
     enough = MIN_SHARE * sum(rest.values())
     named: list[tuple[int, ...]] = []

@@ -1,6 +1,6 @@
-"""The earlier turns that a model may see: what an answer asks of them, whether they are stored or came with a request.
+"""The earlier turns that a model may see: the interface for answers, whether they are stored or sent along.
 
-``SentHistory`` are those that came along. It decides like the store, and keeps nothing.
+``SentHistory`` are those sent along. It decides like the store, and stores nothing.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from rag_assistant.storage.conversations.history import HistoryStore
 
 
 class SentSummary(Struct, frozen=True):
-    """A summary that a caller sent along, and of how many turns and messages it stands in the place."""
+    """A summary that was sent along, and how many turns and messages it replaces."""
 
     text: str
     turns: int
@@ -38,11 +38,10 @@ class SentSummary(Struct, frozen=True):
 
 
 class SentHistory:
-    """The turns that a caller sent along with a question, the oldest first; nothing of them is stored or searched.
+    """The turns sent along with a question, oldest first; nothing of them is stored or searched.
 
-    ``question`` is what the user said behind the last answer, ``iterations`` what stands behind that: calls of tools
-    with their results, and what else was said meanwhile. ``lost`` is where results without a call stood,
-    which no model takes.
+    ``question`` is what the user said after the last answer, ``iterations`` what follows: tool calls with their
+    results, and later user messages. ``lost`` are the places of results without a call, which no model accepts.
     """
 
     def __init__(self, messages: Sequence[Message], summary: SentSummary | None = None) -> None:
@@ -50,7 +49,7 @@ class SentHistory:
         still_there = set(map(id, mended))
         self.lost = [n for n, message in enumerate(messages) if id(message) not in still_there]
         split = split_turns(mended)
-        # A system message in front belongs to no turn; who calls takes it out before.
+        # A leading system message belongs to no turn; the caller removes it.
         first = summary.turns + 1 if summary else 1
         self._turns = [PastTurn(number, turn) for number, turn in enumerate(split.past, first)]
         questions = list(takewhile(lambda message: message["role"] == "user", split.current))
@@ -65,7 +64,7 @@ class SentHistory:
 
     @property
     def calls_without_result(self) -> list[str]:
-        """The ids of the calls at the end whose results are still to come."""
+        """The ids of trailing calls whose results are still missing."""
         waiting: list[str | None] = []
         for message in self.iterations:
             waiting += [call["id"] or None for call in message.get("tool_calls") or ()]
@@ -83,27 +82,27 @@ class SentHistory:
         return [turn for turn in self._turns if max(first, conversation.view_start) <= turn.number <= last]
 
     def pictures(self, _turn: Turn) -> tuple[DataUrl, ...]:
-        """Return the pictures that came with the question."""
+        """Return the pictures sent with the question."""
         return self.images
 
     def related(self, *_: Any) -> list[RelatedTurn]:
-        """Find nothing: what is not stored has no index."""
+        """Find nothing: there is no index of what isn't stored."""
         return []
 
     def elsewhere(self, *_: Any, **__: Any) -> list[tuple[Turn, float]]:
-        """Find nothing: it is nobody's conversation."""
+        """Find nothing: the conversation has no owner."""
         return []
 
     def notes(self, *_: Any) -> list[Note]:
-        """Have none."""
+        """Return no notes."""
         return []
 
     def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:
-        """Know no sources: a message has none."""
+        """Return no sources: messages have none."""
         return {}
 
     def decide(self, *_: Any) -> None:
-        """Remember nothing."""
+        """Do nothing."""
 
     def move_context_start(
         self, _conversation_id: int, _kind: Literal["clear", "reset"], at_turn: int | None = None
@@ -118,7 +117,7 @@ class SentHistory:
     def keep_summary(
         self, conversation: Conversation, text: str, covered: Sequence[int], written_by: str, _running: int | None
     ) -> Conversation:
-        """Put a summary in the place of the turns ``covered``, and of those that the present one stands for."""
+        """Replace the turns ``covered``, and those of the present summary, with a summary."""
         summary = Summary(0, 1, covered[-1], text, written_by, datetime.now(UTC))
         self.conversation = self._seen_from(conversation, covered[-1] + 1, summary)
         return self.conversation
@@ -135,7 +134,7 @@ class SentHistory:
         )
 
     def _run(self, reason: str, last: int) -> dict[str, Any]:
-        """Return the turns up to number ``last`` as a run of turns that are left out."""
+        """Return the turns up to number ``last`` as a run of left-out turns."""
         turns, messages = self._covered
         own = [turn for turn in self._turns if turn.number <= last]
         return {
@@ -147,5 +146,5 @@ class SentHistory:
         }
 
 
-# What is read of earlier turns for an answer, and how the model's view of them is moved.
+# What an answer reads of earlier turns, and how it moves the model's view of them.
 ViewedHistory: TypeAlias = "HistoryStore | SentHistory"

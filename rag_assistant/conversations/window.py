@@ -1,7 +1,6 @@
-"""The window of one request: the rules in force, what is read for them and no more, and how it is fitted.
+"""The window of one request: the rules in force, reading what they need, and fitting it.
 
-The same reading and the same fit serve an answer, the question whether to ask first, and every preview, so that none
-can promise what another does not keep.
+The same code serves answers, the decision whether to ask first, and previews, so that they always agree.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from rag_assistant.settings.schema import Settings
 
 
-# Where None is a word of its own: no limit.
+# Where None is a value: no limit.
 NONE_IS_A_WORD = ("max_history_turns", "retention_days")
 
 
 class Rules(Struct, frozen=True):
-    """What holds for one request: its own word, else the conversation's, its project's, or the settings'."""
+    """The rules of one request: its own options, else the conversation's, its project's, or the settings'."""
 
     max_history_turns: int | None
     strategy: HistoryStrategy
@@ -49,8 +48,7 @@ class Rules(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True):
-    """What is loaded of a conversation for one request: its messages, oldest first, the turns that they
-    are, and the rules with their policy.
+    """What is loaded of a conversation for one request: its messages, oldest first, their turns, and the rules.
 
     The policy lacks only what the model adds to it, see ``fit_window``.
     """
@@ -76,16 +74,15 @@ def rules_for(conversation: Conversation, settings: Settings, turn: Turn | None 
 
 
 def default_rules(conversation: Conversation, settings: Settings) -> Rules:
-    """Return the rules of a conversation as they are where it decides nothing for itself."""
+    """Return the rules that apply if a conversation overrides nothing."""
     silent = replace(conversation, max_history_turns=UNSET, history_strategy=None, on_overflow=None)
     return rules_for(silent, settings)
 
 
 def decided(rule: str, *layers: Any) -> Any:
-    """Return what the first of some layers says of a rule: of turn, conversation, project and settings, in this order.
+    """Return a rule's value from the first layer that sets it: turn, conversation, project, settings.
 
-    A layer that is not there, or without such a field, says nothing, nor does one that says ``UNSET`` or ``None``;
-    but where ``None`` is a word of its own, it holds.
+    ``UNSET`` and missing layers or fields set nothing; nor does ``None``, unless it is a value of its own.
     """
     nothing = (UNSET,) if rule in NONE_IS_A_WORD else (UNSET, None)
     return next(value for layer in layers if (value := getattr(layer, rule, UNSET)) not in nothing)
@@ -153,7 +150,7 @@ def _turns_to_read(total: int, rules: Rules, slack: int) -> int | None:
 def _unread(
     conversation: Conversation, before: int, turns: Sequence[PastTurn], newest: int | None, rules: Rules
 ) -> list[LeftOut]:
-    """Return the run of turns that are in the view but were not read, if there are any."""
+    """Return the run of turns that are in the view but weren't read, if any."""
     read = [turn for turn in turns if turn.number >= conversation.view_start]
     unread = conversation.visible_turns - len(read)
     if unread <= 0 or newest is None:
@@ -165,9 +162,10 @@ def _unread(
 
 
 def _standing(conversation: Conversation, before: int) -> list[LeftOut]:
-    """Return what a person's decisions leave out. A reset that made room for turn ``before`` is told with that turn.
+    """Return what people's decisions leave out.
 
-    Where every turn of a run is pinned, none of it is left out.
+    A reset that made room for turn ``before`` is reported with that turn. A run whose turns are all pinned leaves
+    nothing out.
     """
     runs = []
     for run in (run for run in conversation.standing_runs if run["turns"]):

@@ -101,7 +101,7 @@ class DocumentEmbedder(Struct, frozen=True):
     def _later_or_never(self, document_id: int, model: Embedder, error: EmbedderFailed) -> None:
         """Wait for a model that is unreachable; but skip a document that only it can't embed."""
         if not _answers(model):
-            log.warning("Embedding anew waits: %s", error)
+            log.warning("Re-embedding waits: %s", error)
             self.queue.add("reindex", document_id - 1, RETRY_BACKOFF_SECONDS[2])
             return
         if (self.documents.count_attempt(document_id) or 0) > len(RETRY_BACKOFF_SECONDS):
@@ -118,7 +118,7 @@ class DocumentEmbedder(Struct, frozen=True):
                 if self.embeddings.next_without(model.key, 0) is not None:
                     self.queue.add("reindex", 0, RETRY_BACKOFF_SECONDS[0])
                 return
-            log.info("Search uses the vectors of %s from now on.", model.key)
+            log.info("Search now uses the vectors of %s.", model.key)
         for embedder in self.embeddings.models():
             if embedder.key != model.key:
                 self.embeddings.forget(embedder.key)

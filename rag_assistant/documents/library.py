@@ -189,7 +189,7 @@ class Library:
         try:
             self._uploads.store.drop(file)
         except FilesUnavailable as error:
-            log.warning("The file %s, which is not needed, stays: %s", file, error)
+            log.warning("The unneeded file %s could not be deleted: %s", file, error)
 
     def _queue(self, document_id: int) -> None:
         """Put a document into the reading queue. It is accepted already: if that fails, the next start queues it."""
@@ -200,7 +200,7 @@ class Library:
             self.take_over()
             self._tell_others()
         except Exception:
-            log.exception("Document %s waits for the next start: the queue failed", document_id)
+            log.exception("Document %s will be processed at the next start: it could not be queued", document_id)
 
     # --- background work
 
@@ -230,7 +230,7 @@ class Library:
             if not self.busy and self.documents.any_unfinished():
                 self._take_up(of_ours=True, held=True, recognises=False)
         except Exception:
-            log.exception("Whether a document was forgotten is looked at again in %g s", LOOK_INTERVAL_SECONDS)
+            log.exception("Checking for unqueued documents failed; trying again in %g s", LOOK_INTERVAL_SECONDS)
 
     def take_over(self) -> None:
         """Take over unclaimed work, waiting or of a dead process. Delete files that others couldn't."""
@@ -361,4 +361,4 @@ class Library:
         try:
             self.documents.say(document_id, reason)
         except StorageFailed:
-            log.debug("What document %s waits for cannot be shown", document_id)
+            log.debug("The reason why document %s waits could not be saved", document_id)

@@ -79,7 +79,7 @@ class Membership:
             self._leases.leave()
             self._signals.tell_work()
         except StorageFailed as error:
-            log.warning("The others see only in a while that this process has ended: %s", error)
+            log.warning("Other processes will notice only after a while that this one has ended: %s", error)
 
     def _beat(self) -> None:
         """Renew the lease, and take over what dead processes left."""
@@ -91,7 +91,7 @@ class Membership:
             self._assistant.take_over()
             self._library.take_over()
         except Exception as error:  # noqa: BLE001 - the next beat tries again
-            log.error("The database does not hear this process: %s", error)
+            log.error("The heartbeat could not be written: %s", error)
 
     def _show_life(self) -> None:
         """Renew the lease; under a new name, if others have declared this process dead."""

@@ -108,7 +108,7 @@ class ModelClient:
                 pause = _pause_before_retry(error, attempt)
                 if has_text or pause is None or not may_retry:
                     raise
-                log.warning("The model failed and is asked again in %s s: %s", pause, error)
+                log.warning("The model failed; retrying in %s s: %s", pause, error)
                 yield Retrying(f"{error} Trying again.")
                 _sleep(pause, call)
                 attempt += 1
@@ -139,7 +139,7 @@ class ModelClient:
             try:
                 self._keep_limits(endpoint, self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS))
             except ModelError as error:
-                log.info("The endpoint %s does not tell what its models take: %s", endpoint.base_url, error)
+                log.info("The endpoint %s does not report its models' context limits: %s", endpoint.base_url, error)
         return self._limits[endpoint.key]
 
     def _keep_limits(self, endpoint: Endpoint, listed: dict[str, int | None]) -> None:

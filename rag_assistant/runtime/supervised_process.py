@@ -92,7 +92,7 @@ class SupervisedProcess(Generic[Service]):
             served = self._run_once()
             failures = 0 if served else min(failures + 1, len(RESTART_BACKOFF_SECONDS) - 1)
             if not self._closing.wait(RESTART_BACKOFF_SECONDS[failures]) and self._process is not None:
-                log.warning("%s ended and is started again.", self._name)
+                log.warning("%s ended; restarting it.", self._name)
 
     def _run_once(self) -> bool:
         """Run one process from start to end; return whether it ever served."""

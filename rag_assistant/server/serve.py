@@ -255,7 +255,7 @@ class Ending:
         try:
             end()
         except Exception:
-            log.exception("The server does not end in order")
+            log.exception("The server did not shut down cleanly")
         self._ended.set()
         os.kill(os.getpid(), signal.SIGTERM)  # This ends the serving thread.
 
@@ -293,7 +293,7 @@ def leave(services: Services) -> None:
             services.observer.close()
             status = 0
         except Exception:
-            log.exception("The server did not leave in order")
+            log.exception("The server did not shut down cleanly")
         logging.shutdown()
     os._exit(status)
 

@@ -195,7 +195,7 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
     path = settings_path(environment)
     if environment.get("SETTINGS_FILE"):
         if not os.access(path, os.F_OK):
-            log.warning("There is no %s; every setting has its default.", path)
+            log.warning("There is no %s; all settings have their defaults.", path)
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,7 +204,7 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
         if not schema.exists() or schema.read_bytes() != content:  # That of an older version.
             schema.write_bytes(content)
     except OSError as error:
-        log.warning("%s or its schema cannot be made (%s); we go on without.", path, error.strerror)
+        log.warning("%s or its schema cannot be created (%s); continuing without.", path, error.strerror)
 
 
 def _make(path: Path, content: bytes) -> None:
@@ -216,7 +216,7 @@ def _make(path: Path, content: bytes) -> None:
             file.write(content)
     except FileExistsError:
         return  # Another process was quicker.
-    log.info("%s was made; every setting that it does not name has its default.", path)
+    log.info("Created %s; settings it does not name have their defaults.", path)
 
 
 def _replace(path: Path, content: bytes) -> None:

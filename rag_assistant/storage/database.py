@@ -179,7 +179,7 @@ class Database:
         for copy in self.copies:
             copy.unlink(missing_ok=True)
         if not self.checkpoint():
-            log.warning("What was erased stays in the database's log until nobody reads it any more.")
+            log.warning("Erased data stays in the database's log until nobody reads the old state.")
 
     def checkpoint(self) -> bool:
         """Write SQLite's log into the database file; ``False`` if somebody is still reading an older state."""

@@ -132,7 +132,7 @@ class Leases(Store):
         if self._commit(update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)):
             self._heard = began
             return None
-        log.error("This process was not heard of for %g seconds; what it worked on was given up.", LEASE_SECONDS)
+        log.error("This process missed its heartbeat for %g seconds; its work was released.", LEASE_SECONDS)
         return self.enter(self._kind)
 
     def bury(self) -> int:

@@ -80,7 +80,7 @@ def keep_copy(database: Database, revision: str) -> None:
         ) from error
     for older in [one for one in database.copies if one != copy][: -MAX_COPIES + 1 or None]:
         older.unlink()
-    log.warning("The database is upgraded. As it was before, it is kept in %s.", copy)
+    log.warning("The database is being upgraded. A copy of the old one is in %s.", copy)
 
 
 def current_revision(database: Database) -> str | None:

@@ -120,7 +120,7 @@ class Signals:
             with self._database.write() as connection:
                 connection.execute(select(func.pg_notify(CHANNEL, payload)))
         except StorageFailed as error:
-            log.debug("Others were not told (%s); they look by themselves: %s", payload, error)
+            log.debug("Other servers were not notified (%s); they poll: %s", payload, error)
 
     # --- receiving
 
@@ -133,7 +133,7 @@ class Signals:
             try:
                 self._listen()
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing is heard
-                log.debug("PostgreSQL's signals broke off: %s", error)
+                log.debug("The connection for PostgreSQL's signals broke: %s", error)
             was_heard, self._heard = self._heard, False
             pause = monotonic() + (LOOK_INTERVAL_SECONDS if was_heard else RETRY_INTERVAL_SECONDS)
             while monotonic() < pause and not self._closing.wait(LOOK_INTERVAL_SECONDS):
@@ -176,4 +176,4 @@ class Signals:
         try:
             (look or self._look)()
         except StorageFailed as error:
-            log.debug("Nobody could look for what is to be done: %s", error)
+            log.debug("Checking for pending work failed: %s", error)

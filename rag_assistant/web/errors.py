@@ -123,7 +123,7 @@ def answer_http_error(error: HTTPException) -> Response:
 def answer_unexpected(error: Exception) -> Response:
     """Return the response to an unexpected error, without internals; a disk may be full or fail anywhere."""
     if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-        log.error("The disk does not take it (%s): %s %s", error.strerror, request.method, request.path)
+        log.error("Writing to disk failed (%s): %s %s", error.strerror, request.method, request.path)
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         return answer_assistant_error(errors.StorageFailed(DISK_FULL if full else DISK_FAILED))
     log.exception("Unexpected: %s %s", request.method, request.path, exc_info=error)

@@ -39,13 +39,12 @@ OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True
 
 
 class Operation(Struct, frozen=True):
-    """What a route takes and gives.
+    """The parameters, body and response of a route.
 
-    ``answer`` is a type, a media type for what is no JSON, ``None`` for nothing. ``events`` are those of its stream:
-    alone, or, where there is an ``answer``, if the body asks for one. ``params`` may stand behind ``?``, and no
-    others; ``own`` are schemas of those that are special here. ``example`` is a body that it takes, ``query`` what
-    stands behind ``?`` in an example; of a form, the body has its fields. ``file``: the body is a file, also in a
-    form. A ``POST`` of the API without a body takes an empty one.
+    ``answer`` is a type, a media type if it isn't JSON, ``None`` if it is empty. ``events`` are those of its stream:
+    alone or, with an ``answer``, if the body asks for one. ``params`` are the only query parameters; ``own`` has
+    schemas of special ones. ``example`` is a valid body, ``query`` an example's query string; a ``form`` has the body's
+    fields. ``file``: the body is a file, also in a form. A ``POST`` of the API without a body takes an empty one.
     """
 
     answer: type | str | None = None

@@ -71,5 +71,5 @@ def test_a_file_that_is_named_and_absent_is_not_made(folder: Path, caplog: pytes
     assert settings_path(named) == folder / "mine.json"
     provide_settings_file(named)
     assert not folder.exists()
-    assert f"There is no {folder}/mine.json; every setting has its default." in caplog.text
+    assert f"There is no {folder}/mine.json; all settings have their defaults." in caplog.text
     assert open_settings(named).current.max_history_turns == 5

@@ -1,1 +1,1 @@
-"""Conversations in and out: what other products export, and everything of our own in one file."""
+"""Import and export of conversations: other products' exports, and our own archive."""

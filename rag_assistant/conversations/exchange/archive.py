@@ -30,7 +30,7 @@ def line_of(record: ArchivedDocument | WholeConversation | ArchivedNote) -> str:
 
 
 def is_archive(content: bytes) -> bool:
-    """Tell whether a text begins as an archive does."""
+    """Return whether a text begins like an archive."""
     try:
         first = json.loads(content[:MAX_HEAD_BYTES].partition(b"\n")[0])
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversatio
     for number, line in enumerate(lines[1:], 2):
         if line.strip():
             for _ in pieces_of(line):
-                pass  # It is not too much.
+                pass  # Raises for one that is too large.
             yield _record(number, line)
 
 
@@ -80,7 +80,7 @@ def _record(number: int, encoded: bytes) -> Any:
 
 
 def _int64(digits: str) -> int:
-    """Return a whole number. Raises ValueError for one that is written to no stream."""
+    """Return a whole number. Raises ValueError for one that doesn't fit into 64 bits."""
     number = int(digits)
     if abs(number) > MAX_INT64:
         raise ValueError(f"the number {digits[:20]}... is too large")
@@ -88,7 +88,7 @@ def _int64(digits: str) -> int:
 
 
 def _finite(digits: str) -> float:
-    """Return a number. Raises ValueError for one that JSON does not have, and for one that is too large."""
+    """Return a number. Raises ValueError for one that isn't valid JSON, and for one that is too large."""
     number = float(digits)
     if not isfinite(number):
         raise ValueError(f"{digits[:20]} is no number")
@@ -100,7 +100,7 @@ def _wrong(number: int, kind: Any, wrong: str, what: str) -> InvalidRequest:
 
 
 def _storable(value: Any) -> Any:
-    """Return a value without characters that no database keeps."""
+    """Return a value without characters that no database stores."""
     if isinstance(value, dict):
         return {storable(name): _storable(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -108,12 +108,12 @@ def _storable(value: Any) -> Any:
     return storable(value) if isinstance(value, str) else value
 
 
-# Where a number stands, and what is wrong with it.
+# The path of a number, and what is wrong with it.
 Contradiction = tuple[str, str]
 
 
 def contradictions(whole: WholeConversation) -> Iterator[Contradiction]:
-    """Yield what does not fit the turns of a conversation."""
+    """Yield what contradicts the turns of a conversation."""
     next_turn = len(whole.turns) + 1
     yield from _outside("context_start", whole.context_start, 1, next_turn)
     yield from _outside("view_start", whole.view_start, whole.context_start, next_turn)

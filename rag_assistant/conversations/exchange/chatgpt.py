@@ -7,7 +7,7 @@ from typing import Any
 from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, moment, text_in
 
 PRODUCT = "ChatGPT"
-# Where its page draws a source, or a name with a link; what is drawn stands between characters of nobody's script.
+# Markup for a source, or a name with a link, between private use characters.
 DRAWN = re.compile(
     "\\s?\ue200(?P<kind>[^\ue201\ue202]*)(?P<rest>[^\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
 )
@@ -15,12 +15,12 @@ NAMED = re.compile(r'\["[^"]*", ?"([^"]*)"')
 
 
 def is_chatgpt(one: Any) -> bool:
-    """Tell whether this is a conversation of ChatGPT's export."""
+    """Return whether this is a conversation of ChatGPT's export."""
     return isinstance(one, dict) and isinstance(one.get("mapping"), dict)
 
 
 def read_chatgpt(one: dict[str, Any]) -> MessageTree:
-    """Return a conversation. What ChatGPT does not show (its instructions, tools, thoughts) is left out."""
+    """Return a conversation without what ChatGPT doesn't show (instructions, tools, reasoning)."""
     model = text_in(one.get("default_model_slug")) or None
     nodes = {name: node for name, node in one["mapping"].items() if isinstance(node, dict)}
     return MessageTree(
@@ -51,7 +51,7 @@ def _message(name: str, node: dict[str, Any], default_model: str | None) -> Tree
 
 
 def _name_in(drawn: re.Match[str]) -> str:
-    """Return the name that is drawn, nothing for a source: what it leads to is not in the export."""
+    """Return the shown name, nothing for a source, whose target isn't in the export."""
     named = NAMED.search(drawn["rest"] or "") if drawn["kind"] == "entity" else None
     return f" {named[1]}" if named else ""
 
@@ -64,7 +64,7 @@ def _shown_role(message: dict[str, Any]) -> Any:
 
 
 def _texts(content: Any) -> Iterator[str]:
-    """Yield the texts of a message; a picture or a file is named in brackets."""
+    """Yield the texts of a message; a picture or file is named in brackets."""
     if not isinstance(content, dict) or content.get("content_type") not in ("text", "multimodal_text", "code"):
         return
     parts = content.get("parts")

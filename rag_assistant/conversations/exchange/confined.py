@@ -1,7 +1,7 @@
-"""Read an exported file in a process of its own, as every file that may be hostile.
+"""Read an exported file in a sandboxed process, like every potentially hostile file.
 
-As a program, with MAX_BYTES MAX_CONVERSATIONS MEMORY_MB SECONDS, this module is that process: its input is the file.
-It prints a line of JSON about the file, then one for each conversation.
+Run as a program, with MAX_BYTES MAX_CONVERSATIONS MEMORY_MB SECONDS, this module is that process: its input is the
+file. It prints a line of JSON about the file, then one for each conversation.
 """
 
 import sys
@@ -23,7 +23,7 @@ from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeC
 from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
 from rag_assistant.runtime.supervised_process import end_with_parent
 
-# Python's objects take several times as much as their text; and branches repeat what was said before them.
+# Python objects take several times as much as their text; and branches repeat earlier messages.
 MIN_MEMORY_MB, MEMORY_PER_BYTE, OUTPUT_PER_BYTE = 2048, 8, 4
 WAIT_TIMEOUT_SECONDS = 30.0
 REFUSALS = {kind.__name__: kind for kind in (BodyTooLarge, MalformedBody, InvalidRequest)}
@@ -47,9 +47,9 @@ def read_confined(
     folder: Path,
     max_conversations: int = MAX_CONVERSATIONS,
 ) -> Iterator[Export]:
-    """Give what is in an open exported file whose text has up to ``max_bytes``; it lies in ``folder`` meanwhile.
+    """Give the content of an open exported file whose text has up to ``max_bytes``; a copy is in ``folder`` meanwhile.
 
-    Its conversations are read once, one after another. Raises ImportsBusy, BodyTooLarge, MalformedBody, InvalidRequest.
+    Its conversations can be iterated once. Raises ImportsBusy, BodyTooLarge, MalformedBody, InvalidRequest.
     """
     limits = Limits(max(MIN_MEMORY_MB, MEMORY_PER_BYTE * max_bytes >> 20), timeout_seconds, OUTPUT_PER_BYTE * max_bytes)
     args = [str(max_bytes), str(max_conversations)]
@@ -73,7 +73,7 @@ def read_confined(
 
 
 def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
-    """Read one file under limits and print what is in it; return the exit status."""
+    """Read one file under limits and print its content; return the exit status."""
     end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine()

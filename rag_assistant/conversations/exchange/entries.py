@@ -9,7 +9,7 @@ from rag_assistant.records.errors import InvalidRequest, MalformedBody
 
 # A conversation of 25,000 messages has about a million values.
 MAX_ENTRIES, MAX_VALUES, MAX_DEPTH = 100_000, 1_000_000, 500
-# A string, which may have no end, or what opens, closes and separates.
+# A string, possibly unterminated, or punctuation.
 TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
 QUOTE, COMMA, END, OPENING, CLOSING = ord('"'), ord(","), ord("]"), frozenset(b"[{"), frozenset(b"]}")
 ALLOWED = (
@@ -20,9 +20,9 @@ NOT_RECURSIVE = "From LibreChat, export long conversations without the recursive
 
 
 def pieces_of(content: bytes) -> Iterator[bytes]:
-    """Yield the text of each entry of a list, or of the one value that is none.
+    """Yield the text of each entry of a list, or of a single other value.
 
-    Raises MalformedBody, InvalidRequest before one is given that is too much.
+    Raises MalformedBody, or InvalidRequest before yielding one that is too large.
     """
     text = content.strip()
     is_list = text[:1] == b"["
@@ -53,11 +53,11 @@ def pieces_of(content: bytes) -> Iterator[bytes]:
             if entries or text[begin + 1 : at].strip():
                 yield text[begin + 1 : at]
             return
-    yield text  # A list without an end is none.
+    yield text  # An unterminated list.
 
 
 def parsed(content: bytes) -> Any:
-    """Return a value. Raises MalformedBody."""
+    """Parse a value. Raises MalformedBody."""
     try:
         return json.loads(content.decode())
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""A conversation as a file: Markdown to read, JSON to go on working with. Pure; written piece by piece."""
+"""Export of a conversation: Markdown for reading, JSON for further use. Pure; streamed in pieces."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -9,7 +9,7 @@ from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Tu
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
-# Gives all answers of a turn that has more than one.
+# Returns all answers of a turn that has more than one.
 Versions = Callable[[int], list[AnswerVersion]]
 
 

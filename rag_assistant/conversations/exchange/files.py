@@ -1,4 +1,4 @@
-"""Exported files: a text, or a zip archive with it; and our own archive, with the files of its documents."""
+"""Exported files: a text, or a zip archive with it; and our own archive, with its documents' files."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from rag_assistant.records.errors import (
     MalformedBody,
 )
 
-if TYPE_CHECKING:  # A confined process has no use for a database.
+if TYPE_CHECKING:  # A sandboxed process has no use for a database.
     from rag_assistant.storage.conversations.exchange import ExchangeStore
     from rag_assistant.storage.documents.documents import DocumentStore
 
 ARCHIVE, DOCUMENTS = "archive.jsonl", "documents"
-# What ChatGPT calls it, in one part or in many.
+# ChatGPT's file names, in one part or in several.
 CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 ZIP = b"PK\x03\x04"
 BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 def read_export(file: IO[bytes], max_bytes: int, max_conversations: int = MAX_CONVERSATIONS) -> Export:
-    """Return what is in an exported file whose text has up to ``max_bytes``.
+    """Return the content of an exported file whose text has up to ``max_bytes``.
 
-    Raises BodyTooLarge, MalformedBody, InvalidRequest: nothing is kept of it then.
+    Raises BodyTooLarge, MalformedBody, InvalidRequest.
     """
     beginning = file.read(len(ZIP))
     file.seek(0)
@@ -51,13 +51,13 @@ def read_export(file: IO[bytes], max_bytes: int, max_conversations: int = MAX_CO
     try:
         with zipfile.ZipFile(file) as packed:
             return _read_zip(packed, max_bytes, max_conversations)
-    except (*BROKEN, OSError) as error:  # What bz2 cannot unpack, and a place before the file begins.
+    except (*BROKEN, OSError) as error:  # Errors of bz2, and of an offset before the file's start.
         raise MalformedBody(f"The zip file cannot be read ({error}).") from error
 
 
 @contextmanager
 def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[bytes] | None]:
-    """Give the file of a document of an archive, ``None`` where it did not come along. Raises MalformedBody."""
+    """Give the file of an archived document, ``None`` if it isn't included. Raises MalformedBody."""
     try:
         with zipfile.ZipFile(file) as packed:
             try:
@@ -79,7 +79,7 @@ def pack_archive(
     conversations: Iterable[WholeConversation],
     notes: Iterable[ArchivedNote] = (),
 ) -> tuple[int, int]:
-    """Pack an archive into an open file; return how many documents and conversations are in it."""
+    """Write an archive into an open file; return the number of documents and conversations in it."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         return _fill(packed, documents, conversations, notes)
 
@@ -90,10 +90,10 @@ def write_archive(
     conversations: Iterable[WholeConversation],
     notes: Iterable[ArchivedNote] = (),
 ) -> tuple[int, int]:
-    """Write an archive that nobody else may read; return how many documents and conversations are in it.
+    """Write an archive readable only by its owner; return the number of documents and conversations in it.
 
-    Each document comes with its file, as long as that is there. Raises InvalidRequest if the archive exists or cannot
-    be written; then none is left.
+    Each document comes with its file, if that exists. Raises InvalidRequest if the archive exists or can't be written;
+    then no file is left.
     """
     part = path.with_name(f"{path.name}.part")
     try:
@@ -157,15 +157,15 @@ def _bounded(file: IO[bytes], max_bytes: int) -> bytes:
     return content
 
 
-# Opens the file of a document by its id; gives it with the document as it is then.
+# Opens the file of a document by id; gives it with the document's current state.
 OpenFile = Callable[[int], tuple[Document, IO[bytes]]]
 DOCUMENTS_AT_ONCE = 100
 
 
 def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> Iterator[Archived]:
-    """Yield every document, the newest first; with ``open_file``, together with its file as long as that is there.
+    """Yield every document, newest first; with ``open_file``, together with its file, if that exists.
 
-    What is deleted meanwhile is left out.
+    Documents deleted meanwhile are left out.
     """
     before: int | None = None
     while page := documents.page(DOCUMENTS_AT_ONCE, before):
@@ -180,7 +180,7 @@ def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> 
 def _with_file(
     document: Document, open_file: OpenFile | None
 ) -> tuple[Document, AbstractContextManager[IO[bytes] | None]]:
-    """Return a document as it is now, with its file where that is wanted and there. Raises DocumentNotFound."""
+    """Return the current state of a document, with its file if requested and available. Raises DocumentNotFound."""
     if open_file is not None:
         with suppress(FileMissing):
             return open_file(document.id)
@@ -188,7 +188,7 @@ def _with_file(
 
 
 def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:
-    """Yield every conversation, the oldest first; what is deleted meanwhile is left out."""
+    """Yield every conversation, oldest first; those deleted meanwhile are left out."""
     for conversation_id in store.ids():
         with suppress(ConversationNotFound):
             yield store.read(conversation_id)

@@ -1,4 +1,4 @@
-"""Take exported conversations in: those that are here already are skipped, ids become those of this database."""
+"""Import exported conversations: existing ones are skipped, ids become those of this database."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ WAIT_TIMEOUT_SECONDS = 30.0
 
 
 class Outcome(Struct, frozen=True):
-    """What became of a conversation: it is ``conversation_id`` here, since now (``new``) or since before."""
+    """The result for a conversation: ``conversation_id`` here, ``new`` or existing."""
 
     conversation_id: int
     title: str
@@ -30,7 +30,7 @@ class Outcome(Struct, frozen=True):
 
 
 class ConversationImport:
-    """Imports conversations, one import after another."""
+    """Imports conversations, one import at a time."""
 
     def __init__(
         self, store: ExchangeStore, documents: DocumentStore, notes: NoteStore, settings: Callable[[], Settings]
@@ -42,11 +42,11 @@ class ConversationImport:
         self._lock = threading.Lock()
 
     def run(self, export: Export) -> list[Outcome]:
-        """Import what is not here yet, each conversation whole or not at all, and return what became of each.
+        """Import new conversations, each completely or not at all, and return the result for each.
 
-        One that is older than ``retention_days`` counts as used now, so that it does not move to the trash at once.
-        Raises ImportsBusy, and InvalidRequest for one that cannot be kept; those before it stay, and are skipped the
-        next time.
+        One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
+        ImportsBusy, and InvalidRequest for one that can't be stored; those before it stay, and are skipped the next
+        time.
         """
         if not self._lock.acquire(timeout=WAIT_TIMEOUT_SECONDS):
             raise ImportsBusy
@@ -74,12 +74,12 @@ class ConversationImport:
 
 
 def localised(whole: WholeConversation, ids: Mapping[int, int], document_ids: Mapping[int, int]) -> WholeConversation:
-    """Return a conversation with the ids of this database; it is no branch where its origin did not come along."""
+    """Return a conversation with the ids of this database; it is no branch if its origin isn't included."""
     origin = whole.branched_from
     return replace(
         whole,
         branched_from=(ids[origin[0]], origin[1]) if origin and origin[0] in ids else None,
-        # Its libraries are not here.
+        # Its libraries aren't here.
         scope=replace(
             whole.scope,
             document_ids=_named(whole.scope.document_ids, document_ids),
@@ -104,7 +104,7 @@ def _answer(answer: WholeAnswer, document_ids: Mapping[int, int]) -> WholeAnswer
 
 
 def _source(source: Source, document_ids: Mapping[int, int]) -> Source:
-    if source.turn is not None:  # That conversation is another one here, and its erasure would not find the copy.
+    if source.turn is not None:  # That id is another conversation here, and its erasure wouldn't find the copy.
         return replace(source, conversation_id=None, text="")
     return replace(source, document_id=document_ids.get(source.document_id, NO_DOCUMENT))
 

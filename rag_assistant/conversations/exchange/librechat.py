@@ -1,4 +1,4 @@
-"""LibreChat's export: one conversation, its messages in a list or, recursively, each below its parent. Pure."""
+"""LibreChat's export: one conversation, its messages in a list or nested below their parents. Pure."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ PRODUCT = "LibreChat"
 
 
 def is_librechat(one: Any) -> bool:
-    """Tell whether this is a conversation that LibreChat exported."""
+    """Return whether this is a conversation exported by LibreChat."""
     return (
         isinstance(one, dict)
         and isinstance(one.get("conversationId"), str)
@@ -17,12 +17,12 @@ def is_librechat(one: Any) -> bool:
 
 
 def read_librechat(one: dict[str, Any]) -> MessageTree:
-    """Return a conversation; LibreChat does not say which branch it shows, so it is the one of the last message."""
+    """Return a conversation; LibreChat doesn't mark the shown branch, so it is the last message's."""
     messages: dict[str, TreeMessage] = {}
     waiting: list[tuple[Any, str | None]] = [
         (message, None) for message in reversed(one.get("messages") or one["messagesTree"])
     ]
-    # Where branches were left out, a message may not say what it follows.
+    # If branches were left out, a message may lack its parent.
     linear = one.get("branches") is False and one.get("recursive") is not True
     while waiting:
         node, above = waiting.pop()
@@ -57,7 +57,7 @@ def _message(node: dict[str, Any], above: str | None, before: str | None, number
 
 
 def _parts(content: Any) -> list[str]:
-    """Return the texts among the parts of a message; thoughts and tool calls are other parts."""
+    """Return the texts among the parts of a message; reasoning and tool calls are other parts."""
     texts = []
     for part in content if isinstance(content, list) else []:
         if isinstance(part, dict) and part.get("type") == "text":

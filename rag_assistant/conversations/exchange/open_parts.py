@@ -1,6 +1,6 @@
-"""The parts of an archived conversation that its record leaves open: what must stand in them for it to be shown.
+"""The untyped parts of an archived conversation: what they must contain to be displayed.
 
-They are compared with this, and kept as they came.
+They are checked against this, and stored unchanged.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from rag_assistant.records.archive import Number
 from rag_assistant.records.questions import AnswerOptions
 
-# What the requests of an answer took in all.
+# The total usage of an answer's requests.
 Sum = Annotated[int, Meta(ge=0)]
 
 
@@ -29,7 +29,7 @@ class _Said(Struct):
     content: str | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
-    # Pictures stand beside questions.
+    # Pictures attached to questions.
     images: Annotated[list[str], Meta(max_length=0)] = field(default_factory=list)
 
 
@@ -117,6 +117,6 @@ class _Turn(Struct):
 
 
 class OpenParts(Struct):
-    """Of a conversation. What is not named here may be anything."""
+    """Those of a conversation. Anything not named here is unchecked."""
 
     turns: list[_Turn]

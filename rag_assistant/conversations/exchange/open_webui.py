@@ -6,19 +6,19 @@ from typing import Any
 from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, moment, text_in
 
 PRODUCT = "Open WebUI"
-# What the page folds: thoughts and tool calls, written into the answer. To look for both with one expression would read
-# the rest of a text once more for each beginning that has no end.
+# What the page folds: reasoning and tool calls, written into the answer. One pattern for both would scan the rest of a
+# text again for each unterminated beginning.
 FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
 FOLDED_END = re.compile(r"</details>\s*")
 
 
 def is_open_webui(one: Any) -> bool:
-    """Tell whether this is a chat of Open WebUI's export."""
+    """Return whether this is a chat of Open WebUI's export."""
     return isinstance(one, dict) and isinstance(_messages(one), dict)
 
 
 def read_open_webui(one: dict[str, Any]) -> MessageTree:
-    """Return a chat; thoughts and tool calls, which are part of its answers there, are left out."""
+    """Return a chat without reasoning and tool calls, which are part of its answers there."""
     inner = _inner(one)
     current = inner["history"].get("currentId")
     nodes = {name: node for name, node in _messages(one).items() if isinstance(node, dict)}
@@ -36,7 +36,7 @@ def read_open_webui(one: dict[str, Any]) -> MessageTree:
 
 
 def _inner(one: dict[str, Any]) -> dict[str, Any]:
-    """Return the chat inside of its record; older exports had it alone."""
+    """Return the chat inside its record; older exports had it alone."""
     inner = one.get("chat")
     return inner if isinstance(inner, dict) else one
 

@@ -1,4 +1,4 @@
-"""The receipts of a conversation as a file that stands alone: a receipt a line, and a signature of all at the end."""
+"""The receipts of a conversation as a self-contained file: one receipt per line, and a signature at the end."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime

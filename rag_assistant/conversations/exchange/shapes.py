@@ -1,4 +1,4 @@
-"""Which of the known shapes an exported text has, and what is in it. Pure."""
+"""Recognise the format of an exported text, and read it. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
@@ -21,13 +21,13 @@ READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] 
     (is_open_webui, read_open_webui),
     (is_librechat, read_librechat),
 )
-# Of a person, with all their branches.
+# Of a person, including branches.
 MAX_CONVERSATIONS = 20_000
 MAX_NAMED_FIELDS = 6
 
 
 class Export(Struct, frozen=True):
-    """What is in an exported file; ``unreadable`` counts entries of a list that are no conversations."""
+    """The content of an exported file; ``unreadable`` is the number of list entries that aren't conversations."""
 
     conversations: Iterable[WholeConversation]
     documents: tuple[ArchivedDocument, ...] = ()
@@ -36,9 +36,9 @@ class Export(Struct, frozen=True):
 
 
 def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATIONS) -> Export:
-    """Return what is in the texts that are one export together, with up to ``max_conversations``.
+    """Return the content of the texts of one export, with up to ``max_conversations``.
 
-    Raises MalformedBody, and InvalidRequest if they have none of the known shapes or hold too much.
+    Raises MalformedBody, and InvalidRequest for an unknown format or too much content.
     """
     if len(texts) == 1 and is_archive(texts[0]):
         records = list(read_archive(texts[0]))

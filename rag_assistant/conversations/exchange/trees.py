@@ -1,4 +1,4 @@
-"""Trees of messages, as chat products keep them, as conversations with branches. Pure."""
+"""Message trees of chat products, as conversations with branches. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,16 +12,16 @@ from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeT
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import storable
 
-# Each branch repeats what was said before it: what one conversation may become with all its branches.
+# Branches repeat earlier messages: the limit for one conversation with all its branches.
 MAX_TURNS = 50_000
 MAX_CHARS = 50_000_000
-# What the products write, from seconds to nanoseconds, in seconds since 1970: up to the year 2286.
+# Units of timestamps, from seconds to nanoseconds, in seconds since 1970: up to the year 2286.
 MAX_SECONDS = 10**10
 SMALLER_UNITS = 3
 
 
 class TreeMessage(Struct, frozen=True):
-    """What a person or a model said; a ``hidden`` one is only a place in the tree."""
+    """A message of a person or a model; a ``hidden`` one is only a node."""
 
     id: str
     parent: str | None
@@ -32,7 +32,7 @@ class TreeMessage(Struct, frozen=True):
 
 
 class MessageTree(Struct, frozen=True):
-    """A conversation of another product; ``current`` is the message at the end of the branch that it shows."""
+    """A conversation of another product; ``current`` is the last message of the shown branch."""
 
     product: str
     id: str
@@ -46,12 +46,13 @@ class MessageTree(Struct, frozen=True):
 
 
 def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation]:
-    """Return the conversation that a product shows, then one for each other end of its tree, as branches of it.
+    """Return the shown conversation, then one for each other leaf of its tree, as branches of it.
 
-    They have ids from ``first_id`` on; what has no answer is left out. Raises InvalidRequest if it is too much.
+    They have ids from ``first_id`` on; branches without an answer are left out. Raises InvalidRequest if it is too
+    much.
     """
     conversations: list[WholeConversation] = []
-    # In which conversation a turn that ends with a message was first: what was said before it is the same.
+    # The conversation in which a turn that ends with a message occurred first, with the same earlier turns.
     first_in: dict[str, WholeConversation] = {}
     turns_left, chars_left = MAX_TURNS, MAX_CHARS
     for path in _paths(tree):
@@ -73,7 +74,7 @@ def conversations_of(tree: MessageTree, first_id: int) -> list[WholeConversation
 
 
 def moment(value: Any) -> datetime | None:
-    """Return a moment that a product wrote, as a number since 1970 or in ISO's form, ``None`` if it is neither."""
+    """Return a product's timestamp, a number since 1970 or ISO text, ``None`` if it is neither."""
     try:
         if isinstance(value, str):
             read = datetime.fromisoformat(value)
@@ -89,12 +90,12 @@ def moment(value: Any) -> datetime | None:
 
 
 def text_in(value: Any) -> str:
-    """Return a text as it can be kept, an empty one for what is none."""
+    """Return a storable text, empty if the value isn't a text."""
     return storable(value) if isinstance(value, str) else ""
 
 
 def _paths(tree: MessageTree) -> Iterator[list[str]]:
-    """Yield the way from the root to each end of the tree: first the one that is shown."""
+    """Yield the path from the root to each leaf of the tree: first the shown one."""
     parents = {one.parent for one in tree.messages.values()}
     ends = [one for one in tree.messages if one not in parents]
     current = tree.current if tree.current in tree.messages else ends[-1] if ends else None
@@ -112,7 +113,7 @@ def _paths(tree: MessageTree) -> Iterator[list[str]]:
 
 
 def _turns(path: Sequence[TreeMessage], tree: MessageTree) -> tuple[list[WholeTurn], list[str]]:
-    """Return what was said as turns, a question and what the model said up to the next one, and how each ends."""
+    """Return a path as turns, each a question and what the model said up to the next, and the last message of each."""
     turns: list[WholeTurn] = []
     ends: list[str] = []
     at = 0
@@ -159,7 +160,7 @@ def _conversation(
     origin: WholeConversation | None,
     shared: int,
 ) -> WholeConversation:
-    """Return the record of a path, a branch that goes off its ``origin`` behind the turns that they share."""
+    """Return the record of a path; with an ``origin`` a branch of it, after the turns they share."""
     created_at = tree.created_at or turns[0].created_at
     updated_at = turns[-1].answer.finished_at or created_at
     return WholeConversation(

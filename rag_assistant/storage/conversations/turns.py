@@ -279,7 +279,7 @@ class TurnStore(Store):
             try:
                 ended.append(self.interrupt(turn_id, cited))
             except Exception:
-                log.exception("Turn %s could not be ended; its conversation stays closed", turn_id)
+                log.exception("Turn %s could not be ended; its conversation stays blocked", turn_id)
         return ended
 
     def get(self, turn_id: int) -> Turn:

@@ -112,7 +112,7 @@ class AssistantTools:
             return _result(str(error), failed=True)
         except Exception:
             log.exception("The tool %s failed", name)
-            return _result("The tool failed; the server's log says why.", failed=True)
+            return _result("The tool failed; see the server log.", failed=True)
 
     def _ask(self, arguments: Ask) -> dict[str, Any]:
         assistant = self._services.assistant
