@@ -1,6 +1,6 @@
-"""The kind of thing that a question asks for, such as a date, a figure or a person, and whether a text has one. Pure.
+"""The kind of answer a question asks for, such as a date, a figure or a person, and whether a text has one. Pure.
 
-A value that the question itself has is no answer to it. English, German, and what is written in digits anywhere.
+A value in the question itself is no answer to it. English, German, and digits in any language.
 """
 
 import re
@@ -19,7 +19,7 @@ FIGURE = re.compile(
     r"million|billion|none|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|hundert|tausend)\b",
     re.IGNORECASE,
 )
-# A name is two words with a capital, or one that does not begin its sentence.
+# A name is two capitalised words, or one that doesn't begin its sentence.
 NAME = re.compile(r"(?:(?<=[^.!?:] )|(?<=[|:] ))[A-ZÄÖÜ][\w'’-]+|[A-ZÄÖÜ][\w.'’-]* [A-ZÄÖÜ][\w'’-]+")  # noqa: RUF001
 ALLOWED = re.compile(
     r"\b(?:not|no|never|only|may|must|can|cannot|allowed|permitted|forbidden|prohibited|required|possible|refused|"
@@ -44,11 +44,11 @@ KINDS = ((WHEN, DATE), (HOW_MUCH, FIGURE), (WHO, NAME), (WHETHER, ALLOWED))
 
 
 def asked_kind(question: str) -> re.Pattern[str] | None:
-    """Return the pattern for the kind of thing that a question asks for, ``None`` if it has none."""
+    """Return the pattern for the kind of answer a question asks for, ``None`` if there is none."""
     return next((value for asks, value in KINDS if asks.match(question)), None)
 
 
 def has_value(kind: re.Pattern[str], text: str, question: str) -> bool:
-    """Tell whether a text has something of a kind that the question does not mention."""
+    """Return whether a text has a value of a kind that the question doesn't mention."""
     words = set(search_words(question))
     return any(not words.issuperset(search_words(match[0])) for match in kind.finditer(text))

@@ -11,7 +11,7 @@ from rag_assistant.retrieval.leads import Leads
 from rag_assistant.retrieval.tables import without_rules
 
 MAX_CHARS_AT_ONCE = 50_000
-# Of one line with hardly a blank.
+# On one line with hardly a blank.
 MAX_UNBROKEN_CHARS = 5_000
 USUAL_WORD_CHARS = 50
 
@@ -21,7 +21,7 @@ def chunk_document(
 ) -> list[Chunk]:
     """Return the chunks of a document in order, each of at most ``chunk_chars`` characters.
 
-    Together they hold every character but white space. ``refuse`` is called again and again, and may raise.
+    Together they contain every character except white space. ``refuse`` is called regularly, and may raise.
     """
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
@@ -29,7 +29,7 @@ def chunk_document(
     starts, paths = section_starts(extracted.text) if extracted.markdown else ([], [])
     lead_ins = Leads(extracted.text if extracted.markdown else "")
     chunks: list[Chunk] = []
-    # A text without pages is one. No chunk reaches over two.
+    # A text without pages counts as one. No chunk spans two.
     pages = pairwise([*(extracted.page_starts or (0,)), len(extracted.text)])
     for number, (first, last) in enumerate(pages, 1):
         page = number if extracted.page_starts else None
@@ -44,15 +44,15 @@ def chunk_document(
 
 
 def indexed_text(document_name: str, section: str | None, text: str) -> str:
-    """Return the indexed text of a chunk, for keywords and vectors: its text below its document's name and headings.
+    """Return the text of a chunk to index, for keywords and vectors: below its document's name and headings.
 
-    With the title in front, cacm gains 0.036 nDCG@10 and cranfield 0.005; the other sets move by less than 0.007.
+    With the title in front, cacm gains 0.036 nDCG@10 and cranfield 0.005; the other sets change by less than 0.007.
     """
     return "\n".join(part for part in (document_name, section, without_rules(text)) if part)
 
 
 def _sections(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield where the splitter is given a new piece: on one long line its time grows with the square of the length."""
+    """Yield the ranges to split separately: on one long line the splitter takes quadratic time."""
     while last - first > MAX_UNBROKEN_CHARS:
         end = min(first + MAX_CHARS_AT_ONCE, last)
         if text.find("\n", first, end) < 0 and text.count(" ", first, end) * USUAL_WORD_CHARS < end - first:

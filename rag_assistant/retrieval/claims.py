@@ -1,7 +1,7 @@
 """Compare an answer with the passages it cites: numbers, names, negations, words. Pure.
 
-No model decides: a sentence is doubted where something in it that can be looked up is not in the passage. What the
-question says may be repeated. Measured in bench/retrieval/README.md, and the constants were chosen there.
+No model decides: a sentence is doubted if something checkable in it isn't in the passage. What the question says may be
+repeated. bench/retrieval/README.md has the results, and the constants were chosen there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RANGE = re.compile(r"(\d+) ?[\u2013-] ?(\d+)")
 MAX_IN_RANGE = 20
 BEHIND_STOP = re.compile(rf"([.!?…]+)\s*((?:{CITATION.pattern}[\s,]*)+)")
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
-# Where a line is a paragraph of its own: an item, a heading, a row, or what stands behind an empty line.
+# Where a line is its own paragraph: an item, a heading, a row, or after an empty line.
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
 LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -35,21 +35,22 @@ NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-# So many content words behind a negation are what it denies.
+# How many content words after a negation it denies.
 DENIED_WORDS = 2
 MIN_NAME_CHARS = 3
 MIN_REPEATED_CHARS = 12
-# A sentence of so few content words, besides those of the question, says too little to be compared.
+# A sentence with fewer content words, besides those of the question, can't be compared.
 MIN_WORDS = 4
-# So many of its content words a passage has at least if it carries the sentence.
+# The minimum share of a sentence's content words in a passage that supports it.
 MIN_SHARE = 0.3
 MIN_BESIDE_NUMBER = 2
-# Another passage is said to carry a sentence from this share on, and offered to a sentence that cites none from that.
+# From this share on, another passage is said to support a sentence, and from that one on it is offered to an uncited
+# one.
 MIN_CARRIED = 0.6
 MIN_OFFERED = 0.8
-# A sentence of a passage with such a share of the words says the same, or the opposite.
+# A sentence of a passage with this share of the words says the same, or the opposite.
 MIN_ALIKE = 0.7
-# Where so many words are written with a capital, as nouns are in German, that does not tell a name.
+# If this many words are capitalised, like nouns in German, capitals don't indicate names.
 MAX_CAPITALS = 0.25
 GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
 
@@ -57,8 +58,8 @@ GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf
 class Doubt(Struct, frozen=True):
     """What a sentence says that is missing from the passage it cites.
 
-    ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the numbers or names that are
-    not there. ``carried_by`` is the number of another passage that has it all.
+    ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the missing numbers or names.
+    ``carried_by`` is the number of another passage that has everything.
     """
 
     nth: int
@@ -68,17 +69,17 @@ class Doubt(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """What is to be said of one passage: doubts about citations of it, and sentences that it carries uncited."""
+    """The findings about one passage: doubtful citations of it, and uncited sentences that it supports."""
 
     doubts: tuple[Doubt, ...] = ()
     offered: tuple[str, ...] = ()
 
 
 def unknown_citations(answer: str, numbers: Collection[int]) -> list[int]:
-    """Return the cited numbers that no passage has; links and code cite nothing."""
+    """Return the cited numbers that match no passage; links and code don't count as citations."""
     text = CODE.sub("", answer)
     groups = [set(cited_numbers(match)) for match in CITATION.finditer(text) if _is_citation(text, match)]
-    # [0, 100] may be anything; [1, 9] cites two if there is a first passage.
+    # [0, 100] may be anything; [1, 9] are citations if there is a first passage.
     return sorted({n for group in groups if len(group) == 1 or group & set(numbers) for n in group - set(numbers)})
 
 
@@ -98,10 +99,10 @@ def _is_citation(text: str, match: re.Match[str]) -> bool:
 
 
 def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, Checked]:
-    """Return by its number what is to be said of each passage beside an answer.
+    """Return the findings about each passage of an answer, by number.
 
-    A sentence may rest on all passages that it cites together. One that cites none, and that a passage carries nearly
-    word for word, is offered to be cited.
+    All passages cited by a sentence may support it together. An uncited sentence that a passage contains nearly word
+    for word is offered that citation.
     """
     texts = {n: _Text(passage) for n, passage in passages.items()}
     of_question = _Text(question)
@@ -189,7 +190,7 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
     """
     for paragraph in LINE.split(CODE.sub(" ", answer)):
         line = " ".join(LINE_MARK.sub("", paragraph).split())
-        # Before the stop, so that it is cut off together with its sentence.
+        # Before the full stop, so that it is cut off together with its sentence.
         line = BEHIND_STOP.sub(r" \2\1 ", line)
         for sentence in split_text(line):
             numbers = [number for match in CITATION.finditer(sentence) for number in cited_numbers(match)]
@@ -197,7 +198,7 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
 
 
 def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple[Problem, tuple[str, ...]] | None:
-    """Return what a sentence says that no passage has, the plainest first; ``None`` if they support it."""
+    """Return what a sentence says that no passage has, the clearest problem first; ``None`` if they support it."""
     stems = frozenset[str]().union(*(passage.stems for passage in passages))
     words = content_stems(sentence)
     strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, question]))
@@ -214,7 +215,7 @@ def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple
 
 
 def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> bool:
-    """Tell whether a number stands in a text, together with another word of its sentence if there is one."""
+    """Return whether a number is in a text, together with another word of its sentence if there is one."""
     least = min(MIN_BESIDE_NUMBER, len(words) - 1)
     return any(
         number in one.numbers and len(words & one.words - {number}) >= least for text in texts for one in text.sentences
@@ -222,7 +223,7 @@ def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> boo
 
 
 def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]) -> bool:
-    """Tell whether a sentence denies what the passages never deny, or states what the nearest of theirs denies."""
+    """Return whether a sentence denies what the passages never deny, or states what their nearest sentence denies."""
     denied = _denied(sentence)
     parts = [part for passage in passages for part in passage.sentences]
     shares = [len(words & part.words) / len(words) for part in parts]
@@ -235,7 +236,7 @@ def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]
 
 
 def _denied(sentence: str) -> frozenset[str]:
-    """Return the first content words behind each negation."""
+    """Return the first content words after each negation."""
     behind = (content_words(sentence[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(sentence))
     return frozenset(stem(word) for words in behind for word in words)
 
@@ -245,6 +246,6 @@ def _numbers(text: str) -> list[str]:
 
 
 def _names(sentence: str) -> list[str]:
-    """Return the words with a capital that do not begin the sentence; none where that is how nouns are written."""
+    """Return the capitalised words that don't begin the sentence; none if nouns are capitalised."""
     names = [name for name in NAME.findall(sentence) if len(name) >= MIN_NAME_CHARS]
     return [] if len(names) > MAX_CAPITALS * len(sentence.split()) and GERMAN & set(search_words(sentence)) else names

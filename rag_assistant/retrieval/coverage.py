@@ -1,6 +1,5 @@
-"""Tell whether a question needs all of a document, a table or a list. Pure.
-
-Measured in bench/retrieval/README.md.
+"""Decide whether a question needs all of a document, a table or a list. Pure. Results are in
+bench/retrieval/README.md.
 """
 
 import re
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from rag_assistant.retrieval.table_answers import is_computed
 from rag_assistant.retrieval.tables import LIST, Tables
 
-# What asks for all, whatever it is asked about.
+# Asks for everything, whatever the subject.
 EVERYTHING = re.compile(
     r"^\W*(?:please |can you |could you |bitte |kannst du )*"
     r"(?:list|count|enumerate|add up|summari[sz]e|compare|show|vergleiche?|fasse?|liste|zähle?)\b"
@@ -19,7 +18,7 @@ EVERYTHING = re.compile(
     r"|\btotal (?:of|amount|price|cost|value|weight|number)\b",
     re.IGNORECASE,
 )
-# What asks for those rows of a table that are so.
+# Asks for all rows of a table with a property.
 WHICH = re.compile(
     r"\W*(?:(?:for|in|of|on|to|with) )?(?:which|who|name|what (?:\w+ ){0,3}(?:are|were|have)|welche\w*|wer|nenne|"
     r"was (?:sind|waren))\b",
@@ -28,7 +27,7 @@ WHICH = re.compile(
 
 
 def needs_everything(question: str, texts: Sequence[str]) -> bool:
-    """Tell whether a question needs all of something, such as of a table or list in ``texts``."""
+    """Return whether a question needs all of something, such as of a table or list in ``texts``."""
     if EVERYTHING.search(question):
         return True
     return (is_computed(question) or WHICH.match(question) is not None) and any(

@@ -1,7 +1,7 @@
 """Example questions that a document answers, made from its headings and sentences without a model. Pure.
 
-A question that reads wrong is worse than none: what may not fit a pattern is left out. The patterns are for English; in
-other languages headings that are questions are taken, and in German what has a value.
+A badly worded question is worse than none: uncertain matches are left out. The patterns are for English; in other
+languages only headings that are questions are used, and in German what has a value.
 """
 
 import re
@@ -13,7 +13,7 @@ MIN_CHARS, MAX_CHARS = 12, 90
 MIN_ANSWER_CHARS = 60
 FENCE = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.M | re.S)
 HEADING = re.compile(r"#{1,6}\s+(.*)")
-# In plain text, a title may stand right above its paragraph.
+# In plain text, a title may be directly above its paragraph.
 TITLE_LINE = re.compile(r"[^|]{1,60}(?<![.,;:!?|])")
 NO_PARAGRAPH = re.compile(r"\s*(?:[-*+]\s|[|>]|\d+[.)]\s)")
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|Q\d*[.:])\s+")
@@ -22,7 +22,7 @@ ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 
 ENGLISH = frozenset("the of and to in is for that with are on you as be this by or from it not can an".split())
 MIN_SHARE_OF_ENGLISH = 0.15
-# What only the sentences around would explain.
+# Words that only the context explains.
 POINTING = re.compile(
     r"\b(?:it|its|this|that|these|those|they|them|their|he|she|his|her|we|us|our|here|above|below|you|me)\b", re.I
 )
@@ -30,7 +30,7 @@ QUESTION = re.compile(r"[^.!?\n]{10,}[?\uff1f\u061f]")
 ASKING = re.compile(
     r"(?!how to\b)(?:how|what|why|when|where|who|which|is|are|does|(?:can|do|may|must|should) I)\b", re.I
 )
-# A heading that tells somebody to do something; the article says that its first word is no noun.
+# A heading with an instruction; the article shows that its first word is a verb.
 HOW_TO = re.compile(
     r"(?:how to (?=[a-z])|(?=(?:add|apply|ask|book|build|cancel|change|choose|clean|configure|connect|create|delete|"
     r"deploy|download|edit|enable|export|extend|find|get|import|install|log|make|manage|move|open|order|pay|prepare|print|"
@@ -61,7 +61,7 @@ PATTERNS = (
     ),
     (re.compile(SUBJECT + r"consists of .{15,}"), "What does {subject} consist of?"),
 )
-# What has a value, wherever in a paragraph that is said; in German too.
+# Statements with a value, anywhere in a paragraph; in German too.
 MEASURED = (
     "age|amount|budget|capacity|code|cost|deductible|deposit|discount|duration|fee|height|length|limit|number|pension|"
     "period|population|premium|price|rate|rent|salary|size|speed|tax|temperature|total|warranty|weight"
@@ -72,7 +72,7 @@ VALUE = re.compile(
 )
 VALUE_IN_GERMAN = re.compile(r"(Der|Die|Das) ((?:[a-zäöüß-]+ ){0,2}[A-ZÄÖÜ][\w-]+) beträgt \S+ (\w*)")
 TIMES_IN_GERMAN = frozenset("Minuten Stunden Tage Wochen Monate Jahre".split())
-# What is no subject, or one that only its document knows.
+# Not a subject, or one that only its document knows.
 NO_SUBJECT = re.compile(
     r"\b(?:the|an?|to|will|would|can|could|should|may|must|do|does|did|has|have|had|was|were|is|are|what|who|which|where|when|why|how|one|another|each|every|such|some|any|all|both|many|most|now|then|today|if|"
     r"while|in|on|at|for|with|as|my|your|i|you|and|but|or|so|also|not|following|first|second|third|last|next|other|"
@@ -80,7 +80,7 @@ NO_SUBJECT = re.compile(
     r"way|case|part|author|title|name|number|value|default|test|section|chapter|page|document|file|figure|table)\b",
     re.I,
 )
-# Of a person it is not asked what it is, and of a word what it means.
+# "What is" isn't asked of people, nor of words with a definition.
 NO_THING = re.compile(
     r"\b(?:who|born|chair\w*|director|manager|president|author|founder|professor|researcher|engineer|member|leader|"
     r"officer|minister|singer|actor|actress|writer|player|politician|artist|scientist|king|queen|man|woman|person|"
@@ -104,7 +104,7 @@ class Block(Struct, frozen=True):
 
 
 def example_questions(text: str, limit: int) -> list[str]:
-    """Return up to ``limit`` questions that a text answers, the surest first."""
+    """Return up to ``limit`` questions that a text answers, most certain first."""
     blocks = list(_blocks(text))
     questions = {question.casefold(): question for question in _made(blocks) if _is_fit(question)}
     return list(questions.values())[:limit]
@@ -128,7 +128,7 @@ def _made(blocks: list[Block]) -> Iterator[str]:
 
 
 def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
-    """Yield what headings and sentences say how to do."""
+    """Yield how-to questions from headings and sentences."""
     for block in blocks:
         if match := HOW_TO.fullmatch(block.heading):
             first, *rest = match[1].split()
@@ -139,7 +139,7 @@ def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
 
 
 def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
-    """Yield what the first sentences of paragraphs say of something that they name."""
+    """Yield questions from the first sentences of paragraphs about something they name."""
     for block in blocks:
         sentence = ASIDE.sub("", re.split(r"(?<=[.!?])\s", block.text)[0])
         for pattern, question in PATTERNS:
@@ -153,7 +153,7 @@ def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
 
 
 def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[str]:
-    """Yield questions about headings that the text uses as the name of something."""
+    """Yield questions about headings that the text uses as names."""
     for block in blocks:
         topic = " ".join(_written(word, small) for word in block.heading.split())
         named = 2 <= len(topic.split()) <= 4 and re.fullmatch(r"[\w -]+", topic) and topic.lower() not in NO_TOPIC
@@ -164,7 +164,7 @@ def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[
 
 
 def _written(phrase: str, small: frozenset[str]) -> str:
-    """Return a phrase with a small first letter where the text writes its first word so."""
+    """Return a phrase in lower case at its start if the text writes its first word so."""
     first = phrase.split()[0].lower()
     return first + phrase[len(first) :] if first in small else phrase
 
@@ -179,7 +179,7 @@ def _is_english(prose: str) -> bool:
 
 
 def _blocks(text: str) -> Iterator[Block]:
-    """Yield what stands below headings, and paragraphs; headings with nothing below them are none."""
+    """Yield headings with content, and paragraphs."""
     heading, is_line = "", False
     for piece in re.split(r"\n\s*\n", FENCE.sub("", text)):
         lines = piece.strip().split("\n")

@@ -1,7 +1,7 @@
-"""Tell whether a question leans on the conversation before it, and on what. Pure, without a model, in any language.
+"""Decide whether a question depends on the conversation before it, and on what. Pure, without a model, in any language.
 
-How much the context counts beside the question is learnt (leaning.py). Words that neither the library nor the
-conversation has tell that a question leans on nothing: what was said before has no answer to them.
+The weight of the context is learned (leaning.py). A question with words that are neither in the library nor in the
+conversation doesn't depend on it: the conversation has no answer to them.
 """
 
 import re
@@ -22,22 +22,22 @@ from rag_assistant.retrieval.leaning import (
 )
 from rag_assistant.retrieval.tokenize import content_words, search_words
 
-# What of the past a question can lean on: its last questions, and where the last answer begins.
+# What a question can depend on: the last questions, and the beginning of the last answer.
 QUESTIONS = 3
 ANSWER_CHARACTERS = 120
-# About what the embedding model reads at once. The longest of 1,966 in mtrag and doc2dial has 656.
+# About the embedding model's limit. The longest of 1,966 in mtrag and doc2dial has 656.
 MAX_CONTEXT_CHARACTERS = 1_000
 
-# Below it the question stands alone.
+# Below this the question is standalone.
 MIN_SHARE = 0.5
-# A question that has no telling word leans at least so much.
+# The minimum for a question without a content word.
 SHARE_WITHOUT_WORDS = 0.8
 
-# A question of which so many content words stand neither in the library nor in the conversation stands alone.
-# But with a pronoun it points back, whatever it asks ("Where is it stored?").
+# A question with this many content words that are neither in the library nor in the conversation is standalone. But a
+# pronoun refers back, whatever it asks ("Where is it stored?").
 MIN_STRANGE_SHARE = 0.5
 
-# Without vectors: a question of so few words, or with such a share of its words in the context, leans a little less.
+# Without vectors: a question with this few words, or this share of its words in the context, depends a little less.
 FEW_WORDS = 3
 SHARED_WORDS = 0.25
 SHARE_BY_WORDS = 0.6
@@ -49,16 +49,16 @@ TWO_QUESTIONS = re.compile(
     r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
     re.IGNORECASE | re.DOTALL,
 )
-# Where a question ends. Each is searched by itself, up to so many.
+# The end of a question. Each is searched separately, up to this many.
 QUESTION_END = re.compile(r"\?(?=\s|$)|[\uff1f\u061f](?![\uff1f\u061f])")
 MAX_PARTS = 3
 
 
 class SearchQuery(Struct, frozen=True):
-    """What to search with: the question as asked, and what it leans on, which counts ``share`` beside it.
+    """A search: the question, and the context, weighted with ``share``.
 
-    A question that stands alone has no context, though its ``leaning``, from 0 to 1, may say that it hardly does.
-    ``nearest`` are the chunks nearest to the text and to the context, where they are known already.
+    A standalone question has no context, though its ``leaning``, from 0 to 1, may say that it is only just standalone.
+    ``nearest`` are the chunks nearest to the text and to the context, if known already.
     """
 
     text: str
@@ -69,7 +69,7 @@ class SearchQuery(Struct, frozen=True):
 
     @property
     def is_follow_up(self) -> bool:
-        """Whether the question needs what was said before it."""
+        """Whether the question needs the conversation before it."""
         return bool(self.context)
 
 
@@ -80,7 +80,7 @@ def search_query(
 ) -> SearchQuery:
     """Return the search query of a question after some exchanges (question and answer each, oldest first).
 
-    Without ``similarity`` (no embedding model, or one that does not know the language) the words decide.
+    Without ``similarity`` (no embedding model, or one that doesn't know the language) words decide.
     """
     context = context_of(exchanges)
     best_scores = () if similarity is None else (similarity.library, similarity.context_library)
@@ -93,15 +93,15 @@ def search_query(
 
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:
-    """Return how much the context counts beside a question, by vectors and words."""
+    """Return the weight of the context, by vectors and words."""
     tells = not TELLING_NOTHING.issuperset(content_words(question))
     return max(leaning(question, context, similarity), 0.0 if tells else SHARE_WITHOUT_WORDS)
 
 
 def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
-    """Tell whether neither a question nor what was said before it tells what it is about ("And the other one?").
+    """Return whether neither a question nor the conversation says what it is about ("And the other one?").
 
-    Of questions that stand alone at most 0.6 % are told to be so (bench/retrieval/README.md).
+    Of standalone questions at most 0.6 % are misjudged (bench/retrieval/README.md).
     """
     words = set(search_words(question))
     telling = sum(word not in TELLING_NOTHING for word in content_words(question))
@@ -111,7 +111,7 @@ def is_unclear(question: str, exchanges: Sequence[Exchange]) -> bool:
 
 
 def parts_of(query: SearchQuery) -> list[SearchQuery]:
-    """Return several questions in one as each of them, leaning on the one before where it points back; else none."""
+    """Return each of several questions in one, with the one before as context if it refers back; otherwise nothing."""
     text = query.text.strip()
     match = TWO_QUESTIONS.fullmatch(text)
     ends = [0, *(end.end() for end in QUESTION_END.finditer(text))]
@@ -131,9 +131,9 @@ def last_question(exchanges: Sequence[Exchange]) -> str:
 
 
 def context_of(exchanges: Sequence[Exchange]) -> str:
-    """Return the context that a question can lean on, as one text; empty at the beginning of a conversation.
+    """Return the context that a question can depend on, as one text; empty at the start of a conversation.
 
-    Of what is long, such as a file that was pasted into a question, the end counts.
+    Of a long text, such as a file pasted into a question, the end counts.
     """
     answer = exchanges[-1][1].strip()[:ANSWER_CHARACTERS] if exchanges else ""
     return " ".join(part for part in [*questions_before(exchanges), answer] if part)[-MAX_CONTEXT_CHARACTERS:]
@@ -145,9 +145,9 @@ def questions_before(exchanges: Sequence[Exchange]) -> list[str]:
 
 
 def is_about_something_else(question: str, context: str, unknown: Set[str]) -> bool:
-    """Tell whether neither the library nor the conversation has half of the words that a question is about.
+    """Return whether half of a question's content words are neither in the library nor in the conversation.
 
-    ``unknown`` are its words that no document has. What was said before would only find what was found before.
+    ``unknown`` are its words that no document has. The context would only find what was found before.
     """
     strange = unknown - set(search_words(context)) - TELLING_NOTHING
     if not POINTING_BACK.isdisjoint(search_words(question)):

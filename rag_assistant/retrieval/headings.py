@@ -1,4 +1,4 @@
-"""Where the sections of a Markdown text begin, with their headings and the headings above."""
+"""The sections of a Markdown text, with their headings and the headings above."""
 
 import re
 from functools import cache
@@ -8,8 +8,8 @@ from markdown_it.token import Token
 
 MAX_PATH_CHARS = 200
 SEPARATOR = " > "
-# Every block becomes objects in memory: 450 MB for a million characters of nothing but headings. Behind it there are
-# no sections.
+# Blocks are parsed into objects: 450 MB for a million characters of nothing but headings. There are no sections beyond
+# this.
 MAX_CHARS = 1_000_000
 # As the parser counts lines.
 LINE_BREAK = re.compile(r"\r\n?|\n")
@@ -18,8 +18,7 @@ LINE_BREAK = re.compile(r"\r\n?|\n")
 def section_starts(text: str) -> tuple[list[int], list[str]]:
     """Return the offset of each heading, ascending, and the path of headings that applies from there.
 
-    A path is like ``Prices > Europe``; of one that is too long the beginning is left out. What looks like a heading
-    inside of code is none.
+    A path is like ``Prices > Europe``; the beginning of a long one is left out. Headings inside code don't count.
     """
     text = text[:MAX_CHARS]
     line_starts = [0, *(match.end() for match in LINE_BREAK.finditer(text))]
@@ -42,7 +41,7 @@ def section_starts(text: str) -> tuple[list[int], list[str]]:
 
 
 def _plain(heading: Token) -> str:
-    """Return a heading's text without its marks."""
+    """Return a heading's text without markup."""
     inline = _inline_parser().parseInline(heading.content)
     children = [child for token in inline for child in token.children or ()]
     plain = "".join(
@@ -54,7 +53,7 @@ def _plain(heading: Token) -> str:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return a parser of blocks: lists and quotations are left out, for no section begins within them."""
+    """Return a block parser without lists and quotations, since no section begins within them."""
     parser = MarkdownIt("commonmark")
     parser.disable(["inline", "text_join", "list", "blockquote", "reference"])
     return parser

@@ -1,4 +1,4 @@
-"""Hybrid search: one ranking from the hits of keywords and of vectors, by adding their scores. Pure."""
+"""Hybrid search: fuse keyword and vector hits by adding their scores. Pure."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,10 @@ VECTOR_WEIGHT = 0.65
 
 
 def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight: float = VECTOR_WEIGHT) -> list[Hit]:
-    """Return all hits with their joint score (0 to 1), the best first.
+    """Return all hits with their combined score (0 to 1), best first.
 
-    A keyword score counts as its share of the best one, a vector's as its cosine. Where only keywords found a chunk,
-    its cosine is at most the smallest of those that vectors found, and counts as that.
+    A keyword score counts as its share of the best one, a vector's as its cosine. A chunk found by keywords only gets
+    the smallest cosine of the vector hits, an upper bound.
     """
     by_keyword = dict(as_shares(keyword_hits))
     if not vector_hits:
@@ -27,7 +27,7 @@ def fuse(keyword_hits: Sequence[Hit], vector_hits: Sequence[Hit], vector_weight:
 
 
 def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
-    """Return the hits of two keyword searches as one, the second counted at ``weight``, the best first."""
+    """Return the hits of two keyword searches combined, the second weighted with ``weight``, best first."""
     total = dict(as_shares(hits))
     for chunk_id, share in as_shares(others):
         total[chunk_id] = total.get(chunk_id, 0.0) + weight * share
@@ -35,9 +35,9 @@ def add(hits: Sequence[Hit], others: Sequence[Hit], weight: float) -> list[Hit]:
 
 
 def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float) -> list[Hit]:
-    """Return the cosines to a vector and to another one as those to their sum, which has some ``length``.
+    """Return the cosines to the sum of two vectors, which has some ``length``, from the cosines to each.
 
-    The other vector counts ``weight``. A chunk that one of the two does not have counts as the last that it has.
+    The other vector is weighted with ``weight``. A chunk missing from one list gets its last score.
     """
     first, second = dict(hits), dict(others)
     least, other_least = min(first.values(), default=0.0), min(second.values(), default=0.0)
@@ -49,12 +49,12 @@ def mix(hits: Sequence[Hit], others: Sequence[Hit], weight: float, length: float
 
 
 def as_shares(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits with their scores as shares of the best score."""
+    """Return the hits with scores relative to the best one."""
     best = max([score for _, score in hits], default=0.0) or 1.0
     return [(chunk_id, score / best if score > 0 else 0.0) for chunk_id, score in hits]
 
 
 def _best_first(scores: dict[int, float]) -> list[Hit]:
-    ids = sorted(scores)  # Of equal ones the first.
+    ids = sorted(scores)  # The first of equal ones.
     ids.sort(key=scores.__getitem__, reverse=True)
     return [(chunk_id, scores[chunk_id]) for chunk_id in ids]

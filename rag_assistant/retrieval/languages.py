@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-# Fewer of a language's words say nothing: "in" and "die" stand in several.
+# Fewer common words prove nothing: "in" and "die" exist in several languages.
 MIN_COMMON_WORDS = 2
 
-# Where scripts begin in Unicode; what is written in no script of these has no name here.
+# Unicode ranges of scripts; other scripts have no name here.
 SCRIPT_STARTS = (
     *((0x0000, "latin"), (0x0370, "greek"), (0x0400, "cyrillic"), (0x0530, "armenian"), (0x0590, "")),
     *((0x0600, "arabic"), (0x0700, ""), (0x0750, "arabic"), (0x0780, ""), (0x08A0, "arabic")),
@@ -17,7 +17,7 @@ SCRIPT_STARTS = (
 )
 STARTS, NAMES = zip(*SCRIPT_STARTS, strict=True)
 
-# By script. The first of each is what its words are taken for where nothing tells.
+# By script. The first one is assumed if nothing indicates another.
 COMMON_WORDS = {
     "latin": {
         "english": "the of and to in is was that for it with as his on be at by are this from which or an were who "
@@ -95,9 +95,9 @@ for _languages in COMMON_WORDS.values():
 def language_of(
     words: Iterable[str], among: Collection[str] = SCRIPT_OF_LANGUAGE, min_common: int = MIN_COMMON_WORDS
 ) -> str:
-    """Return the language of lower-case words, among some languages, ``""`` if it cannot be told.
+    """Return the language of lower-case words, among some languages, ``""`` if unclear.
 
-    A word counts less the more of the languages have it, and once, however often it stands there.
+    A word counts less the more of the languages have it, and only once.
     """
     scores: dict[str, float] = defaultdict(float)
     common: dict[str, int] = defaultdict(int)

@@ -1,7 +1,7 @@
-"""What is put before a chunk that begins inside a table, a list or code, so that it makes sense alone.
+"""The introduction for a chunk that begins inside a table, a list or code, so that it makes sense alone.
 
-A row gets the caption and the head of its table, an item the line that begins its list and the items that it is part
-of, a line of code the line above the code and the fence. Pure.
+A row gets the table's caption and header, an item the line before its list and its parent items, a line of code the
+line above the code and the fence. Pure.
 """
 
 import re
@@ -9,9 +9,9 @@ from bisect import bisect_right
 
 from rag_assistant.retrieval.tables import BORDER, Tables
 
-# A longer line above says more than what a table or a list is about.
+# A longer line above isn't only an introduction.
 MAX_CAPTION_CHARS = 200
-# Of a list that began further above, it is not looked for how.
+# How far above a list's introduction is searched for.
 MAX_LIST_CHARS = 10_000
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.M)
 ITEM = re.compile(r"(\s*)(?:[-*+•]|\d{1,3}[.)])\s+\S")
@@ -27,7 +27,9 @@ class Leads:
         self._code = _code_of(text)
 
     def at(self, position: int, max_chars: int) -> str:
-        """Return what is put before a chunk that begins at ``position``; empty if there is nothing, or too much."""
+        """Return the introduction for a chunk that begins at ``position``; empty if there is
+        none, or it is too long.
+        """
         line = self._text.rfind("\n", 0, position) + 1
         if self._text[line:position].strip():
             return ""
@@ -37,7 +39,7 @@ class Leads:
             parts = self._above_code(*self._code[code], position)
         else:
             parts = self._above_row(position) or self._above_item(position)
-        # What is nearer says more: the fence or the head, then the line above it.
+        # What is nearer matters more: the fence or the header, then the line above it.
         while parts and sum(map(len, parts)) > max_chars:
             parts = parts[1:]
         return "".join(parts)
@@ -56,7 +58,7 @@ class Leads:
         return [f"{caption}\n\n" if caption else "", head]
 
     def _above_item(self, position: int) -> list[str]:
-        """Return the line that begins a list, and the items above that the one at ``position`` is part of."""
+        """Return the line before a list, and the parents of the item at ``position``."""
         item = ITEM.match(self._text[position : position + MAX_CAPTION_CHARS])
         if item is None:
             return []
@@ -75,7 +77,7 @@ class Leads:
         return parts
 
     def _caption(self, position: int) -> str:
-        """Return the line above a block, if it is a short paragraph of its own; a heading is told otherwise."""
+        """Return the line above a block, if it is a short paragraph of its own; headings are handled separately."""
         above = self._text[:position].rstrip("\n") if position < 2 else self._text[max(0, position - 1_000) : position]
         lines = above.rstrip("\n").rsplit("\n", 2)
         if len(above) - len(above.rstrip("\n")) > 2 or not lines[-1].strip() or len(lines[-1]) > MAX_CAPTION_CHARS:
@@ -87,7 +89,7 @@ class Leads:
 
 
 def _code_of(text: str) -> list[tuple[int, int]]:
-    """Return where each fenced code begins and ends."""
+    """Return the range of each fenced code block."""
     ranges: list[tuple[int, int]] = []
     opening: re.Match[str] | None = None
     for fence in FENCE.finditer(text):

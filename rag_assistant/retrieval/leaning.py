@@ -1,6 +1,6 @@
-"""How surely a question leans on the conversation: a dozen features, weighed by a small table. Pure.
+"""How likely a question depends on the conversation: a dozen features with learned weights. Pure.
 
-bench/retrieval/leaning.py made the tables, and measures them on conversations that had no part in it.
+bench/retrieval/leaning.py learned the tables, and measures them on held-out conversations.
 """
 
 import re
@@ -12,7 +12,7 @@ from msgspec import Struct
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.tokenize import content_words, search_words, stem
 
-# So many of the best chunks of the question are looked for among those of the context, and the reverse.
+# How many of the question's best chunks are looked up among the context's, and the reverse.
 LOOKED_AT = 10
 MAX_TELLING = 8
 GOES_ON = re.compile(
@@ -24,8 +24,8 @@ PRONOUNS = frozenset(
     "dies diese dieser dieses davon damit dafür daran er ihn ihr".split()
 )
 POINTING_BACK = PRONOUNS | frozenset("there one ones es das sie dort".split())
-# A question of nothing but these has no words that tell what it is about. With one of the first it asks for something
-# else than what was said; with a pronoun, one telling word is not enough where nothing was said.
+# A question of only these has no content words. With one of the first it asks for something else than before; with a
+# pronoun, one content word isn't enough without a context.
 SOMETHING_ELSE = frozenset("other others another else andere anderen anderer anderes sonst".split())
 TELLING_NOTHING = (
     POINTING_BACK
@@ -53,7 +53,7 @@ WEIGHTS = {
     "goes_on": 1.862,
     "shared": 0.772,
 }
-# The same before a context is embedded: what WEIGHTS say with it, told from the questions alone.
+# The same before a context is embedded: predicts WEIGHTS from the questions alone.
 WEIGHTS_BY_QUESTIONS = {
     "constant": 0.311,
     "last_question": -0.837,
@@ -72,10 +72,10 @@ WEIGHTS_BY_QUESTIONS = {
 
 
 class Similarity(Struct, frozen=True):
-    """What vectors say of a question: its cosines to the last question and to the whole context, and the nearest
-    chunks of the library to it and to the context, the nearest first.
+    """What vectors say about a question: its cosines to the last question and to the whole context, and the library's
+    chunks nearest to it and to the context, nearest first.
 
-    With ``by_questions``, the sum of the vectors of the questions before stands for that of the context.
+    With ``by_questions``, the sum of the earlier questions' vectors replaces the context's.
     """
 
     last_question: float
@@ -86,14 +86,14 @@ class Similarity(Struct, frozen=True):
 
 
 def leaning(question: str, context: str, similarity: Similarity) -> float:
-    """Return from 0 to 1 how much the context should count beside a question's 1."""
+    """Return the weight of the context, from 0 to 1, relative to the question's 1."""
     weights = WEIGHTS_BY_QUESTIONS if similarity.by_questions else WEIGHTS
     figures = features(question, context, similarity)
     return 1 / (1 + exp(-weights["constant"] - sum(weights[name] * value for name, value in figures.items())))
 
 
 def features(question: str, context: str, similarity: Similarity) -> dict[str, float]:
-    """Return the figures by name."""
+    """Return the features by name."""
     words, content = search_words(question), content_words(question)
     telling = [word for word in content if word not in TELLING_NOTHING]
     context_words = set(map(stem, search_words(context)))
@@ -103,7 +103,7 @@ def features(question: str, context: str, similarity: Similarity) -> dict[str, f
         "context": similarity.context,
         "library": _best(own),
         "context_library": _best(others),
-        # What the question finds is far from the context, and the reverse.
+        # The question's chunks are far from the context, and the reverse.
         "question_misses": _missed(others, own),
         "context_misses": _missed(own, others),
         # How much nearer the best chunk is than others.
@@ -121,7 +121,7 @@ def _best(hits: Sequence[Hit]) -> float:
 
 
 def _missed(hits: Sequence[Hit], others: Sequence[Hit]) -> float:
-    """Return how far the first of the ``others`` stay behind the best of the ``hits``, by the scores of these."""
+    """Return how far the first of the ``others`` fall behind the best of the ``hits``, by the scores of these."""
     if not hits:
         return 0.0
     scores = dict(hits)

@@ -1,4 +1,4 @@
-"""Which passages are sent: each text once, neighbours joined, within a budget. Pure."""
+"""Which passages are sent: without duplicates, adjacent ones joined, within a budget. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -13,18 +13,18 @@ from rag_assistant.retrieval.tokenize import search_words
 Item = TypeVar("Item")
 Sized = TypeVar("Sized", Passage, Source, Note)
 
-# Two passages are the same if they share this much of their words: the same page saved twice, with another date on it.
+# Two passages are duplicates if they share this much of their words: the same page saved twice, with another date.
 SAME = 0.9
 MAX_COPIES = 2
-# What stands between two passages, counted with each of them.
+# The separator between two passages, counted with each of them.
 TOKENS_BETWEEN = 4
 
 
 def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
-    """Yield the passages without repetitions of a better one: each text once in a document, twice in the library.
+    """Yield the passages without duplicates of a better one: each text once per document, twice in the library.
 
-    The best come first. Paragraphs that several documents share come from two of them, for which one is meant is not
-    known: with one copy only, doc2dial loses 0.05 of the right documents.
+    The best come first. A paragraph in several documents is taken from two of them, as it is unknown which one is
+    meant: with one copy only, doc2dial loses 0.05 of the right documents.
     """
     better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
@@ -55,7 +55,7 @@ def within_budget(passages: Sequence[Sized], budget_tokens: int | None) -> list[
 
 
 def joined(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages, joining those that touch on one page of a document at the place of the better one."""
+    """Return the passages, joining adjacent ones on one page of a document, in the better one's place."""
     best_first = {passage.chunk_id: rank for rank, passage in enumerate(passages)}
     result: list[Passage] = []
     for passage in sorted(passages, key=lambda one: (one.document_id, one.start)):
@@ -68,7 +68,7 @@ def joined(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source, ...]:
-    """Return the passages as sources, numbered from ``first`` in their order."""
+    """Return the passages as sources, numbered from ``first`` in order."""
     return tuple(
         Source(
             n=n,
@@ -86,11 +86,11 @@ def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source,
 
 
 def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passage | None:
-    """Return two passages as one under the id and score of the better; ``None`` if they do not touch."""
+    """Return two passages joined, with the id and score of the better; ``None`` if they aren't adjacent."""
     if second.gap is None or (first.document_id, first.end + len(second.gap)) != (second.document_id, second.start):
         return None
     better = min(first, second, key=lambda one: best_first[one.chunk_id])
-    # What a table or a list is about stands in front of the first alone.
+    # Only the first one keeps its introduction.
     lead = lead_of(second.text, second.start, second.end)
     text = first.text + second.gap + second.text.removeprefix(lead)
     return replace(better, start=first.start, end=second.end, text=text, gap=first.gap)

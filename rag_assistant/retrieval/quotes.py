@@ -1,11 +1,10 @@
 """Choose what to quote from passages in answer to a question: up to three sentences, or a whole unit around them.
 
-A sentence's score adds up, without weights, three figures between 0 and 1: its cosine with the question, the share of
-the question's words that stand in it (rare ones count more), and its passage's score against that of the best passage.
-A part of its better neighbour's figures comes on top: what follows the sentence that names a thing says more about it.
-So does a value of the kind that is asked for; a title, a letterhead or a footnote comes behind all others.
-Where the question leans on what was said before, the words of that count as well, as much as they do in the search.
-Measured in bench/retrieval/README.md, and the constants were chosen there.
+A sentence's score is the unweighted sum of three values between 0 and 1: its cosine with the question, the share of the
+question's words in it (rare ones count more), and its passage's score relative to the best one. A part of its better
+neighbour's score is added: the sentence after one that names a thing says more about it. So is a bonus for a value of
+the requested kind; titles, letterheads and footnotes rank last. For a follow-up, the context's words count as well, as
+much as in the search. bench/retrieval/README.md has the results, and the constants were chosen there.
 """
 
 import re
@@ -29,35 +28,35 @@ from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
 
 MAX_SENTENCES = 3
-# How far behind the best one a sentence may be to be quoted beside it.
+# How far below the best one another quoted sentence may score.
 MARGIN = 0.5
 NEIGHBOUR_WEIGHT = 0.2
 KIND_BONUS = 0.3
 TITLE_PENALTY = 1.0
-# Fewer words than these say too little: what stands behind them is quoted with them.
+# Sentences with fewer words are quoted with the next one.
 MIN_WORDS = 10
-# So many sentences are embedded, those with the most of the question's words: 3 to 7 ms of CPU each.
+# How many sentences are embedded, those with the most of the question's words: 3 to 7 ms of CPU each.
 MAX_EMBEDDED = 8
-# What is whole is quoted whole up to so many rows, lines or items, and characters; of more, the best.
+# Whole units are quoted up to this many rows, lines or items, and characters; of larger ones, the best parts.
 MAX_ROWS = 12
 MAX_UNIT_CHARS = 1_200
-# So many rows are listed where these are all that is asked for.
+# How many rows are listed if only rows are requested.
 MAX_ROWS_LISTED = 50
-# What is whole around a passage is looked for so far before and behind it.
+# How far around a passage its unit is searched for.
 AROUND_CHARS = 3_000
-# So much of a document is read for that.
+# How much of a document is read for that.
 MAX_TEXT_CHARS = 1_000_000
 
 _Place = tuple[int, int]
-# Returns how near each of some texts is to a question, 0 to 1.
+# Returns the similarity of each text to a question, 0 to 1.
 Compare = Callable[[SearchQuery, Sequence[str]], Sequence[float]]
 
 
 class Quote(Struct, frozen=True):
     """Adjacent sentences of a source, in order; ``n`` is the source's number.
 
-    ``note`` says how much of a table they are, where that is not all. ``computed`` is how many rows or items the answer
-    was computed from, 0 where it was not.
+    ``note`` says how much of a table they are, if not all of it. ``computed`` is how many rows or items the answer was
+    computed from, 0 if it wasn't.
     """
 
     n: int
@@ -67,7 +66,7 @@ class Quote(Struct, frozen=True):
 
 
 class _Candidate(Struct, frozen=True, eq=False):
-    """What is quoted as one: a sentence or a small unit, with its position among the sentences of its source."""
+    """What is quoted together: a sentence or a small unit, with its position among the sentences of its source."""
 
     place: _Place
     sentences: tuple[Sentence, ...]
@@ -76,7 +75,7 @@ class _Candidate(Struct, frozen=True, eq=False):
 
     @property
     def text(self) -> str:
-        """The sentences behind what is needed to understand them: on structured text that finds more (the guide)."""
+        """The sentences after their context: on structured text that finds more (the guide)."""
         first = self.sentences[0]
         heading = "" if first.heading == self._title else first.heading
         lead = "" if first.is_section else first.lead
@@ -84,7 +83,7 @@ class _Candidate(Struct, frozen=True, eq=False):
 
     @property
     def words(self) -> str:
-        """The same behind the name and the title of its document: what names it need not stand in each sentence."""
+        """The same after the name and title of its document, whose words need not be in each sentence."""
         return f"{self.source.document.rpartition('.')[0].replace('_', ' ')}\n{self._title}\n{self.text}"
 
     @property
@@ -95,10 +94,10 @@ class _Candidate(Struct, frozen=True, eq=False):
 def choose_quotes(
     query: SearchQuery, sources: Sequence[Source], compare: Compare | None, texts: Mapping[int, str] | None = None
 ) -> list[Quote]:
-    """Return what to quote of the sources, the best first, each in its reading order.
+    """Return what to quote from the sources, best first, each in reading order.
 
-    ``texts`` are those of their documents, in which what is whole may go on. Where ``compare`` is ``None``, because
-    vectors say nothing, the words decide.
+    ``texts`` are those of their documents, in which a unit may continue. If ``compare`` is ``None``, because vectors
+    say nothing, words decide.
     """
     texts = texts or {}
     computed = from_tables(query.text, sources, texts)
@@ -118,11 +117,11 @@ def choose_quotes(
 
 
 def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
-    """Return what the first table or list of the sources that is all about a question says to it."""
+    """Return the answer from the first table or list in the sources that fully matches a question."""
     for source in sources:
         text = texts.get(source.document_id, "")
         for table in chain(Tables(text).all, lists_of(text)):
-            # What ends where the text was cut may go on.
+            # What ends where the text was cut may continue.
             if table.start < source.end and source.start < table.end < MAX_TEXT_CHARS:
                 answer = answer_from(question, text, table, source.document)
                 if answer is not None:
@@ -136,9 +135,9 @@ def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, st
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:
-    """Return the start and end, in a source's text, of the sentence nearest to a question.
+    """Return the range of the sentence nearest to a question in a source's text.
 
-    ``None`` if none is nearer than the others.
+    ``None`` if none stands out.
     """
     scores = _scores(query, [source], compare, {}, by_sentence=True)
     if len(set(scores.values())) < 2:
@@ -155,7 +154,7 @@ def _scores(
     *,
     by_sentence: bool = False,
 ) -> dict[_Candidate, float]:
-    """Return how well each sentence of the sources answers a question, or each small unit of sentences."""
+    """Return the score of each sentence of the sources, or each small unit of sentences."""
     candidates = _candidates(sources, texts, by_sentence)
     similarities = _similarities(query, candidates, compare) if candidates else {}
     kind = asked_kind(query.text)
@@ -163,7 +162,7 @@ def _scores(
 
 
 def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> float:
-    """Return the bonus of a sentence that has what is asked for, or the penalty of a kind that answers nothing."""
+    """Return the bonus of a sentence with the requested kind of value, or the penalty for titles and the like."""
     if all(each.kind in ("title", "note") or each.text.endswith("?") for each in one.sentences):
         return -TITLE_PENALTY
     has_one = kind is not None and any(has_value(kind, each.text, question) for each in one.sentences)
@@ -183,12 +182,12 @@ def _candidates(sources: Sequence[Source], texts: Mapping[int, str], by_sentence
                 key = (sentences[0].heading, sentences[0].text)
                 candidates.setdefault(key, _Candidate((source.n, position), sentences, source, source.score / best))
                 position += 1
-            position += 1  # Across a heading nothing is side by side.
+            position += 1  # Sentences on both sides of a heading aren't adjacent.
     return list(candidates.values())
 
 
 def _whole(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
-    """Yield sentences with the rest of their unit, or alone where that is too long."""
+    """Yield sentences with the rest of their unit, or alone if that is too long."""
     for unit, group in groupby(sentences, key=lambda one: one.unit):
         whole = tuple(group)
         is_small = len(whole) <= MAX_ROWS and sum(len(one.text) for one in whole) <= MAX_UNIT_CHARS
@@ -196,7 +195,7 @@ def _whole(sentences: Sequence[Sentence]) -> Iterator[tuple[Sentence, ...]]:
 
 
 def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
-    """Return the sentences of a source with the neighbours that form a unit with any of them."""
+    """Return the sentences of a source with the neighbours in the same units."""
     text = texts.get(source.document_id, "")
     own = source.text.removeprefix(lead_of(source.text, source.start, source.end))
     if text[source.start : source.end] != own:
@@ -213,9 +212,9 @@ def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
 
 
 def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare: Compare | None) -> dict[_Place, float]:
-    """Return how near each sentence is to a question: by its words, and the best by these also by their cosine."""
+    """Return the similarity of each sentence to a question: by words, and for the best of these also by cosine."""
     texts = [one.words for one in candidates]
-    # A question that leans and has no content words ("And when?") is as near as what it leans on.
+    # A follow-up without content words ("And when?") is compared by its context.
     own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
     shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
     by_words = [own + query.share * context for own, context in shares]
@@ -229,7 +228,7 @@ def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare:
 
 
 def _word_shares(question: str, texts: Sequence[str]) -> list[float]:
-    """Return for each text its share of those words of the question that any text has; rare ones weigh more."""
+    """Return each text's share of those words of the question that any text has; rare ones weigh more."""
     words_of_texts = [search_words(text) for text in texts]
     language = language_of(set().union(*words_of_texts))
     vocabularies = [frozenset(stems(words, language)) for words in words_of_texts]
@@ -251,10 +250,10 @@ def _score(one: _Candidate, similarities: Mapping[_Place, float]) -> float:
 
 
 def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str]) -> list[Quote]:
-    """Return the chosen sentences, the best first, and those that follow one another in a source as one quote."""
+    """Return the chosen sentences, best first, joining consecutive ones of a source into one quote."""
     rank = {one.place: rank for rank, one in enumerate(chosen)}
     in_order = sorted(chosen, key=lambda one: one.place)
-    # Where sentences follow one another, position and index grow by the same.
+    # For consecutive sentences, position and index grow equally.
     runs = groupby(enumerate(in_order), key=lambda pair: (pair[1].place[0], pair[1].place[1] - pair[0]))
     quotes = [(n, [one for _, one in run]) for (n, _), run in runs]
     best_first = sorted(quotes, key=lambda quote: min(rank[one.place] for one in quote[1]))
@@ -264,7 +263,7 @@ def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str]) -> lis
 
 
 def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:
-    """Return how many rows of a table are quoted, an empty text where these are all."""
+    """Return how many rows of a table are quoted, empty if these are all."""
     text = texts.get(run[0].source.document_id, "")
     quoted = [one for each in run for one in each.sentences if one.kind == "row"]
     table = Tables(text).at(quoted[0].start) if quoted else None

@@ -1,4 +1,4 @@
-"""Order the best candidates of a search by a reranking model, if one is set and works."""
+"""Rerank the best candidates of a search with a model, if one is configured and works."""
 
 import logging
 import time
@@ -10,16 +10,16 @@ from rag_assistant.retrieval.chunking import indexed_text
 
 log = logging.getLogger(__name__)
 
-# Returns the indexes of some texts, the best answer to a question first. Raises RerankerFailed.
+# Returns the indexes of texts, the best answer to a question first. Raises RerankerFailed.
 Rerank = Callable[[str, Sequence[str]], list[int]]
 
 MAX_RERANKED = 50
-# After a failure the model is left alone for a while: each question would wait for it anew.
+# After a failure the model isn't used for a while: each question would wait for it again.
 COOLDOWN_SECONDS = 30.0
 
 
 class Reranking:
-    """Asks a reranking model. Where it fails, the order stays as it was."""
+    """Uses a reranking model. If it fails, the order is unchanged."""
 
     def __init__(self, rerank: Rerank | None) -> None:
         self.model = rerank

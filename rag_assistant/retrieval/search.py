@@ -1,6 +1,6 @@
 """Find the passages that a question needs: by keywords and by vectors, fused, and checked against SQL.
 
-A question that leans on the conversation before it is searched for together with what it leans on.
+A follow-up question is searched for together with its context.
 """
 
 from __future__ import annotations
@@ -50,26 +50,26 @@ log = logging.getLogger(__name__)
 Chosen = TypeVar("Chosen")
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
-# What is near to a question or to its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
+# What is near a question or its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
-MIN_CANDIDATES_READ = 10  # So many passages are read before one says that nothing was found.
-# So many quotes answer each part of a question.
+MIN_CANDIDATES_READ = 10  # How many passages are checked before nothing counts as found.
+# How many quotes answer each part of a question.
 QUOTES_OF_PART = 2
-# So many sections of short documents a model reads where a question needs all of them.
+# How many sections of short documents a model reads if a question needs all of them.
 MAX_SECTIONS = 30
-# How many sections are named where no passage is near enough.
+# How many sections are named if no passage is near enough.
 MAX_HEADINGS = 3
-# A question that leans by less on the questions before it stands alone: with the whole context, at most 0.3 % of a
-# set's questions would be told to lean (bench/retrieval/README.md).
+# A question that depends on the earlier questions by less is standalone: with the whole context, at most 0.3 % of a
+# set's questions would count as follow-ups (bench/retrieval/README.md).
 SURELY_ALONE = 0.2
-# Of a model that knows fewer of a text's words whole, cosines between two questions say nothing: all look alike.
+# For a model that knows fewer of a text's words whole, cosines between questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
-# Of a text of which a model sees single letters only, its vectors say nothing at all.
+# If a model sees only single letters of a text, its vectors say nothing at all.
 MIN_KNOWN_PIECES = 0.5
 
 
 class Retriever:
-    """Searches the library. A document that was deleted is never found, whatever an index still holds."""
+    """Searches the library. A deleted document is never found, whatever an index still holds."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Retriever:
         scope: Scope = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> list[Passage]:
-        """Return up to ``limit`` passages of the scope, the best first, as ``find`` does."""
+        """Return up to ``limit`` passages of the scope, best first; see ``find``."""
         return self.find(query, limit, scope, budget_tokens)[0]
 
     def find(
@@ -100,11 +100,11 @@ class Retriever:
         scope: Scope = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> tuple[list[Passage], Support]:
-        """Return up to ``limit`` passages of the scope, the best first, and how far they support an answer.
+        """Return up to ``limit`` passages of the scope, best first, and how far they support an answer.
 
-        Chunks that touch come as one passage. Together the passages have at most ``budget_tokens``, but for the best
-        one, which always comes. What has nothing to do with the library finds nothing. While the embedding model is
-        not loaded, or does not work, keywords search alone.
+        Adjacent chunks are one passage. Together the passages have at most ``budget_tokens``, except that the best one
+        is always returned. What is unrelated to the library finds nothing. While the embedding model isn't loaded, or
+        doesn't work, there is only keyword search.
         """
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         if limit == 0:
@@ -114,20 +114,20 @@ class Retriever:
             return _together([self.find(part, share, scope, budget_tokens) for part in parts], budget_tokens)
         within = self._chunks.within(scope)
         passages, best_cosine = self._candidates(query, limit, within)
-        # The guide answers what is about the assistant; where a document of a person answers best, it is left out.
+        # The guide answers questions about the assistant; if a person's document answers best, it is left out.
         if passages and passages[0].document not in GUIDE_NAMES:
             passages = [one for one in passages if one.document not in GUIDE_NAMES]
         support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, within)
         if support != "nothing_found":
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
-        # "Oldest" may stand nowhere: a table that has all else that is asked answers nonetheless.
+        # "Oldest" may be nowhere in the text: a table that has all other words answers nonetheless.
         if support != "found" and self.computed(query.text, number_sources(passages)):
             support = "found"
         return ([], support) if support == "nothing_found" else (passages, support)
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
-        """Return the sources whose text is still in the scope unchanged."""
+        """Return the sources whose text is still unchanged in the scope."""
         texts = self._chunks.texts_at({(one.document_id, one.start) for one in sources}, scope)
         return [
             one for one in sources if (text := texts.get((one.document_id, one.start))) and one.text.startswith(text)
@@ -147,27 +147,27 @@ class Retriever:
 
     @property
     def by_keywords_alone(self) -> bool:
-        """Whether keywords search alone, because the embedding model does not work."""
+        """Whether there is only keyword search, because the embedding model doesn't work."""
         return self._vectors.failing
 
     def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
-        """Return the documents and sections that come nearest to a question."""
+        """Return the documents and sections nearest to a question."""
         passages, _ = self._candidates(query, MAX_HEADINGS, self._chunks.within(scope))
         return sections_of(passages)[:MAX_HEADINGS]
 
     def _candidates(
         self, query: SearchQuery, limit: int, within: ChunksInScope | None
     ) -> tuple[list[Passage], float | None]:
-        """Return what both halves find, the best first, and the best cosine; ``None`` where vectors say nothing."""
+        """Return the hits of both methods, best first, and the best cosine; ``None`` if vectors say nothing."""
         ranked, best_cosine = self.ranked(query, within)
         return self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates)), best_cosine
 
     def ranked(self, query: SearchQuery, within: ChunksInScope | None = None) -> tuple[list[Hit], float | None]:
-        """Return the chunks that both halves find, the best first, and the best cosine as ``_candidates`` does.
+        """Return the chunks found by both methods, best first, and the best cosine, as in ``_candidates``.
 
         Some of them may be deleted.
         """
-        # What is not to be found yet must not take the places of what is.
+        # Pending chunks must not use up the limit.
         pending = self._chunks.pending_ids()
         by_vector, familiarity = self._by_vector(query, within, pending)
         by_keyword = self._by_keyword(query, within, pending)
@@ -189,7 +189,7 @@ class Retriever:
         support = support_with(0.0)
         if support == "nothing_found" and _knows(vectors, query.text) and _across_languages(query.text, passages):
             support = support_with(SHARE_ACROSS_LANGUAGES)
-        # In a language that it hardly knows, a model tells what is about something else, but no more.
+        # In a language it hardly knows, a model only recognises what is unrelated.
         return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
 
     def foreign_language(self, question: str) -> str:
@@ -214,7 +214,7 @@ class Retriever:
         return search_query(question, exchanges, similarity)
 
     def unknown(self, words: Sequence[str]) -> set[str]:
-        """Return those of some words that no chunk holds in any form."""
+        """Return which of the words no chunk contains in any form."""
         state = self._keywords.state()
         forms = forms_of(words, state.languages)
         every_form = [form for some in forms.values() for form in some]
@@ -224,10 +224,10 @@ class Retriever:
     def similarity(
         self, question: str, exchanges: Sequence[Exchange], scope: Scope, min_share: float = 0.0
     ) -> Similarity | None:
-        """Return the similarity of a question to the conversation and the library; ``None`` if the model cannot tell.
+        """Return the similarity of a question to the conversation and the library; ``None`` if the model can't tell.
 
-        Where by the questions of the context alone it would count less than ``min_share``, they stand for all of it:
-        their vectors are there from when they were asked.
+        If the earlier questions alone would give the context less weight than ``min_share``, they represent all of it:
+        their vectors are cached.
         """
         context = context_of(exchanges)
         vectors = self._vectors.now() if context and question.strip() else None
@@ -272,7 +272,7 @@ class Retriever:
         return self._chunks.sections_of({one.document_id for one in sources})
 
     def in_full(self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]]) -> list[Passage]:
-        """Return all passages of those documents that are short enough to be read whole, the best document first."""
+        """Return all passages of the documents short enough to be read whole, best document first."""
         scores: dict[int, float] = {}
         for document_id, score in {one.document_id: one.score for one in reversed(sources)}.items():
             own = [section_id for section_id, section in sections.items() if section[0] == document_id]
@@ -284,9 +284,9 @@ class Retriever:
         return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
-        """Return the start and end, in a source's text, of the sentence nearest to a question.
+        """Return the range of the sentence nearest to a question in a source's text.
 
-        ``None`` if none is nearer than the others.
+        ``None`` if none stands out.
         """
         return _with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
 
@@ -304,7 +304,7 @@ class Retriever:
     def _by_vector(
         self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]
     ) -> tuple[list[Hit], Familiarity]:
-        """Return the nearest chunks, and how well the model knows the question: nothing where it does not work."""
+        """Return the nearest chunks, and how well the model knows the question: nothing if it doesn't work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
         vectors = self._vectors.now()
         if vectors is None or vectors.empty or not query.text.strip():
@@ -326,7 +326,7 @@ class Retriever:
 
     @step("passages")
     def _existing(self, ranked: Sequence[Hit], limit: int) -> list[Passage]:
-        """Return the first ``limit`` hits that SQL still knows."""
+        """Return the first ``limit`` hits that still exist in SQL."""
         passages: list[Passage] = []
         for start in range(0, len(ranked), limit):
             passages += self._chunks.passages(dict(ranked[start : start + limit]))
@@ -336,14 +336,14 @@ class Retriever:
 
 
 def sections_of(passages: Iterable[Passage]) -> list[str]:
-    """Return the documents and sections of some passages, each once."""
+    """Return the documents and sections of some passages, without duplicates."""
     return list(dict.fromkeys(HEADING_SEPARATOR.join(filter(None, (one.document, one.section))) for one in passages))
 
 
 def _together(
     parts: Sequence[tuple[list[Passage], Support]], budget_tokens: int | None
 ) -> tuple[list[Passage], Support]:
-    """Return what the parts of a question find, the best of each first: near, where only some find something."""
+    """Return what the parts of a question find, the best of each first; "near" if only some find something."""
     passages = {one.chunk_id: one for one in in_turn([some for some, _ in parts])}
     supports = {support for _, support in parts}
     support: Support = "near" if len(supports) > 1 else next(iter(supports))
@@ -353,7 +353,7 @@ def _together(
 def _with_vectors(
     vectors: ServingVectors | None, query: SearchQuery, choose: Callable[[Compare | None], Chosen]
 ) -> Chosen:
-    """Choose sentences with the embedding model; where its vectors say nothing, the words decide alone."""
+    """Choose sentences with the embedding model; if its vectors say nothing, by words alone."""
     try:
         if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
             return choose(vectors.compare)
@@ -363,12 +363,12 @@ def _with_vectors(
 
 
 def _knows(vectors: ServingVectors | None, question: str) -> bool:
-    """Tell whether an embedding model knows enough of the words of a question."""
+    """Return whether an embedding model knows enough of the words of a question."""
     return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
 
 
 def _across_languages(question: str, passages: Sequence[Passage]) -> bool:
-    """Tell whether a question is in another language than the best passages."""
+    """Return whether a question is in another language than the best passages."""
     language, *others = (
         language_of(search_words(text)) for text in (question, *(one.text for one in passages[:MAX_PASSAGES]))
     )
@@ -379,10 +379,10 @@ def _across_languages(question: str, passages: Sequence[Passage]) -> bool:
 def _nearest(
     vectors: ServingVectors, some: Sequence[Vectors], limit: int, within: ChunksInScope | None, pending: Set[int]
 ) -> list[list[Hit]]:
-    """Return what is nearest to each of some vectors, from one query."""
+    """Return the nearest chunks for each vector, from one query."""
     return [_without_pending(hits, pending, limit) for hits in vectors.search(some, limit + len(pending), within)]
 
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
-    """Return the first hits that may be found."""
+    """Return the first hits that aren't pending."""
     return [hit for hit in hits if hit[0] not in pending][:limit] if pending else list(hits[:limit])

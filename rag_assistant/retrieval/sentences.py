@@ -1,6 +1,6 @@
-"""Cut a text into what can be quoted of it: sentences, items, rows, key-value lines and code, each as it stands. Pure.
+"""Split a text into quotable pieces: sentences, items, rows, key-value lines and code. Pure.
 
-What belongs together has one ``unit``: a table, a list, lines of keys and values, a short section.
+What belongs together has one ``unit``: a table, a list, key-value lines, a short section.
 """
 
 import re
@@ -20,50 +20,50 @@ ROW = re.compile(r"\s*\|.*\|\s*$")
 RULE = re.compile(r"\s*\|?[\s:|-]*--[\s:|-]*$")  # Between a table's header and its rows.
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 NOTE = re.compile(r"\s*\[\^?[\w-]{1,12}\]:?\s+\S")
-# A key with its value, or a line of text with an amount at its end, as in invoices.
+# A key with its value, or text that ends with an amount, as in invoices.
 PAIR = re.compile(r"\s*\**[^\W\d_a-z][^|:\t]{0,40}?\**(?:\s?[:：]\**\s+|\t+| {3,})(\S.{0,100})$")  # noqa: RUF001
 NUMBER = r"[-+(]?\d(?:[\d.,'\u2019]*\d)?\)?"
 UNIT = r"(?:\s?(?:%|[A-Z]{3}|[€$£¥]))?"
 AMOUNT = re.compile(rf"\s*[^\W\d_][^|:.]{{1,40}}?\s{NUMBER}{UNIT}\s*$")
-# A row of a table whose borders are lost, as in PDF: it ends with several figures.
+# A row of a table without borders, as in PDF: it ends with several figures.
 FIGURES = re.compile(rf".*\S\s{NUMBER}{UNIT}\s+{NUMBER}{UNIT}\s*$")
-# A sentence may end here: with what closes it, before a blank. Chinese and Japanese put no blank there. Hindi and its
-# neighbours end with a line, Arabic and Urdu ask and end with marks of their own, Khmer and Burmese as well. What is
-# quoted in Japanese goes on behind its mark.
+# The end of a sentence, with closing punctuation, before a blank. Chinese and Japanese have no blank there. Hindi and
+# related languages end with a danda; Arabic and Urdu have their own punctuation, as do Khmer and Burmese. A Japanese
+# quotation continues after its end mark.
 END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？។៕။]+[”’」』）]*(?![”’」』）]|(?<=」)と)\s*")  # noqa: RUF001
-# Thai and Lao have no such mark: a blank ends a sentence, or a part of one, if so much is before it
+# Thai and Lao have no such mark: a blank ends a sentence, or a part of one, after this many characters
 # (bench/retrieval/README.md).
 UNMARKED_END = re.compile(r"(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
 MIN_UNMARKED_CHARS = 200
 AT_END = re.compile(f"(?:{END.pattern}|[:：]\\s)$")  # noqa: RUF001
-# Before a blank these end a word and not a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
+# Before a blank these don't end a sentence: abbreviations, initials, and German ordinals ("am 3. Mai").
 ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-z]|Dr|Dra|Mr|Mrs|Ms|Prof|St|Jr|Sr|Sra|vs|etc|cf|al|No|Nos|Fig|Figs|Eq|Sec|Vol|pp|Inc|Ltd|Co|Corp|Gen|Col|"
     r"Sgt|Capt|Lt|Rev|Hon|approx|Nr|Abs|Art|Abb|Tab|bzw|ca|usw|vgl|inkl|evtl|ggf|[A-Za-z]\.[A-Za-z])"
     r"|\b(?:am|im|der|den|dem|des|vom|zum|das|die|bis|ab|seit) \d{1,2})\.\s+$"
 )
 GERMAN_DAY = re.compile(r"\b\d{1,2}\.\s+(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)")
-# A line that is shorter than this share of the longest one of its paragraph was ended by hand: a title, an address.
+# A line shorter than this share of the longest one in its paragraph was ended by hand: a title, an address.
 SHORT_LINE = 0.6
 MAX_TITLE_WORDS = 10
 MIN_INDENT = 2
-# A list up to this length is one; of a longer one single items are. An item beyond it is cut as text.
+# Longer lists aren't one unit, but single items. Longer items are split as text.
 MAX_LIST_CHARS = 300
-# A line of text that was wrapped has so many.
+# The minimum length of a wrapped line of text.
 MIN_WRAPPED_CHARS = 50
-# Text of up to this length between two headings is one.
+# Longer text between two headings isn't one unit.
 MAX_SECTION_CHARS = 300
-# What is indented below a term, as manuals describe settings, is one up to this length.
+# The same for an indented block below a term, as in manuals.
 MAX_TERM_CHARS = 800
 
 Kind = Literal["text", "title", "note", "pair", "list", "row", "figures", "code"]
 
 
 class Sentence(Struct, frozen=True):
-    """What can be quoted, from ``start`` to ``end`` of its text. ``lead`` belongs in front of it, as a table's header.
+    """A quotable piece, from ``start`` to ``end`` of its text.
 
-    ``heading`` is the nearest one above it. What has the same ``unit``, other than 0, is one. ``note``: a footnote;
-    ``figures``: a row without borders.
+    ``lead`` is put in front of it, such as a table's header. ``heading`` is the nearest one above it. Pieces with the
+    same ``unit``, other than 0, belong together. ``note``: a footnote; ``figures``: a row without borders.
     """
 
     text: str
@@ -76,27 +76,27 @@ class Sentence(Struct, frozen=True):
 
     @property
     def block(self) -> bool:
-        """Whether it is a row, an item or code, and no running text."""
+        """Whether it is a row, an item or code, not running text."""
         return self.kind in ("row", "list", "code")
 
     @property
     def key(self) -> str:
-        """What a key-value line begins with, an empty text of anything else."""
+        """The key of a key-value line, empty for anything else."""
         match = PAIR.match(self.text) if self.kind == "pair" else None
         return self.text[: match.start(1)] if match else ""
 
     @property
     def is_section(self) -> bool:
-        """Whether it is a part of a short section, whose heading leads it."""
+        """Whether it is part of a short section, introduced by its heading."""
         return self.unit < 0
 
 
-# Where a line begins, and what it says.
+# The offset of a line, and its text.
 Line = tuple[int, str]
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Return the sentences of a text in their order. Headings are none: they say what a text is about."""
+    """Return the sentences of a text in order. Headings don't count: they are context."""
     cut: list[Sentence] = []
     heading = above = lead = ""
     section, term_indent = 0, -1
@@ -127,7 +127,7 @@ def sentences_of(text: str) -> list[Sentence]:
         if kind in ("pair", "note") and not lead.endswith((":", "：")):  # noqa: RUF001
             lead = ""
         if lead and cut and cut[-1].text == lead:
-            cut.pop()  # It comes with what it introduces.
+            cut.pop()  # It is quoted with what it introduces.
         for one in pieces:
             joined = "\n\n".join(filter(None, (lead, one.lead)))
             cut.append(replace(one, heading=heading, lead=joined, unit=unit))
@@ -137,13 +137,13 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _lead(last: Sentence, stands_alone: bool) -> str:
-    """Return a block's last sentence if it may begin what stands behind it: by a colon, or as a caption."""
+    """Return a block's last sentence if it may introduce what follows: with a colon, or as a caption."""
     is_caption = (stands_alone or last.kind == "title") and not END.search(f"{last.text} ")
     return last.text if last.text.endswith((":", "：")) or is_caption else ""  # noqa: RUF001
 
 
 def _as_section(pieces: Sequence[Sentence], unit: int, max_chars: int) -> Iterator[Sentence]:
-    """Yield what stands below a heading or a term, as one unit with that in front of it if it is short."""
+    """Yield the pieces below a heading or a term, as one unit introduced by it if it is short."""
     is_short = sum(len(one.text) for one in pieces) <= max_chars
     if is_short and pieces and pieces[0].heading and all(one.kind in ("text", "pair", "title") for one in pieces):
         for one in pieces:
@@ -153,7 +153,7 @@ def _as_section(pieces: Sequence[Sentence], unit: int, max_chars: int) -> Iterat
 
 
 def ends_as_sentence(text: str) -> bool:
-    """Tell whether a text ends with what ends a sentence, or with a colon."""
+    """Return whether a text ends like a sentence, or with a colon."""
     return AT_END.search(f"{text} ") is not None
 
 
@@ -178,7 +178,7 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
 
 
 def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
-    """Yield what can be quoted of a block."""
+    """Yield the quotable pieces of a block."""
     if kind == "text":
         for paragraph in _paragraphs(lines):
             yield from _running(paragraph)
@@ -210,7 +210,7 @@ def _whole(lines: Sequence[Line], kind: Kind) -> Sentence:
 
 
 def _running(lines: Sequence[Line], *, marked: bool = False) -> Iterator[Sentence]:
-    """Yield the sentences of some lines of running text; the first begins with an item's mark where ``marked``."""
+    """Yield the sentences of some lines of running text; if ``marked``, the first begins with an item's marker."""
     whole = " ".join(line for _, line in lines)
     mark = ITEM.match(whole) if marked else None
     first = lines[0][0]
@@ -258,7 +258,7 @@ def _blocks(text: str) -> Iterator[tuple[str, list[Line]]]:
 
 
 def _kind_of(line: str, before: str) -> str:
-    """Return the kind of the block that a line belongs to, by itself and that above; ``""`` between two blocks."""
+    """Return the kind of a line's block, judged by itself and the line above; ``""`` between two blocks."""
     if not line.strip():
         return ""
     if HEADING.match(line):
@@ -278,7 +278,7 @@ def _kind_of(line: str, before: str) -> str:
 
 
 def _correct(kinds: list[str], lines: Sequence[str]) -> None:
-    """Take a line that looks like a pair or a row, but stands alone in running text, for a part of it."""
+    """Treat a line that looks like a pair or a row, but is isolated in running text, as part of it."""
     for index, (above, kind, below) in enumerate(zip(["", *kinds], kinds.copy(), [*kinds[1:], ""], strict=False)):
         wrapped = above == "text" and index > 0 and len(lines[index - 1]) >= MIN_WRAPPED_CHARS
         is_wrapped = wrapped and not ends_as_sentence(lines[index - 1])
@@ -289,7 +289,7 @@ def _correct(kinds: list[str], lines: Sequence[str]) -> None:
 
 
 def _mark_terms(kinds: list[str], lines: Sequence[str]) -> None:
-    """Mark each short line of its own below which text is indented."""
+    """Mark each short line of its own followed by indented text."""
     below_of: dict[int, int] = {}
     following = len(lines)
     for index in range(len(lines) - 1, -1, -1):
@@ -310,7 +310,7 @@ def _indent(line: str) -> int:
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield the lines of a block as paragraphs: each line that was ended by hand ends one, as all do in an address."""
+    """Yield a block's lines as paragraphs, which end at each manual line break, as in an address."""
     longest = max(len(line) for _, line in lines)
     whole = " ".join(line.strip() for _, line in lines)
     is_address = longest < MIN_WRAPPED_CHARS and len(list(_ranges(whole))) == 1 and not ends_as_sentence(whole)
@@ -336,7 +336,7 @@ def _items(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _joined(lines: Iterable[str]) -> str:
-    """Return lines as one; scripts without blanks between words have none between lines either."""
+    """Return lines joined; in scripts without blanks between words, without blanks."""
     whole = ""
     for line in lines:
         blank = " " if whole and line and not unspaced_char().match(whole[-1:]) else ""

@@ -1,8 +1,8 @@
-"""Tell whether passages answer a question, only come near, or have nothing to do with it. Pure.
+"""Decide whether passages answer a question, only come near, or are unrelated. Pure.
 
-Three figures between 0 and 1 are added up: the cosine of the nearest chunk, that of the nearest sentence, and the share
-of the question's content words that stand in one passage. What is about something else comes nearer in a larger
-library, so that the limit grows with its size. Measured in bench/retrieval/README.md, where the constants were chosen.
+Three values between 0 and 1 are added: the cosine of the nearest chunk, that of the nearest sentence, and the largest
+share of the question's content words in one passage. Unrelated text comes nearer in a larger library, so the threshold
+grows with its size. bench/retrieval/README.md has the results, and the constants were chosen there.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from rag_assistant.retrieval.tokenize import content_words, query_words, search_
 
 Support = Literal["found", "near", "nothing_found"]
 
-# The least for a library of one chunk, and how much more for ten times as many.
+# The threshold for a library of one chunk, and its increase for ten times as many.
 MIN_SUM, MORE_FOR_TEN_TIMES = 0.91, 0.09
-# So far above the least it is only near; farther where a word of the question stands in no passage, unless it names a
-# row of a table: what is asked of that needs not be called as its column is.
+# Up to this far above the threshold it is only near; farther if a word of the question is in no passage, unless it
+# names a row of a table: questions about that need not use the column's name.
 NEAR, NEAR_WITHOUT_A_WORD = 0.15, 0.4
-# A sentence of what answers a question is at least so near: where the sum is reached with that, none is embedded.
+# The minimum for a sentence that answers: if it suffices for the sum, none is embedded.
 USUAL_SENTENCE = 0.2
-# Of so many passages, so many sentences are embedded, those with the most of the question's words, and so much of
-# each, by which a third of the questions pays some 8 ms of CPU.
+# How many sentences, of how many passages, are embedded, those with the most of the question's words, and how much of
+# each; a third of the questions then take some 8 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
 # "How many cars?" is about cars.
 QUANTITIES = frozenset({"many", "much"})
-# What the words of a question count that is in another language than the passages, since none of them can stand there
+# The value of the words of a question in another language than the passages, which can't contain any
 # (bench/retrieval/README.md).
 SHARE_ACROSS_LANGUAGES = 0.7
-# Where no vector says anything, so many of the words.
+# The required share of the words if no vector says anything.
 MIN_SHARE_ALONE = 0.15
 
 
@@ -47,14 +47,14 @@ def support_of(
     compare: Compare | None,
     min_share: float = 0.0,
 ) -> Support:
-    """Return what passages of a library of so many ``chunks`` are to a question.
+    """Return how passages of a library of this many ``chunks`` support a question.
 
-    ``best_cosine`` and ``compare`` are ``None`` where vectors say nothing. The question's words count ``min_share`` at
-    least.
+    ``best_cosine`` and ``compare`` are ``None`` if vectors say nothing. The question's words count at least
+    ``min_share``.
     """
     words = _words(f"{query.context} {query.text}")
     vocabularies = [set(map(stem, search_words(f"{one.document} {one.section or ''} {one.text}"))) for one in passages]
-    # What leans on the conversation need not say again what that is about.
+    # A follow-up need not repeat its subject.
     word_sets = [some for some in (words, _words(query.text) if content_words(query.text) else set()) if some]
     share = max((len(one & some) / len(one) for one in word_sets for some in vocabularies), default=0.0)
     if best_cosine is None or compare is None:
@@ -77,7 +77,7 @@ def _words(question: str) -> set[str]:
 
 
 def _nearest_sentence(query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
-    """Return how near the nearest sentence is, of those that have the most words of the question."""
+    """Return the similarity of the nearest sentence, of those with the most words of the question."""
     lines = (line for passage in passages[:MAX_PASSAGES] for line in passage.text.splitlines())
     sentences = dict.fromkeys(one[:MAX_SENTENCE_CHARS] for line in lines for one in split_text(line))
     best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))

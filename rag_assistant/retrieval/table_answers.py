@@ -1,7 +1,7 @@
 """Answer a question from all rows of a table or all items of a list, exactly: filter, count, add up, compare. Pure.
 
-A word of the question is a column's name, a value in its cells, or what is to be done; where one is left that the
-table does not explain, nothing is computed.
+Each word of the question is a column's name, a cell value, or an operation; if the table doesn't explain one, nothing
+is computed.
 """
 
 import operator
@@ -21,7 +21,7 @@ SUM = re.compile(
     r"\b(?:sum|total|altogether|together|in all|overall|add(?:ed|s)? up|summe|insgesamt|zusammen)\b", re.IGNORECASE
 )
 AVERAGE = re.compile(r"\b(?:average|mean|durchschnitt\w*)\b", re.IGNORECASE)
-# "The first month" is none of several.
+# "The first month" isn't one of several.
 NOT_A_TIME = r"(?!\s+(?:day|week|month|quarter|year|time|tage?|woche|monat|quartal|jahr)s?\b)"
 LARGEST = re.compile(
     rf"\b(?:largest|highest|biggest|greatest|heaviest|maximum|max|most|longest|latest|newest|last{NOT_A_TIME}|größte\w*|"
@@ -40,15 +40,15 @@ BY_DATE = re.compile(
 LISTS = re.compile(
     r"\W*(?:which|what|who|list|show|name|give|how many|how much|welche\w*|wer|wie ?viele?|zeige?|nenne?)\b", re.I
 )
-# All rows are asked for.
+# All rows are requested.
 ALL = re.compile(r"\b(?:list|all|every|everyone|everything|alle[sr]?|jede[rs]?)\b", re.IGNORECASE)
 NEGATION = re.compile(r"\b(?:not|no|never|without|nicht|kein\w*|ohne)\b|n['\u2019]t\b", re.IGNORECASE)
-# "Unapproved" is "not approved", unless a table knows the word.
+# "Unapproved" is "not approved", unless a table has the word.
 UN = re.compile(r"\bun(?=[a-z]{4})", re.IGNORECASE)
 DENIED_WORDS = 2
 YES = frozenset("yes y true x ✓ ✔ done ja j wahr erledigt".split())
 NO = frozenset("no n false - – ✗ open pending nein falsch offen".split())  # noqa: RUF001
-# What a question has besides what it asks for, unless it is what a cell says.
+# Words without meaning for the query, unless a cell has them.
 FILLERS = frozenset(
     """
     list show give name many much number count sum total average mean most least cost costs there have has got get gets
@@ -62,7 +62,7 @@ FILLERS = frozenset(
     ein eine ist sind war waren von vom zur zum im in bei für wir es wer
     """.split()
 )
-# What is asked for: what stands behind an article, up to the next word that says nothing; of words as they are stemmed.
+# The object of a question: the words after an article, up to the next stop word; stemmed.
 THING = re.compile(
     r"(?<= )(?:the|an?|my|our|your|their|what|which|whose|much|many|der|die|das|den|dem|des|eine?|welch|viele?)"
     rf"((?: (?!(?:{'|'.join(sorted(map(stem, STOP_WORDS)))}) )\w+)+)"
@@ -71,7 +71,7 @@ PRICE = re.compile(
     r"price|amount|cost|sum|total|fee|charge|salary|wage|eur|usd|gbp|chf|[€$£]|preis|betrag|kosten|gehalt",
     re.IGNORECASE,
 )
-# What an adjective is told by, besides the price.
+# The column an adjective refers to, besides the price.
 MEANT = (
     (re.compile(r"\b(?:heav|light|weigh|schwer|leicht)", re.IGNORECASE), re.compile(r"weight|gewicht", re.IGNORECASE)),
     (
@@ -79,7 +79,7 @@ MEANT = (
         re.compile(r"length|duration|hours|days|minutes|länge|dauer|stunden|tage|minuten", re.IGNORECASE),
     ),
 )
-# "Over 500 euros"; what is named with "at" includes the figure.
+# "Over 500 euros"; "at least" includes the figure.
 COMPARED = re.compile(
     r"\b(?:(?P<least>at least|no less than|mindestens)|(?P<most>at most|no more than|up to|höchstens)|"
     r"(?P<more>more than|over|above|exceed(?:s|ing)?|mehr als|über)|"
@@ -88,19 +88,19 @@ COMPARED = re.compile(
     re.IGNORECASE,
 )
 COMPARE = {"least": operator.ge, "most": operator.le, "more": operator.gt, "less": operator.lt}
-# What names the document.
+# References to the document.
 DOCUMENT = re.compile(
     r"(?<=\bthe )(?P<name>(?:[\w-]+ ){0,3})"
     r"(?:list|register|table|file|document|page|report|statement|minutes|meeting)\b",
     re.IGNORECASE,
 )
-# A row that adds up those above it.
+# A row with totals.
 TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwischensumme)\W*", re.IGNORECASE)
 NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
 UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
-# How units are written in the names of columns.
+# Units in column names.
 UNITS = {
     "km": "kilometres",
     "kg": "kilograms",
@@ -111,12 +111,12 @@ UNITS = {
     "min": "minutes",
 }
 MIN_OF_KIND = 0.8
-# So many values are written out as a sum.
+# Up to this many values are written out as a sum.
 MAX_SUMMANDS = 12
 
 
 class TableAnswer(Struct, frozen=True):
-    """Rows of a table that answer a question, by their numbers from 0, and a sentence on what they are."""
+    """Rows of a table that answer a question, by number from 0, and a sentence that describes them."""
 
     rows: tuple[int, ...]
     note: str
@@ -130,9 +130,9 @@ class _Condition(Struct, frozen=True):
 
 
 def answer_from(question: str, text: str, table: Table, document: str) -> TableAnswer | None:
-    """Return what a table or a list of a text says to a question, ``None`` where it is not all about it.
+    """Return the answer of a table or list in a text, ``None`` if the question isn't entirely about it.
 
-    The names of its ``document`` and of its sections say as well what it is about.
+    The names of its ``document`` and of its sections also describe it.
     """
     title, heading = headings_above(text, table.start)
     head = [": ".join(filter(None, (heading, table.title)))] if table.is_list else cells_of(table.head.split("\n")[0])
@@ -145,9 +145,9 @@ def answer_from(question: str, text: str, table: Table, document: str) -> TableA
 
 
 def names_row(question: str, text: str) -> bool:
-    """Tell whether a question has all that a cell says which tells one row of a table in a text from the others.
+    """Return whether a question contains a cell's text that identifies a row of a table in a text.
 
-    Not where it asks for a thing of which the text says nothing: "the salary of Ann" is in no list of telephones.
+    Not if it asks for something the text doesn't mention: "the salary of Ann" isn't in a list of telephones.
     """
     words, in_text = _stemmed(question), set(_stemmed(text).split())
     for table in Tables(text).all:
@@ -167,7 +167,7 @@ def _stemmed(text: str) -> str:
 
 
 def is_computed(question: str) -> bool:
-    """Tell whether a question asks for a figure: how many, how much in all, the largest."""
+    """Return whether a question asks for a computed figure: how many, how much in all, the largest."""
     return any(kind.search(question) for kind in (COUNT, SUM, AVERAGE, LARGEST, SMALLEST))
 
 
@@ -185,7 +185,7 @@ def _answer(
     conditions = compared + _conditions(question, head, rows, [word for word in words if word not in named])
     superlatives = [match[0] for kind in (LARGEST, SMALLEST) for match in kind.finditer(rest)]
     explained = named | about | {word for one in conditions for word in one.words} | _forms(" ".join(superlatives))
-    # Whoever says all of a heading asks for what stands below it.
+    # Naming all of a heading asks for its section.
     names = [set(map(_form, content_words(name))) for name in head[0].split(": ")] if is_list else []
     if any(len(name) > 1 and name.issubset(words) for name in names):
         explained |= set(words)
@@ -203,7 +203,7 @@ def _answer(
 
 
 def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[str], str]:
-    """Return the words of a question that say something, and what it says besides what stands in cells."""
+    """Return the content words of a question, and its text without cell values."""
     rest = f" {' '.join(search_words(question))} "
     capitals = {
         cell for row in rows for cell in row if cell.isupper() and re.search(rf"\b{re.escape(cell)}\b", question)
@@ -223,7 +223,7 @@ def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[s
 def _conditions(
     question: str, head: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str]
 ) -> list[_Condition]:
-    """Return what a question demands of single columns: that a cell has some of its words, or says yes or no."""
+    """Return a question's conditions on single columns: that a cell has some of its words, or says yes or no."""
     conditions: list[_Condition] = []
     for column in range(len(head)):
         cells = [_forms(row[column]) for row in rows]
@@ -245,7 +245,7 @@ def _conditions(
 
 
 def _comparisons(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Condition] | None:
-    """Return what a question demands of figures, ``None`` where no column is known to have them."""
+    """Return a question's conditions on figures, ``None`` if no column is known to have them."""
     conditions: list[_Condition] = []
     for match in COMPARED.finditer(question):
         column, limit = _column(question, head, rows, NUMBER), _figure(match["figure"])
@@ -254,7 +254,7 @@ def _comparisons(question: str, head: Sequence[str], rows: Sequence[Sequence[str
         name = next(name for name in COMPARE if match[name])
         figures = {n: figure for n, row in enumerate(rows) if (figure := _figure(row[column])) is not None}
         some = frozenset(n for n, figure in figures.items() if COMPARE[name](figure, limit))
-        # The unit is left for the table to explain: "over 5 years" says nothing of a price.
+        # The table must explain the unit: "over 5 years" isn't about a price.
         sentence = f"{head[column]} is {match[name].lower()} {match['figure']}"
         conditions.append(_Condition(column, frozenset(), some, sentence))
     return conditions
@@ -275,7 +275,7 @@ def _yes_or_no(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]
 def _computed(
     question: str, head: Sequence[str], rows: Sequence[Sequence[str]], chosen: list[int], of_rows: str
 ) -> TableAnswer | None:
-    """Return the chosen rows with what is to be computed of them."""
+    """Return the chosen rows with the requested computation."""
     is_average = AVERAGE.search(question)
     is_extreme = not is_average and (LARGEST.search(question) or SMALLEST.search(question))
     kind = DATE if is_extreme and BY_DATE.search(question) else NUMBER
@@ -305,7 +305,7 @@ def _computed(
 
 
 def _column(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: re.Pattern[str]) -> int | None:
-    """Return the column of figures or dates that a question means: the one it names, the price, or the only one."""
+    """Return the column of figures or dates that a question means: the named one, the price, or the only one."""
     forms = _forms(question)
     columns = [
         column
@@ -326,7 +326,7 @@ def _of_kind(cell: str, kind: re.Pattern[str]) -> bool:
 
 
 def _figure(cell: str) -> Decimal | None:
-    """Return the figure of a cell, with a unit or a currency beside it."""
+    """Return a cell's figure, without its unit or currency."""
     number = NUMBER.fullmatch(UNIT.sub("", cell.strip()))
     if number is None or DATE.fullmatch(cell):
         return None
@@ -340,7 +340,7 @@ def _figure(cell: str) -> Decimal | None:
 
 
 def _is_denied(question: str, words: Iterable[str]) -> bool:
-    """Tell whether some words stand right behind a negation."""
+    """Return whether some words directly follow a negation."""
     behind = (content_words(question[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(question))
     return not {_form(word) for some in behind for word in some}.isdisjoint(words)
 
@@ -351,5 +351,5 @@ def _forms(text: str) -> set[str]:
 
 @lru_cache(maxsize=10_000)
 def _form(word: str) -> str:
-    """Return a word without its ending: "passed" and "pass" are one."""
+    """Return a word without its ending: "passed" and "pass" are the same."""
     return stem(*stems([UNITS.get(word, word.removesuffix("'s"))], "english"))

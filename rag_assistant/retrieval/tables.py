@@ -1,4 +1,4 @@
-"""The tables of a Markdown text: what of one goes with a row, so that the row says something alone. Pure."""
+"""The tables of a Markdown text: the context that makes a row understandable alone. Pure."""
 
 import re
 from bisect import bisect_right
@@ -8,27 +8,27 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
-# The line under a table's head. Before it stands the head, behind it the rows, up to a line without a border.
+# The delimiter row below a table's header. After it come the rows, up to a line without a border.
 RULE = re.compile(r"^ {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$", re.M)
 ROWS = re.compile(r"(?:\n[^\n]*\|[^\n]*)*")
 BORDER = re.compile(r"(?<!\\)\|")
 MARK = r"(?:[-*+•]|\d{1,3}[.)])[ \t]+"
-# Items one below the other, each with what is indented below it.
+# Consecutive items, each with what is indented below it.
 LIST = re.compile(rf"^( *){MARK}\S.*(?:\n\1(?:{MARK}|[ \t]+)\S.*|\n(?=\n\1{MARK}\S))*", re.M)
 HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)[\s#]*$", re.M)
 
 
-# The line above a list is looked for so far.
+# How far above a list its introduction is searched for.
 MAX_TITLE_CHARS = 300
-# So many rows may tell what a table is about before the one that names its columns, as in workbooks.
+# How many title rows may precede the column names, as in workbooks.
 MAX_TITLE_ROWS = 5
 
 
 class Table(Struct, frozen=True):
-    """Where a table begins, where its first row of values does, and where it ends; its head and its title.
+    """The start of a table, of its first row of values, and its end; its header and its title.
 
-    ``head`` are the names of its columns with the line below them; ``title`` is what stands in rows above the names.
-    A list is a table of one column without a head.
+    ``head`` are the column names with the delimiter row; ``title`` is the text of rows above the names. A list is a
+    table of one column without a header.
     """
 
     start: int
@@ -58,7 +58,7 @@ class Tables:
 
 
 def _with_title(text: str, table: Table) -> Table:
-    """Return a table with its head: its first row, or the first below those that hold hardly anything."""
+    """Return a table with its header: its first row, or the first below nearly empty ones."""
     first, _, rule = text[table.start : table.rows].partition("\n")
     lines, position = [first], table.rows + 1
     while len(lines) <= MAX_TITLE_ROWS and _is_title(lines[-1]) and position < table.end:
@@ -72,7 +72,7 @@ def _with_title(text: str, table: Table) -> Table:
 
 
 def _is_title(line: str) -> bool:
-    """Tell whether one cell of a row holds something, or one of five."""
+    """Return whether one cell of a row has text, or one in five."""
     return len(_filled(line)) <= max(1, len(cells_of(line)) // 5) < len(cells_of(line)) - 1
 
 
@@ -81,7 +81,7 @@ def _filled(line: str) -> list[str]:
 
 
 def lists_of(text: str) -> Iterator[Table]:
-    """Yield the lists of a text; the title of one is the line above it that ends with a colon."""
+    """Yield the lists of a text; a list's title is the line above it that ends with a colon."""
     for match in LIST.finditer(text):
         above = text[max(0, match.start() - MAX_TITLE_CHARS) : match.start()].rstrip().rpartition("\n")[2]
         title = above.strip(" :") if above.endswith(":") else ""
@@ -89,7 +89,7 @@ def lists_of(text: str) -> Iterator[Table]:
 
 
 def rows_of(text: str, table: Table) -> list[str]:
-    """Return the rows of a table, or the items of a list, as they stand."""
+    """Return the rows of a table, or the items of a list, unchanged."""
     within = text[table.rows : table.end]
     if not table.is_list:
         return [line.strip() for line in within.split("\n") if line.strip()]
@@ -99,18 +99,18 @@ def rows_of(text: str, table: Table) -> list[str]:
 
 
 def headings_above(text: str, position: int) -> tuple[str, str]:
-    """Return the first heading of a text and the nearest one above a place in it, an empty text where there is none."""
+    """Return the first heading of a text and the nearest one above a position, empty if there is none."""
     headings = [match[1] for match in HEADING.finditer(text, 0, position)]
     return (headings[0], headings[-1]) if headings else ("", "")
 
 
 def without_rules(text: str) -> str:
-    """Return a text without the lines of dashes in its tables, which say nothing."""
+    """Return a text without the delimiter rows of its tables."""
     return RULE.sub("", text)
 
 
 def spelled_out(text: str) -> str:
-    """Return a text whose rows of tables are sentences that name each cell: ``bird: goose, number: 17.``"""
+    """Return a text with table rows as sentences that name each cell: ``bird: goose, number: 17.``"""
     pieces, position = [], 0
     for table in Tables(text).all:
         head = cells_of(table.head.split("\n")[0])

@@ -18,19 +18,19 @@ from rag_assistant.retrieval.chunking import indexed_text
 from rag_assistant.retrieval.languages import SCRIPT_OF_LANGUAGE, USUAL_LANGUAGE, language_of, script_of
 from rag_assistant.retrieval.tokenize import query_words, search_words
 
-# A passage is in another language than its document only if so many of that language's common words stand in it.
+# A passage is only in another language than its document if it has this many of that language's common words.
 MIN_COMMON_IN_PASSAGE = 6
 MIN_COMMON_IN_DOCUMENT = 3
-# Their stemmers were measured on nothing: words stay beside their stems, which are marked by a letter in front.
+# Their stemmers are untested: words are indexed beside their stems, which are marked by a letter in front.
 KEEPING_WORDS = frozenset({"arabic", "devanagari", "tamil"})
 STEM_MARK = "s"
 
 # A few letters, then digits, three of them in a row.
 PART_NUMBER = re.compile(r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]*\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)")
 HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
-# What these Chinese characters are in says nothing: of, is, the past, what, which, who.
+# Chinese characters in stop words: of, is, the past, what, which, who.
 HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")
-# Letters of Arabic and of Devanagari that are written in several ways.
+# Letters of Arabic and Devanagari with spelling variants.
 SPELLINGS = str.maketrans(
     {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه", "ک": "ك", "\u0901": "\u0902", "\u093c": None}
 )
@@ -40,7 +40,7 @@ DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
 
 
 def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
-    """Return the chunks of a document with their languages, and the terms of each, one blank apart."""
+    """Return the chunks of a document with their languages, and the terms of each, separated by blanks."""
     words = [search_words(indexed_text(document_name, piece.section, piece.text)) for piece in pieces]
     of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
     of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
@@ -49,30 +49,30 @@ def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk
 
 
 def query_terms(question: str, languages: Collection[str]) -> list[str]:
-    """Return the different terms of a question; ``languages`` are those of the library's passages."""
+    """Return the distinct terms of a question; ``languages`` are those of the library's passages."""
     words = query_words(question)
     telling = [word for word in _with_characters(words) if not HAN_STOP_CHARS.search(word)]
     own = language_of(search_words(question), languages)
-    # What is in no known language was indexed as if in the usual one of its script.
+    # Text in an unknown language was indexed as the default one of its script.
     searched = [own, *({""} & set(languages))] if own else languages or [""]
     terms = [term for language in searched for term in stems(telling or words, language)]
     return list(dict.fromkeys([*terms, *_part_number_forms(question)]))
 
 
 def _part_number_forms(question: str) -> Iterator[str]:
-    """Yield how part numbers may be written elsewhere: AB-1234/X as ab1234x, and AB1234X as ab, 1234, x."""
+    """Yield spelling variants of part numbers: AB-1234/X as ab1234x, and AB1234X as ab, 1234, x."""
     for number in PART_NUMBER.findall(question.lower()):
         yield re.sub("[-/]", "", number)
         yield from re.findall(r"[a-z]+|\d+", number)
 
 
 def forms_of(words: Iterable[str], languages: Collection[str]) -> dict[str, set[str]]:
-    """Return the terms by which each word may be indexed."""
+    """Return the possible terms of each word."""
     return {word: {term for language in languages or [""] for term in stems([word], language)} for word in words}
 
 
 def stems(words: Iterable[str], language: str) -> list[str]:
-    """Return the terms of words in a language. One in another script is stemmed by the usual language of that."""
+    """Return the terms of words in a language. One in another script is stemmed by that script's default language."""
     own_script = SCRIPT_OF_LANGUAGE.get(language)
     terms: list[str] = []
     for script, some in _by_script(list(words)):
@@ -91,7 +91,7 @@ def _by_script(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _spelled(term: str) -> str:
-    """Return a term in one of the spellings that its script allows."""
+    """Return a term in one normalised spelling."""
     return term.replace(DEAD_N, ANUSVARA).translate(SPELLINGS) if SPELLED_OTHERWISE.search(term) else term
 
 

@@ -63,7 +63,7 @@ def test_a_folder_that_cannot_be_written_to_is_one_sentence(folder: Path, caplog
     folder.touch()  # A file in its place refuses even the superuser, whom permissions do not stop.
     provide_settings_file({})
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert f"{folder}/settings.json or its schema cannot be made" in caplog.text
+    assert f"{folder}/settings.json or its schema cannot be created" in caplog.text
 
 
 def test_a_file_that_is_named_and_absent_is_not_made(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,1 +1,1 @@
-"""From a text to a vector: the embedding models that run here, and which of them serves."""
+"""From a text to a vector: the local embedding models, and which one serves."""

@@ -1,4 +1,4 @@
-"""Chroma's embedding functions as embedding models, by the name that Chroma knows each by."""
+"""Chroma's embedding functions as embedding models, under Chroma's names."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from rag_assistant.retrieval.embeddings.minilm import Vectors
 
 
 class ChromaEmbedder:
-    """Embeds with one of Chroma's embedding functions; ``options`` are what that function is configured with."""
+    """Embeds with one of Chroma's embedding functions, configured with ``options``."""
 
     def __init__(self, function: str, options: dict[str, Any]) -> None:
         self.name = f"chroma-{function}-{options['model_name']}" if "model_name" in options else f"chroma-{function}"
@@ -30,7 +30,7 @@ class ChromaEmbedder:
             ) from error
 
     def close(self) -> None:
-        """Chroma's functions hold nothing that could be given back."""
+        """Do nothing."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector for each text. Raises EmbedderFailed."""

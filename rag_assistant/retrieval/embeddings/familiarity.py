@@ -1,4 +1,4 @@
-"""How well an embedding model knows a text, told by how its tokenizer cuts it. Pure.
+"""How well an embedding model knows a text, judged by how its tokenizer splits it. Pure.
 
 A model that learned English sees Chinese or Russian as single letters: its vectors then say next to nothing, and its
 cosines least of all. A multilingual model knows everything (``FAMILIAR``).
@@ -25,9 +25,9 @@ FAMILIAR = Familiarity(1.0, 1.0)
 
 
 def familiarity(text: str, pieces: Sequence[tuple[int, int, int | None]]) -> Familiarity:
-    """Return how well a text is known that was cut into ``pieces``: begin, end, and the number of their word.
+    """Return how well a model knows a text split into ``pieces``: begin, end, and the number of their word.
 
-    What the model does not know at all is to be left out of the pieces. A text without letters is well known.
+    Unknown tokens must be left out of the pieces. A text without letters is well known.
     """
     letters_before = [0, *accumulate(map(str.isalpha, text))]
     letters = letters_before[-1]

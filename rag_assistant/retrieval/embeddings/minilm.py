@@ -1,7 +1,7 @@
-"""The default embedding model: all-MiniLM-L6-v2 as int8 ONNX, 384 numbers, on this machine.
+"""The default embedding model: all-MiniLM-L6-v2 as int8 ONNX, 384 dimensions, on this machine.
 
-Chosen by measurement (bench/README.md). A text longer than the model reads is embedded window by window and
-averaged, so that nothing of it is silently left out.
+Chosen by benchmark (bench/README.md). A text longer than the model's limit is embedded in windows and averaged, so that
+nothing is silently left out.
 """
 
 import os
@@ -21,13 +21,13 @@ from rag_assistant.runtime.model_files import EMBEDDING_MODEL, EMBEDDING_TOKENIZ
 
 Vectors = NDArray[np.float32]
 
-MAX_TOKENS = 256  # What the model was trained for; two of them are its marks for beginning and end.
+MAX_TOKENS = 256  # The model's training length; two tokens mark beginning and end.
 
 
 class OnnxEmbedder:
-    """Embeds texts by a model that onnxruntime runs; it is loaded at the first use. Safe to use from several threads.
+    """Embeds texts with an ONNX model, loaded on first use. Thread-safe.
 
-    What is made of its file at the first start is kept in ``folder``.
+    Files derived from the model at the first start are kept in ``folder``.
     """
 
     name: str
@@ -39,22 +39,22 @@ class OnnxEmbedder:
         self._loaded: tuple[Any, Any] | None = None
 
     def load(self) -> None:
-        """Load the model, if it is not. Raises EmbedderFailed."""
+        """Load the model, unless it is loaded. Raises EmbedderFailed."""
         self._parts()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one vector of length 1 for each text, as float32 rows. Raises EmbedderFailed.
 
-        Each text by itself, several at once where cores are free: batches padded to their longest text were slower
-        (18 chunks a second against 24).
+        Texts run individually, in parallel on free cores: batches padded to their longest text were slower (18 chunks a
+        second against 24).
         """
-        if len(texts) == 1:  # A question, which should not wait for a pool of threads.
+        if len(texts) == 1:  # A question, which shouldn't wait for a thread pool.
             return self._embed_one(texts[0])[np.newaxis]
         with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="embed") as pool:
             return np.array(list(pool.map(self._embed_one, texts)), np.float32).reshape(-1, self.dimension)
 
     def close(self) -> None:
-        """There is nothing to give back before the process ends."""
+        """Do nothing: the memory is kept until the process ends."""
 
     def _open(self) -> tuple[Any, Any]:
         """Return the tokenizer and the session. Raises EmbedderFailed."""
@@ -116,7 +116,7 @@ class MiniLM(OnnxEmbedder):
 
 
 def open_session(model: Path) -> Any:
-    """Return what runs an ONNX model, each run in the thread that asks for it."""
+    """Return an inference session for an ONNX model, which runs in the calling thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -124,7 +124,7 @@ def open_session(model: Path) -> Any:
     options.inter_op_num_threads = 1
     # The arena would keep the largest batch's memory.
     options.enable_cpu_mem_arena = False
-    # An addition and a normalisation as one operation are slower than both (bench/README.md).
+    # Fusing addition and normalisation is slower (bench/README.md).
     return onnxruntime.InferenceSession(
         model, options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
     )

@@ -1,6 +1,6 @@
-"""The multilingual embedding model: multilingual-e5-small as int8, 384 numbers, on this machine.
+"""The multilingual embedding model: multilingual-e5-small as int8, 384 dimensions, on this machine.
 
-It knows a hundred languages; its package is an extra to install (bench/README.md).
+It supports a hundred languages; its package is an extra (bench/README.md).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MULTILINGUAL_MODEL = ModelFile(
     "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
     f"Run `{command_for_extra('multilingual')}`.",
 )
-# What the model was trained with: it tells what is asked from what answers.
+# The model's training prefixes, which distinguish questions from passages.
 QUESTION, PASSAGE = "query: ", "passage: "
 
 
@@ -27,8 +27,8 @@ class MultilingualE5(OnnxEmbedder):
     """The model for a hundred languages."""
 
     name = "multilingual-e5-small-int8"
-    # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of
-    # XQuAD's articles (bench/README.md).
+    # Unrelated texts have a cosine of .74, a question and its answer one of .87. Chosen on half of XQuAD's articles
+    # (bench/README.md).
     cosine_range = (0.75, 0.9)
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -1,7 +1,7 @@
-"""Make of a model's file, once, one that multiplies with 8 bits: onnxruntime's dynamic quantisation.
+"""Quantise a model's file to 8 bits, once, with onnxruntime's dynamic quantisation.
 
-It takes some seconds, 500 MB, and the package onnx, which nothing else needs: so it is a program of its own
-(``python -m rag_assistant.retrieval.embeddings.quantised SOURCE TARGET``).
+It takes some seconds, 500 MB, and the package onnx, which nothing else needs: so it is a separate program (``python -m
+rag_assistant.retrieval.embeddings.quantised SOURCE TARGET``).
 """
 
 import shutil
@@ -16,7 +16,7 @@ from rag_assistant.runtime.supervised_process import plain_environment
 
 
 def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
-    """Return the quantised file of a model in ``folder``; ``program`` makes it, once. Raises EmbedderFailed."""
+    """Return the quantised file of a model in ``folder``, created once by ``program``. Raises EmbedderFailed."""
     target = folder / f"{source.parent.name}-{metadata.version('onnxruntime')}.onnx"
     if not target.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,20 +32,20 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
 
 
 def quantise(source: Path, target: Path) -> None:
-    """Write the quantised file of a model, whole or not at all."""
+    """Write the quantised file of a model atomically."""
     import onnxruntime
     from onnx import TensorProto
     from onnxruntime.quantization import quantize_dynamic
 
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         folded, done = Path(folder, "folded.onnx"), Path(folder, "done.onnx")
-        # The package's file has weights of 8 bits, too, but computes float32 of them: those are what is quantised.
+        # The package's file has 8-bit weights, too, but computes in float32: that is quantised here.
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(folded)
         onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        # Processors without VNNI add two products of 8 bits in 16: with a bit less, they always fit.
-        options_of_types = {"DefaultTensorType": TensorProto.FLOAT}  # Of what Microsoft's own operations return.
+        # Processors without VNNI add two 8-bit products in 16 bits: with one bit less, they always fit.
+        options_of_types = {"DefaultTensorType": TensorProto.FLOAT}  # The opset of Microsoft's own operations.
         quantize_dynamic(folded, done, per_channel=True, reduce_range=True, extra_options=options_of_types)
         done.replace(target)
 

@@ -1,6 +1,6 @@
-"""Which embedding model embeds what comes in, and whose vectors are searched until everything is embedded anew.
+"""Which embedding model embeds new text, and whose vectors are searched until everything is re-embedded.
 
-A model is known again by what it makes of a fixed text, not by its name: behind an address another one may stand today.
+A model is identified by its vector for a fixed text, not by its name: an address may serve another one today.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ log = logging.getLogger(__name__)
 
 PROBE_TEXT = "A lighthouse keeper counts the geese that rest on the rocks, 17 of them, before the fog comes in."
 RETRY_INTERVAL_SECONDS = 30.0
-SAME_MODEL = 0.99  # The cosine of two probes above which both come from one model; rounding moves the fourth decimal.
+SAME_MODEL = 0.99  # The cosine of two probes above which both are from one model; rounding changes the fourth decimal.
 
 Source = dict[str, Any]
 Cosine = TypeVar("Cosine", float, NDArray[np.float64])
 
 
 class EmbeddingModel(Protocol):
-    """Turns texts into vectors, of whatever length."""
+    """Turns texts into vectors, of any length."""
 
     name: str
 
     def load(self) -> None:
-        """Make it ready. Raises EmbedderFailed."""
+        """Load the model. Raises EmbedderFailed."""
 
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]] | Vectors:
         """Return one vector for each text. Raises EmbedderFailed."""
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
 
 
 class Embedder:
-    """A model that is ready, whose vectors have length 1. They are kept under its ``key``, once it is recognised."""
+    """A loaded model whose vectors have length 1. They are stored under its ``key``, once it is recognised."""
 
     def __init__(self, model: EmbeddingModel) -> None:
-        """Load a model and try it out. Raises EmbedderFailed."""
+        """Load a model and test it. Raises EmbedderFailed."""
         self.name = self.key = model.name
         self._model = model
         self._width: int | None = None
@@ -69,7 +69,7 @@ class Embedder:
         return self._checked(texts, self._model.embed)
 
     def embed_questions(self, texts: Sequence[str]) -> Vectors:
-        """Return the same for questions, which some models tell from passages. Raises EmbedderFailed."""
+        """Return the same for questions, which some models treat differently. Raises EmbedderFailed."""
         return self._checked(texts, getattr(self._model, "embed_questions", self._model.embed))
 
     def _checked(self, texts: Sequence[str], embed: Callable[[Sequence[str]], Any]) -> Vectors:
@@ -91,28 +91,28 @@ class Embedder:
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
     def similarity(self, cosine: Cosine) -> Cosine:
-        """Return what a cosine of two of its vectors means, or each of many, from about 0 for unrelated texts to 1.
+        """Return a cosine of its vectors, or each of many, scaled from about 0 for unrelated texts to 1.
 
-        Everything that weighs cosines or compares them with a limit was measured with a model that spreads them over
-        all of 0 to 1; of one that does not, ``cosine_range`` says between which they lie.
+        All thresholds and weights of cosines were tuned with a model that spreads them over all of 0 to 1; another
+        model's ``cosine_range`` is scaled to that.
         """
         low, high = getattr(self._model, "cosine_range", (0.0, 1.0))
         return (cosine - low) / (high - low)
 
     def familiarity(self, text: str) -> Familiarity:
-        """Return how well the model knows a text; one that cannot tell is taken to know it. Raises EmbedderFailed."""
+        """Return how well the model knows a text; all of it if the model can't tell. Raises EmbedderFailed."""
         tells = getattr(self._model, "familiarity", None)
         return tells(text) if tells is not None else FAMILIAR
 
     def close(self) -> None:
-        """Give back what the model holds."""
+        """Release the model's resources."""
         self._model.close()
 
 
 class Embedders:
-    """The model that the settings name (``wanted``), and the one whose vectors are searched now (``active``).
+    """The configured model (``wanted``), and the one whose vectors are searched (``active``).
 
-    ``make`` returns the model to which the settings in a source lead; it may raise EmbedderFailed.
+    ``make`` returns the model of a source's settings; it may raise EmbedderFailed.
     """
 
     def __init__(self, store: EmbeddingStore, source: Source, make: Callable[[Source], EmbeddingModel]) -> None:
@@ -127,11 +127,11 @@ class Embedders:
 
     @property
     def loaded(self) -> bool:
-        """Whether the model that the settings name is ready."""
+        """Whether the configured model is loaded."""
         return self._configured is not None
 
     def configured(self) -> Embedder:
-        """Return the model that the settings name; load and recognise it at the first call. Raises EmbedderFailed."""
+        """Return the configured model, loading and recognising it on first use. Raises EmbedderFailed."""
         if self._configured is None:
             with self._lock:
                 if self._configured is None:
@@ -139,9 +139,9 @@ class Embedders:
         return self._configured
 
     def serving(self) -> tuple[KnownEmbedder, Embedder] | None:
-        """Return the model whose vectors are searched, and how to embed with it; ``None`` while that is not possible.
+        """Return the model whose vectors are searched, with its embedder; ``None`` if it isn't available.
 
-        It never waits for a model to load: until then a question does without vectors.
+        It never waits for a model to load: until then there is no vector search.
         """
         if self._configured is None and self.problem is None:
             return None  # It is being loaded.
@@ -152,14 +152,14 @@ class Embedders:
             return stored, self._configured
         if stored.key in self._older:
             return stored, self._older[stored.key]
-        # Opened behind the questions; one that is away is tried again after a while.
+        # Loaded in the background; an unavailable one is retried after a while.
         if time.monotonic() - self._older_tried.get(stored.key, -RETRY_INTERVAL_SECONDS) >= RETRY_INTERVAL_SECONDS:
             self._older_tried[stored.key] = time.monotonic()
             threading.Thread(target=self._open_older, args=(stored,), name="embedder", daemon=True).start()
         return None
 
     def close(self) -> None:
-        """Give back what the models hold."""
+        """Release the models' resources."""
         if self._configured is not None:
             self._configured.close()
         for older in self._older.values():
@@ -174,7 +174,7 @@ class Embedders:
         self.problem = None
         stored = [one for one in self._store.models() if one.key.partition("#")[0] == embedder.name]
         same = (one.key for one in stored if _same(one, embedder.probe))
-        # A key is never given to another model again: an index elsewhere may still hold the old one's vectors.
+        # A key is never reused for another model: an external index may still have the old one's vectors.
         fresh = f"{embedder.name}#{hashlib.sha256(embedder.probe.tobytes()).hexdigest()[:8]}"
         key = next(same, fresh)
         self._store.keep(key, self._source, len(embedder.probe), embedder.probe.tobytes())
@@ -194,7 +194,7 @@ class Embedders:
 
 
 def _same(stored: KnownEmbedder, probe: Vectors) -> bool:
-    """Tell whether a probe comes from a known model."""
+    """Return whether a probe is from a known model."""
     if stored.dimension != len(probe):
         return False
     return stored.probe is None or float(np.frombuffer(stored.probe, np.float32) @ probe) >= SAME_MODEL

@@ -1,7 +1,7 @@
-"""Chroma: an index of the embeddings in SQL, in a process of its own, that can always be rebuilt.
+"""Chroma: a vector index in a separate process, which can always be rebuilt from the embeddings in SQL.
 
-It is never trusted with more than finding candidates. One process of ours runs ``chroma run`` on loopback, since two
-processes on one of its folders destroy it; or CHROMA_URL names a server. chromadb is imported where it is used.
+It is only trusted with finding candidates. One of our processes runs ``chroma run`` on loopback, since two processes on
+one folder destroy it; or CHROMA_URL names a server. chromadb is imported where it is used.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ log = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
 START_TIMEOUT_SECONDS = 30.0
-# To start it takes CPU time that the first page and the embedding model need first.
+# Starting it takes CPU time that the first page and the embedding model need first.
 START_DELAY_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 2.0
 FAILURES_UNTIL_BROKEN = 3
-# How many vectors a search looks at before it answers. Of the 100 nearest of 100,000, Chroma's own 100 finds .83, this
-# .97; of more vectors it takes more (bench/README.md).
+# How many vectors a search examines. Of the 100 nearest of 100,000, Chroma's default of 100 finds .83, this .97; with
+# more vectors it finds fewer (bench/README.md).
 EF_SEARCH = 500
 VECTORS_PER_RESULT = 500
-# In a part of the library, so many times as many are looked for as would do if they were spread evenly, and in vain so
+# In part of the library, this many times the hits needed with an even distribution are requested, and then again this
 # many times more. It is faster than Chroma's own filter: that takes 34 ms in half of 10,000 chunks, this 8.
 MARGIN, TIMES_MORE = 1.5, 4
-# To read a vector from SQL and to compare it takes a quarter of the time that a result of Chroma takes.
+# Reading a vector from SQL and comparing it takes a quarter of the time of a result from Chroma.
 ROWS_PER_RESULT = 4
 
 
 class ChromaProcess:
-    """Runs ``chroma run`` on a free port of loopback."""
+    """Runs ``chroma run`` on a free loopback port."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -60,7 +60,7 @@ class ChromaProcess:
         self.process: SupervisedProcess[str] = SupervisedProcess("The Chroma process", self._launch, self._ready)
 
     def reset(self) -> None:
-        """Put the folder aside and end the process; it is started again with an empty one."""
+        """Move the folder away and kill the process; it is restarted with an empty one."""
         aside = self._folder.with_name(self._folder.name + "-broken")
         shutil.rmtree(aside, ignore_errors=True)
         if self._folder.exists():
@@ -94,9 +94,9 @@ class ChromaProcess:
 
 
 class ChromaIndex:
-    """The embeddings of one embedder in a collection of Chroma, kept in step with SQL by a thread of its own.
+    """The embeddings of one embedder in a Chroma collection, kept in sync with SQL by a thread.
 
-    Its process begins with the first vector. While it is away or behind, the exact index answers.
+    Its process starts with the first vector. While it is unavailable or behind, the exact index is used.
     """
 
     name = "chroma"
@@ -104,7 +104,7 @@ class ChromaIndex:
     def __init__(
         self, store: EmbeddingStore, model: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
     ) -> None:
-        # Why this index is used where there could be a better one.
+        # Why this index is used although a better one could be.
         self.notice = notice
         self.problem: str | None = None
         self._store = store
@@ -112,7 +112,7 @@ class ChromaIndex:
         self._url = url
         self._process = None if url else ChromaProcess(folder)
         self._collection: Any = None
-        # The version of the store that it has, and the largest id.
+        # The synced version of the store, and the largest id.
         self._in_step_with: tuple[int, int] | None = None
         self._last = 0
         self._closing = threading.Event()
@@ -123,18 +123,20 @@ class ChromaIndex:
 
     @property
     def state(self) -> str:
-        """``off`` while there is nothing to search, ``ready``, or ``behind`` while it is started, filled or away."""
+        """``off`` while there is nothing to search, ``ready``, or ``behind`` while it is starting, syncing or
+        unavailable.
+        """
         if not self._is_needed:
             return "off"
         return "ready" if self._in_step_with is not None else "behind"
 
     @property
     def pid(self) -> int | None:
-        """The number of Chroma's process, for those who measure or test it."""
+        """The id of Chroma's process, for monitoring and tests."""
         return self._process.process.pid if self._process else None
 
     def start(self) -> None:
-        """Begin to follow SQL, once."""
+        """Start following SQL, once."""
         if not self._started:
             self._started = True
             threading.Thread(target=self._follow, name="chroma", daemon=True).start()
@@ -142,11 +144,11 @@ class ChromaIndex:
     def search(
         self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int], within: ChunksInScope | None = None
     ) -> list[list[Hit]]:
-        """Return for each vector up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only
-        of those.
+        """Return for each vector up to ``limit`` chunk ids with their cosine, nearest first; with ``within``, only of
+        those.
 
-        Raises IndexUnavailable while Chroma is away or behind this ``version`` of the store, and for a part of the
-        library that is faster to search exactly.
+        Raises IndexUnavailable while Chroma is unavailable or behind this ``version`` of the store, and for a part of
+        the library that is faster to search exactly.
         """
         count = version[0] - version[1]
         n_results = max(limit, count // VECTORS_PER_RESULT)
@@ -165,7 +167,7 @@ class ChromaIndex:
         raise IndexUnavailable("So small a part is faster to search exactly.")
 
     def _nearest(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
-        """Return what Chroma finds in one query, and what was added since it was in step, the nearest first."""
+        """Return Chroma's hits in one query, and what was added since the last sync, nearest first."""
         collection, in_step_with, last = self._collection, self._in_step_with, self._last
         if collection is None or in_step_with is None or in_step_with[1] != version[1]:
             raise IndexUnavailable("Chroma is not in step with the database.")
@@ -185,7 +187,7 @@ class ChromaIndex:
         ]
 
     def close(self) -> None:
-        """Stop following, and end the process if it is ours."""
+        """Stop following, and stop our own process."""
         self._closing.set()
         if self._process:
             self._process.process.close()
@@ -200,7 +202,7 @@ class ChromaIndex:
             self._closing.wait(POLL_INTERVAL_SECONDS)
 
     def _catch_up(self) -> None:
-        """Add what is missing; compare everything where that is not enough, such as after a deletion."""
+        """Add what is missing; compare everything if that isn't enough, such as after a deletion."""
         version = self._store.version(self._embedder)
         self._is_needed = self._is_needed or version[0] > version[1]
         if version == self._in_step_with or not self._is_needed:
@@ -210,7 +212,7 @@ class ChromaIndex:
             while batch := self._store.vectors_after(self._embedder, self._last, BATCH_SIZE):
                 self._add(batch)
                 self._last = batch[-1][0]
-            if self._collection.count() < version[0] - version[1]:  # Some that came later have smaller ids.
+            if self._collection.count() < version[0] - version[1]:  # Later ones may have smaller ids.
                 self._mend()
         else:
             self._mend()
@@ -218,7 +220,7 @@ class ChromaIndex:
             self._in_step_with, self.problem, self._failures, self._is_reset = version, None, 0, False
 
     def _mend(self) -> None:
-        """Add what is missing and drop what is too much."""
+        """Add what is missing and delete what is superfluous."""
         here = set(self._store.embedded_ids(self._embedder))
         there = set(map(int, self._collection.get(include=[])["ids"]))
         missing, extra = here - there, there - here
@@ -243,7 +245,7 @@ class ChromaIndex:
         self._collection = self._collection or self._open()
 
     def _open(self) -> Any:
-        """Return the collection. It embeds nothing: vectors come from SQL only."""
+        """Return the collection. It embeds nothing: vectors only come from SQL."""
         url = self._url or (self._process.process.wait(START_TIMEOUT_SECONDS) if self._process else None)
         if url is None:
             raise IndexUnavailable("The Chroma process is not running.")
@@ -265,9 +267,9 @@ class ChromaIndex:
         )
 
     def _lose(self, error: Exception, collection: Any) -> None:
-        """Take note that Chroma is away. If it stays away, take its folder from it: it is rebuilt."""
+        """Record that Chroma is unavailable. If that persists, discard its folder and rebuild it."""
         with self._losing:
-            if collection is self._collection:  # Else another thread has noticed it already.
+            if collection is self._collection:  # Otherwise another thread has noticed it already.
                 self._note_loss(error)
 
     def _note_loss(self, error: Exception) -> None:
@@ -276,7 +278,7 @@ class ChromaIndex:
         self.problem = str(error)
         self._collection = self._in_step_with = None
         self._failures += 1
-        # A folder that is new cannot be what keeps it away: then it only needs its time to start.
+        # A new folder can't be the cause: then it only needs time to start.
         if self._process and self._failures >= FAILURES_UNTIL_BROKEN and not self._is_reset:
             log.warning("Chroma's folder seems broken. It is put aside and rebuilt from the database.")
             self._process.reset()
@@ -289,7 +291,7 @@ def _joined(ids: Sequence[str], distances: Sequence[float], newer: Sequence[Hit]
 
 
 def _plain(key: str) -> str:
-    """Return an embedder's key in the letters that Chroma takes; a hash tells apart what would become the same."""
+    """Return an embedder's key as a valid Chroma name; a hash makes it unique."""
     plain = re.sub("[^A-Za-z0-9._-]", "-", key)
     return key if plain == key else f"{plain[:100]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 

@@ -1,4 +1,4 @@
-"""Exact vector search with NumPy: it answers while the index of a library is away, and in parts that are small."""
+"""Exact vector search with NumPy: used while the index is unavailable, and in small parts of the library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS_AT_ONCE = 1000
 
 
 class ExactIndex:
-    """All vectors of one embedding model in a matrix, read when it is first needed; those of a scope from SQL."""
+    """All vectors of one embedding model in a matrix, read on first use; those of a scope from SQL."""
 
     def __init__(self, store: EmbeddingStore, embedder: str, dimension: int) -> None:
         self._store, self._embedder, self._dimension = store, embedder, dimension
@@ -29,7 +29,7 @@ class ExactIndex:
         self.release()
 
     def release(self) -> None:
-        """Forget the matrix."""
+        """Release the matrix."""
         self._version = (0, 0)
         self._matrix: tuple[Ids, Vectors] = np.empty(0, np.int64), np.empty((0, self._dimension), np.float32)
 
@@ -49,7 +49,7 @@ class ExactIndex:
                 if version[1] != self._version[1]:
                     self.release()
                 self._append()
-                if len(self._matrix[0]) < version[0] - version[1]:  # Some that came later have smaller ids.
+                if len(self._matrix[0]) < version[0] - version[1]:  # Later ones may have smaller ids.
                     self.release()
                     self._append()
                 self._version = version
@@ -65,13 +65,13 @@ class ExactIndex:
 
 
 def as_matrix(rows: list[tuple[int, bytes]], dimension: int) -> tuple[Ids, Vectors]:
-    """Return the ids of some embedded chunks, and their vectors; without those of a wrong length."""
+    """Return the ids and vectors of some embedded chunks, without vectors of the wrong length."""
     sound = [one for one in rows if len(one[1]) == 4 * dimension]
     vectors = np.frombuffer(b"".join(vector for _, vector in sound), np.float32).reshape(-1, dimension)
     return np.array([chunk_id for chunk_id, _ in sound], np.int64), vectors
 
 
 def nearest(ids: Ids, cosines: Vectors, limit: int) -> list[Hit]:
-    """Return up to ``limit`` ids with their cosine, the nearest first."""
+    """Return up to ``limit`` ids with their cosine, nearest first."""
     chosen = np.argsort(-cosines, kind="stable")[:limit]
     return list(zip(ids[chosen].tolist(), cosines[chosen].tolist(), strict=True))

@@ -1,6 +1,6 @@
-"""Keyword search: tantivy in memory over the words that SQLite keeps; PostgreSQL searches them itself.
+"""Keyword search: tantivy in memory over the words stored in SQLite; PostgreSQL searches them itself.
 
-Nothing of the index is kept on the disk, where it would hold words of deleted documents.
+The index is never on disk, where it would contain words of deleted documents.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A search itself reads so many chunks, in 0.3 s of CPU; more are read beside it.
+# A search itself reads this many chunks, in 0.3 s of CPU; more are read in the background.
 READ_BY_SEARCHES = 5_000
 ROWS_AT_ONCE = 200
-# Of so many chunks each is asked for; of more, the best of all chunks are compared with them.
+# Up to this many chunks are queried individually; of more, the best of all chunks are filtered.
 MAX_FEW = 2_000
-# Half as many again as would do if hits were spread evenly.
+# Half as many again as needed with an even distribution.
 MARGIN = 1.5
 TIMES_MORE = 8
 
 
 class KeywordSearch:
-    """Finds chunks by their words. In memory it has those of all chunks, whoever may read them."""
+    """Finds chunks by words, in memory those of all chunks, whoever may read them."""
 
     def __init__(self, store: KeywordIndex) -> None:
         self._store = store
         self._held: TantivyWords | None = None
-        # It has everything up to the change of this number.
+        # The number of the last change it includes.
         self._change = -1
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
@@ -52,10 +52,10 @@ class KeywordSearch:
         within: ChunksInScope | None = None,
         state: KeywordState | None = None,
     ) -> list[Hit]:
-        """Return up to ``limit`` chunk ids with their score (higher is better) that hold any of ``words``.
+        """Return up to ``limit`` chunk ids with their score (higher is better) that contain any of ``words``.
 
-        With ``within``, only of those. Nothing, while the words of a large library are read for the first time.
-        ``state`` is what is indexed, where the caller has read it already.
+        With ``within``, only of those. Nothing while the words of a large library are read for the first time.
+        ``state`` is the index state, if the caller has read it already.
         """
         state = state or self._store.state()
         if not words or not state.languages:
@@ -68,7 +68,7 @@ class KeywordSearch:
     def unknown(
         self, words: Sequence[str], within: ChunksInScope | None = None, state: KeywordState | None = None
     ) -> set[str]:
-        """Return those of some words that no chunk holds; none, while that cannot be told."""
+        """Return which of the words no chunk contains; none while that is unknown."""
         state = state or self._store.state()
         if not state.languages:
             return set(words)
@@ -79,17 +79,17 @@ class KeywordSearch:
 
     @property
     def loading(self) -> bool:
-        """Whether the words are read for the first time."""
+        """Whether the words are being read for the first time."""
         return self._held is None and self._is_reading
 
     def warm_up(self) -> None:
-        """Begin to read the words."""
+        """Start reading the words."""
         change = self._store.state().change
         if change is not None:
             self._in_step(change)
 
     def load(self) -> None:
-        """Read the words, however many there are."""
+        """Read all words."""
         self.warm_up()
         if self._reader is not None:
             self._reader.join()
@@ -105,7 +105,7 @@ class KeywordSearch:
         return self._reader is not None and self._reader.is_alive()
 
     def _in_step(self, change: int) -> TantivyWords | None:
-        """Return the index, in step with the library unless it is far behind; ``None`` before it was read."""
+        """Return the index, updated unless it is far behind; ``None`` before the first reading."""
         if self._change >= change or self._is_reading:
             return self._held
         with self._lock:
@@ -121,7 +121,7 @@ class KeywordSearch:
         return self._held
 
     def _missing(self) -> tuple[int, list[tuple[int, int]]]:
-        """Return the number of the last change, and the chunks to read because of those since the last reading."""
+        """Return the number of the last change, and the chunks changed since the last reading."""
         state = self._store.state()
         changes = self._store.changes_after(self._change) if self._held is not None else None
         if changes is None:
@@ -135,7 +135,7 @@ class KeywordSearch:
             log.warning("The words of documents could not be read. %s: %s", type(error).__name__, error)
 
     def _read(self, change: int, ranges: Sequence[tuple[int, int]]) -> None:
-        """Read some chunks. What is changed meanwhile comes with the next change, once more."""
+        """Read some chunks. Concurrent changes are read again with the next change."""
         from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
 
         held = self._held or TantivyWords()
@@ -164,9 +164,9 @@ def _best(
 
 
 def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges, exact: bool) -> list[Hit]:
-    """Return the first ``limit`` hits that are among some ids, from those of all chunks.
+    """Return the first ``limit`` hits among some ids, from those of all chunks.
 
-    Others may hold the words more often than these: then more are asked for.
+    If other chunks rank higher, more hits are requested.
     """
     count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
     while True:

@@ -1,8 +1,8 @@
-"""pgvector: PostgreSQL searches the vectors itself, so that no server keeps a copy of them in its memory.
+"""pgvector: PostgreSQL searches the vectors itself, so that no server needs a copy of them in memory.
 
-Its table is always in step with the embeddings (storage/documents/vector_table.py). A thread fills it where it is new,
-and builds an index for each embedding model that has enough vectors, also for one that is not searched yet. Until an
-index is ready, PostgreSQL looks at all vectors.
+Its table is always in sync with the embeddings (storage/documents/vector_table.py). A thread fills a new table, and
+builds an index for each embedding model with enough vectors, even before it is searched. Until an index is ready,
+PostgreSQL scans all vectors.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Fewer need no index: PostgreSQL looks at all of them.
+# Fewer need no index: PostgreSQL scans all of them.
 INDEXED_FROM_CHUNKS = 10_000
-# What an index takes in half precision.
+# The limit of an index in half precision.
 MAX_DIMENSION = 4000
 POLL_INTERVAL_SECONDS = 10.0
 RETRY_INTERVAL_SECONDS = 60.0
 
 
 class PgVectorIndex:
-    """The vectors of one embedding model in PostgreSQL, each of them found as soon as it is kept."""
+    """The vectors of one embedding model in PostgreSQL, each searchable as soon as it is stored."""
 
     name = "pgvector"
 
@@ -60,14 +60,14 @@ class PgVectorIndex:
 
     @property
     def state(self) -> str:
-        """``off`` while it is not needed, ``building`` while the table is filled or an index is built, or ``ready``."""
+        """``off`` while it isn't needed, ``building`` while the table is filled or an index is built, or ``ready``."""
         if self._at_work:
             return "building"
         return "ready" if self._known.key in self._filled else "off"
 
     @property
     def notice(self) -> str | None:
-        """What is being built, for whoever waits for it."""
+        """What is being built, for people who wait for it."""
         if not self._at_work:
             return None
         try:
@@ -78,14 +78,14 @@ class PgVectorIndex:
         return f"The vector index is being built{how_much}. Until it is ready, each search scans all vectors."
 
     def start(self) -> None:
-        """Begin to fill the table and to build indexes, once."""
+        """Start filling the table and building indexes, once."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._follow, name="pgvector", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
-        """Begin nothing more. An index that PostgreSQL is building it completes by itself."""
+        """Start nothing more. PostgreSQL completes an index in progress by itself."""
         self._closing.set()
 
     def search(
@@ -95,10 +95,10 @@ class PgVectorIndex:
         version: tuple[int, int],  # noqa: ARG002 - the table is in step with every one
         within: ChunksInScope | None = None,
     ) -> list[list[Hit]]:
-        """Return for each vector up to ``limit`` chunk ids with their cosine, the nearest first; with ``within``, only
-        of those.
+        """Return for each vector up to ``limit`` chunk ids with their cosine, nearest first; with ``within``, only of
+        those.
 
-        Raises IndexUnavailable until it is filled.
+        Raises IndexUnavailable until the table is filled.
         """
         key = self._known.key
         try:
@@ -115,7 +115,7 @@ class PgVectorIndex:
         raise IndexUnavailable("The vectors are not in pgvector's table yet.")
 
     def come_in_step(self) -> None:
-        """Fill the table, and build and drop indexes, until they are as they should be."""
+        """Fill the table, and build and drop indexes, until everything is up to date."""
         models = self._store.models()
         large = [model for model in models if model.version[0] - model.version[1] >= self._indexed_from]
         try:
@@ -141,7 +141,7 @@ class PgVectorIndex:
         self._filled.add(model.key)
 
     def _look(self) -> None:
-        """See whether another process, or an earlier one, has done it all."""
+        """Check whether another process, or an earlier one, has done everything."""
         if not self._table.lacks(self._known):
             self._indexed = self._indexes.ready([self._known])
             self._filled.add(self._known.key)

@@ -1,7 +1,7 @@
-"""The words of chunks in tantivy's index, in memory: BM25 as Lucene reckons it, with k1 = 1.2 and b = 0.75.
+"""The words of chunks in an in-memory tantivy index: Lucene's BM25, with k1 = 1.2 and b = 0.75.
 
-It looks at a fraction of the chunks that hold a word, since it knows of blocks of them how good they can be at most
-(Ding and Suel 2011, "Faster top-k document retrieval using block-max indexes"). FTS5 ranks every one of them.
+It examines a fraction of the chunks that contain a word, since it has score bounds for blocks of them (Ding and Suel
+2011, "Faster top-k document retrieval using block-max indexes"). FTS5 ranks every one of them.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -22,14 +22,14 @@ from tantivy import (
 
 from rag_assistant.retrieval.hybrid import Hit
 
-# FTS5's, for a word that stands in half of all rows and more.
+# FTS5's, for a word in half of all rows and more.
 MIN_IDF = 1e-6
-# Names are written in several ways: Lindqvist, Lindquist. Such a hit counts a part of what the rarest word does.
+# Names have spelling variants: Lindqvist, Lindquist. Such a hit gets a part of the rarest word's weight.
 MIN_FUZZY_CHARS, FUZZY_SHARE = 6, 0.4
-# The least that tantivy takes for what is not committed yet.
+# tantivy's minimum for uncommitted data.
 WRITER_BYTES = 15_000_000
 
-# As FTS5 has them: a word with an apostrophe is two, and Latin letters count without their accents.
+# As in FTS5: a word with an apostrophe is two, and accents are ignored on Latin letters.
 APOSTROPHES = str.maketrans("'\u2019", "  ")
 ANALYZER = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.ascii_fold()).build()
 SCHEMA = (
@@ -41,7 +41,7 @@ SCHEMA = (
 
 
 class TantivyWords:
-    """Finds chunks by their words, the best first, as they were at the last ``change``. One thread changes it."""
+    """Finds chunks by words, best first, as of the last ``change``. Only one thread changes it."""
 
     def __init__(self) -> None:
         self._index = Index(SCHEMA)
@@ -52,7 +52,7 @@ class TantivyWords:
         return self._searcher.num_docs
 
     def change(self, ranges: Iterable[tuple[int, int, Iterable[tuple[int, str]]]]) -> None:
-        """Forget the chunks with ids in each range, both ends included, and add those that it has now, as (id, words).
+        """Replace the chunks with ids in each range, both ends included, with current ones, as (id, words).
 
         Where ranges overlap, the later one counts.
         """
@@ -73,10 +73,10 @@ class TantivyWords:
     def best(
         self, words: Sequence[str], limit: int, among: Collection[int] | None = None, *, exact: bool = False
     ) -> list[Hit]:
-        """Return up to ``limit`` ids of chunks that hold any of ``words``, with their score, the best first.
+        """Return up to ``limit`` ids of chunks that contain any of ``words``, with their score, best first.
 
-        A name that no chunk holds finds those that differ in one letter, unless ``exact``. With ``among``, which should
-        not be many, only of these.
+        An unknown name matches those that differ in one letter, unless ``exact``. With ``among``, a small set, only of
+        these.
         """
         searcher = self._searcher
         terms = dict.fromkeys(ANALYZER.analyze(" ".join(words).translate(APOSTROPHES)))
@@ -90,10 +90,10 @@ class TantivyWords:
 
 
 def _weighed(searcher: Searcher, term: str, exact: bool) -> Query:
-    """Return the query for a term, which counts as it does in FTS5.
+    """Return the query for a term, weighted as in FTS5.
 
-    Lucene lets common words count more, so that no word counts for nothing: the passages of cranfield are then found
-    a little later (bench/retrieval/README.md).
+    Lucene weights common words higher, so that no word has weight zero: the passages of cranfield then rank a little
+    lower (bench/retrieval/README.md).
     """
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
     if not (rows or exact) and len(term) >= MIN_FUZZY_CHARS and term.isalpha():

@@ -1,4 +1,4 @@
-"""Vector search: in Chroma or pgvector; exactly, with NumPy, while these are away and where little is searched."""
+"""Vector search: in Chroma or pgvector; exactly, with NumPy, while these are unavailable and in small parts."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
     from rag_assistant.storage.documents.scope import ChunksInScope
 
-    # An index of the vectors of one embedding model, which is faster than looking at all.
+    # An index of one embedding model's vectors, faster than scanning all.
     ApproximateIndex: TypeAlias = ChromaIndex | PgVectorIndex
 
 log = logging.getLogger(__name__)
 
 COOLDOWN_SECONDS = 10.0
-MAX_QUESTIONS = 1024  # Their vectors are remembered: 1.6 MB with 384 numbers each.
+MAX_QUESTIONS = 1024  # Their vectors are cached: 1.6 MB with 384 dimensions.
 
 
 class ServingVectors:
-    """The vectors of one embedding model, what embeds a question, and their index. Whatever that does, it answers.
+    """The vectors of one embedding model, its question embedder, and an index, with a fallback.
 
-    ``model`` is the model as it was when the vectors were last asked for.
+    ``model`` is the model as of the last request for the vectors.
     """
 
     def __init__(self, store: EmbeddingStore, model: KnownEmbedder, embedder: Embedder, index: ApproximateIndex):
@@ -45,7 +45,7 @@ class ServingVectors:
         self.embedder = embedder
         self.index = index
         self._exact = ExactIndex(store, model.key, model.dimension)
-        # A conversation asks for each of its questions several times.
+        # A conversation needs each of its questions several times.
         self._of_question = lru_cache(MAX_QUESTIONS)(lambda text: embedder.embed_questions([text])[0])
         self._rests_until = 0.0
 
@@ -55,17 +55,17 @@ class ServingVectors:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of vectors."""
         added, dropped = self.model.version
         return added - dropped
 
     @property
     def failing(self) -> bool:
-        """Whether the model failed a moment ago. It is left alone for a while: each question would wait for it."""
+        """Whether the model failed a moment ago. It isn't used for a while: each question would wait for it."""
         return time.monotonic() < self._rests_until
 
     def compare(self, query: SearchQuery, texts: Sequence[str]) -> list[float]:
-        """Return how near each of some texts is to a question with what it leans on, 0 to 1. Raises EmbedderFailed."""
+        """Return the similarity of each text to a question with its context, 0 to 1. Raises EmbedderFailed."""
         vector, *context = self.of_questions([query.text, query.context] if query.is_follow_up else [query.text])
         if context:
             vector = vector + np.float32(query.share) * context[0]
@@ -73,11 +73,11 @@ class ServingVectors:
         return [self.similarity(vector, row) for row in self.embedder.embed(texts)]
 
     def similarity(self, one: Vectors, other: Vectors) -> float:
-        """Return how near two vectors are, 0 to 1."""
+        """Return the similarity of two vectors, 0 to 1."""
         return self.embedder.similarity(float(one @ other))
 
     def of_questions(self, texts: Sequence[str]) -> list[Vectors]:
-        """Return one vector for each short text; the newest are remembered. Raises EmbedderFailed."""
+        """Return one vector for each short text; the latest are cached. Raises EmbedderFailed."""
         try:
             return [self._of_question(text) for text in texts]
         except EmbedderFailed:
@@ -85,7 +85,7 @@ class ServingVectors:
             raise
 
     def search(self, vectors: Sequence[Vectors], limit: int, within: ChunksInScope | None = None) -> list[list[Hit]]:
-        """Return for each vector up to ``limit`` chunk ids with their similarity (0 to 1), the nearest first.
+        """Return for each vector up to ``limit`` chunk ids with their similarity (0 to 1), nearest first.
 
         With ``within``, only of those.
         """
@@ -103,7 +103,7 @@ class ServingVectors:
 
 
 class VectorSearch:
-    """Gives the vectors that are searched now, and follows when another model's take their place."""
+    """Returns the vectors in use, and follows when another model takes over."""
 
     def __init__(
         self, store: EmbeddingStore, embedders: Embedders, open_index: Callable[[KnownEmbedder], ApproximateIndex]
@@ -116,12 +116,14 @@ class VectorSearch:
         self._follows = False
 
     def follow(self) -> None:
-        """Let the index follow SQL from now on: for the one process of a data folder that serves."""
+        """Make the index follow SQL: for the one process of a data folder that serves."""
         self._follows = True
         self.now()
 
     def now(self) -> ServingVectors | None:
-        """Return the vectors to search, ``None`` while no embedding model is ready: then keywords search alone."""
+        """Return the vectors to search, ``None`` while no embedding model is ready: then there
+        is only keyword search.
+        """
         serving = self._embedders.serving()
         if serving is None:
             return None
@@ -136,7 +138,7 @@ class VectorSearch:
             return None if self._vectors.failing else self._vectors
 
     def warm_up(self) -> None:
-        """Make ready what the first question would wait for."""
+        """Load what the first question would wait for."""
         vectors = self.now()
         if vectors is not None and not vectors.empty:
             vectors.search([np.zeros(vectors.model.dimension, np.float32)], 1)
@@ -148,15 +150,15 @@ class VectorSearch:
 
     @property
     def index(self) -> ApproximateIndex | None:
-        """The index of the vectors that are searched now, whether it runs or not."""
+        """The index of the vectors in use, running or not."""
         return self._vectors.index if self._vectors is not None else None
 
     @property
     def notice(self) -> str | None:
-        """What whoever looks after the server should know of the index, if anything."""
+        """A notice about the index for administrators, if any."""
         return self.index.notice if self.index is not None else None
 
     def close(self) -> None:
-        """End what the index runs."""
+        """Stop the index."""
         if self.index is not None:
             self.index.close()
