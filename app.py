@@ -7,7 +7,7 @@ from rag_assistant.__main__ import load_environment, main
 from rag_assistant.records.errors import AssistantError
 
 if __name__ == "__main__":
-    # As it was typed, so that what --help prints works when it is typed again.
+    # As typed, so that what --help prints works when it is typed again.
     main(shlex.join(sys.orig_argv[: len(sys.orig_argv) - len(sys.argv) + 1]))
 else:
     load_environment()

@@ -1,7 +1,7 @@
-"""The program, ``rag-assistant`` or ``python app.py``: serve the assistant, or run one of its commands.
+"""The program, ``rag-assistant`` or ``python app.py``: run the server, or a command.
 
-The application is made only when something needs it: ``--help`` and ``--version`` answer at once, also when a setting
-is wrong.
+The application is only created when it is needed: ``--help`` and ``--version`` work at once, even with invalid
+settings.
 """
 
 import gc
@@ -13,10 +13,10 @@ from rag_assistant import __version__, cli
 
 
 class Commands(click.Group):
-    """The commands, each loaded when it is named."""
+    """The commands, each imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the name is click's
-        """Return the names, in the order in which they are listed."""
+        """Return the command names, in the order of --help."""
         return [*SERVING, *cli.COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -47,7 +47,7 @@ def _set_for_this_run(**values: object) -> None:
 
 
 def _serve() -> None:
-    gc.disable()  # What is loaded stays, and to look through it takes a quarter of a start. Serving enables it again.
+    gc.disable()  # Imported modules stay, and collecting them takes a quarter of a start. Serving enables it again.
     from rag_assistant.server import serve as server
 
     server.serve()
@@ -75,11 +75,11 @@ SERVING = {"serve": serve, "worker": worker}
 
 
 def load_environment() -> None:
-    """Read the file .env beside settings.json; a variable that is set already stays as it is.
+    """Read the file .env beside settings.json; variables that are set take precedence.
 
-    NumPy, which is not to be imported before, multiplies with one thread unless OPENBLAS_NUM_THREADS says otherwise.
-    pydantic does not look for plugins in all packages that are installed, which takes 20 ms.
-    From here on no other process of the same person reads what is in it.
+    NumPy, which must not be imported before, uses one thread unless OPENBLAS_NUM_THREADS is set. pydantic doesn't
+    search installed packages for plugins, which takes 20 ms. From here on no other process of the same user can read
+    this one's memory.
     """
     from dotenv import load_dotenv
 
@@ -88,13 +88,13 @@ def load_environment() -> None:
 
     close_memory()
     load_dotenv(home() / ".env")
-    # Several threads that wait for each other cost more than the cosines of a question.
+    # For a question's cosines, several threads cost more in synchronisation than they save.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
 def main(name: str | None = None) -> None:
-    """Run the program, from whatever folder. ``name`` is what its help calls it."""
+    """Run the program, from any folder. ``name`` is its name in --help."""
     load_environment()
     program(prog_name=name)
 

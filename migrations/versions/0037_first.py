@@ -20,17 +20,17 @@ def upgrade() -> None:
 
 
 def index_words_on_sqlite() -> None:
-    """Keep the words of chunks in a plain table, and those of turns in FTS5's."""
+    """Store the words of chunks in a plain table, and those of turns in FTS5."""
     op.execute("CREATE TABLE chunk_words (chunk_id INTEGER PRIMARY KEY, words TEXT NOT NULL)")
     op.execute(f"CREATE VIRTUAL TABLE turn_words USING fts5(words, tokenize = '{TOKENIZER}')")
     version = op.get_bind().connection.dbapi_connection.execute("SELECT sqlite_version()").fetchone()[0]
     if tuple(map(int, version.split("."))) >= (3, 42):
-        # What is deleted is taken out of the index at once, not only marked.
+        # Deleted words are removed from the index at once, not only marked.
         op.execute("INSERT INTO turn_words (turn_words, rank) VALUES ('secure-delete', 1)")
 
 
 def index_words_on_postgresql() -> None:
-    """Keep words for full text search, with their number, which ranking would have to count for each search."""
+    """Store words for full text search, with their number, which ranking would otherwise count in each search."""
     op.execute(
         "CREATE FUNCTION count_words(tsvector) RETURNS integer LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE "
         "AS 'SELECT coalesce(sum(cardinality(positions)), 0)::integer FROM unnest($1)'"
@@ -44,7 +44,7 @@ def index_words_on_postgresql() -> None:
 
 
 def partial_index(name: str, table: str, columns: list[str], where: str, unique: bool = False) -> None:
-    """Index the rows that fulfil a condition. SQLite takes a Boolean column's index only where both say it alike."""
+    """Index the rows that meet a condition. SQLite uses a Boolean column's index only for the same expression."""
     on_sqlite = f"{where} = 1" if name in ("ix_turns_visible", "ix_conversations_pinned") else where
     op.create_index(
         name, table, columns, unique=unique, sqlite_where=sa.text(on_sqlite), postgresql_where=sa.text(where)

@@ -48,16 +48,15 @@ HistoryStrategy = Literal["window", "smart"]
 class HistoryPolicy(Struct, frozen=True):
     """What may reach the model.
 
-    ``max_history_turns`` is the window; under the strategy ``smart`` it is the most that the adaptive filter keeps.
-    ``tool_iterations_keep`` is for the running turn: how many of its tool iterations stay, besides those that are open
-    or have a call in ``pending``, which waits for a person. ``purged`` are the call ids of confirmations that a person
-    has answered. ``pinned`` and ``excluded`` are turn numbers. ``token_budget`` is for the whole request, ``None``
-    sets no limit; ``reserved_tokens`` of it are kept free, for tool schemas and the answer. ``summary`` stands for
-    turns that are not among the messages.
+    ``max_history_turns`` is the window; with the strategy ``smart`` it is the maximum of the adaptive filter.
+    ``tool_iterations_keep`` is how many tool iterations of the running turn stay, besides open ones and those with a
+    call in ``pending``, which awaits confirmation. ``purged`` are the call ids of answered confirmations. ``pinned``
+    and ``excluded`` are turn numbers. ``token_budget`` is for the whole request, ``None`` sets no limit;
+    ``reserved_tokens`` of it are kept free, for tool schemas and the answer. ``summary`` covers turns that are not
+    among the messages.
 
-    A store that reads only what is kept says with ``unread`` what it left unread, and with ``turn_numbers`` how the
-    past turns in the messages and the current turn are numbered (default: 1, 2, 3 behind the unread and the summarised
-    ones).
+    A store that reads only what is kept lists the rest in ``unread``; ``turn_numbers`` are those of the past turns in
+    the messages and of the current turn (default: 1, 2, 3 after the unread and the summarised ones).
     """
 
     max_history_turns: int | None = 5
@@ -325,10 +324,10 @@ def _system(text: str) -> Message:
 def purge_exchange(
     question: Sequence[Message], answered: Sequence[Message], done: Collection[str]
 ) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
-    """Return what is left of the turn that asked and of the turn in which the person answered; ``None`` of nothing.
+    """Return what is left of the turn that asked for confirmation and of the one that gave it; ``None`` for nothing.
 
-    ``done`` are the ids of the calls that asked. What another call found stays, with the answer that was made of it.
-    Where only the second turn called another tool, the first turn's question stands in the place of the person's word.
+    ``done`` are the ids of the calls that asked. Results of other calls stay, with the answer based on them. If only
+    the second turn called another tool, the first turn's question replaces the confirmation.
     """
     before, after = without_calls(question, done), without_calls(answered, done)
     if uses_tools(before):

@@ -48,11 +48,10 @@ def left_out(
 class HistoryReceipt(Struct, frozen=True):
     """The figures of one request: turns and messages, kept and left out, and tokens by part (estimated).
 
-    ``turns_total`` counts all earlier turns that have an answer; ``turns_kept`` those that are sent whole, and
-    ``turns_dropped`` those that the window, the filter or the budget left out. The rest a person left out, or a summary
-    in this very request stands for them: ``left_out`` says which.
-    ``explanation`` says why the adaptive filter chose as it did. ``results_shortened`` are tool results of earlier
-    turns that became one line, ``results_cut`` those of the running turn that were cut.
+    ``turns_total`` counts all earlier turns with an answer; ``turns_kept`` those sent whole, and ``turns_dropped``
+    those left out by the window, the filter or the budget. A person left out the rest, or a summary in this request
+    covers them: see ``left_out``. ``explanation`` is the adaptive filter's. ``results_shortened`` are tool results of
+    earlier turns that became one line, ``results_cut`` those of the running turn that were cut.
     """
 
     max_history_turns: int | None

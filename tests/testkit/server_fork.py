@@ -1,11 +1,11 @@
-"""Servers that start at once: a process that has loaded everything, and becomes a server whenever a test asks.
+"""Servers that start at once, forked from a process that has loaded everything.
 
-Most of a start is loading modules. What is forked here goes through the same ``app.py`` as ``python app.py``; tests of
-the start itself run that command (tests/test_server.py), with the model that embeds for people; here it is the quick
-one, which takes half as long for a question. With KILL_AT in its environment, a server ends itself at that step; with
-LEASE_SECONDS others are taken for dead sooner than for people, with REQUEST_SECONDS silent clients leave sooner,
-and with MAX_DESCRIPTORS it may open fewer files. As a program this module is the process that forks, one for all
-processes in which tests run.
+Most of a start is importing modules. Forked servers run the same ``app.py`` as ``python app.py``; tests of the start
+itself run that command (tests/test_server.py), with the real embedding model; here it is a fast one, which takes half
+as long for a question. With KILL_AT in its environment, a server kills itself at that step; LEASE_SECONDS and
+REQUEST_SECONDS shorten leases and the timeout of silent clients, and MAX_DESCRIPTORS limits open files.
+
+As a program this module is the forking process, one for all testing processes.
 """
 
 import contextlib
@@ -44,15 +44,15 @@ from tests.testkit.loopback_only import loopback_only
 from tests.testkit.server_process import PROJECT, Launched
 from tests.testkit.stub_model import StubModel
 
-# Loaded by the program itself; what an application loads, the warm-up shows.
+# Imported by the program itself; the warm-up imports what an application needs.
 LOADED_BY_THE_PROGRAM = ("psycopg", "rag_assistant.cli", "rag_assistant.server.serve")
 
-# Where the process that forks is found.
+# The socket of the forking process.
 SOCKET = "socket"
 
 
 class ForkedServer:
-    """A server that was forked, watched from the process of the tests, whose child it is not."""
+    """A forked server, watched from the testing process, which isn't its parent."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -60,13 +60,13 @@ class ForkedServer:
         self._ended = False
 
     def poll(self) -> int | None:
-        """Return a number once the process has ended; which one, only its parent would know."""
+        """Return a number once the process has ended; only its parent would know the status."""
         if not self._ended and select.select([self._handle], [], [], 0)[0]:
             self._end()
         return 1 if self._ended else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the process. Raises TimeoutExpired if it does not come."""
+        """Wait for the end of the process. Raises TimeoutExpired."""
         if not self._ended:
             if not select.select([self._handle], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired("a forked server", timeout or 0.0)
@@ -78,7 +78,7 @@ class ForkedServer:
         self.send_signal(signal.SIGTERM)
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, if the process is still there."""
+        """Send a signal, if the process still exists."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -88,9 +88,9 @@ class ForkedServer:
 
 
 class ServerFork:
-    """Connects to the process that forks, and keeps a folder that a server has filled, to begin others with.
+    """Connects to the forking process, and keeps a prepared data folder as a template.
 
-    The first one to come with a folder starts the process, and it ends when the last one has closed.
+    The first user of a folder starts the process, and it ends when the last one has closed.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +108,7 @@ class ServerFork:
             self._orders, self._answers = connection.makefile("wb"), connection.makefile("rb")
 
     def launch(self, environment: dict[str, str], log: Path) -> Launched:
-        """Fork a server. A folder that is not there yet begins as one with a migrated database and the guide."""
+        """Fork a server. A missing folder is created with a migrated database and the guide."""
         if self._filled is None and (warm := self._answers.readline()):
             self._filled = Path(os.fsdecode(warm.rstrip(b"\n")))
         data_dir = Path(environment["DATA_DIR"])
@@ -119,7 +119,7 @@ class ServerFork:
         return ForkedServer(int(self._answers.readline()))
 
     def close(self) -> None:
-        """Need no more servers; whoever started them ends them. Who started the process waits for its end."""
+        """Need no more servers; whoever started them stops them. Whoever started the process waits for its end."""
         self._orders.close()
         self._answers.close()
         if self._forker is not None:
@@ -128,14 +128,14 @@ class ServerFork:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Let nobody else begin or end the process that forks."""
+    """Lock out others who start or end the forking process."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def start_forker(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the process that forks; it listens already, and answers once it has loaded everything."""
+    """Start the forking process; it listens at once, and answers when everything is loaded."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(folder / SOCKET))
         listener.listen()
@@ -160,13 +160,13 @@ def main(folder: Path, listener: socket.socket) -> None:
     filled = warm_up(own)
     gc.collect()
     gc.enable()
-    gc.freeze()  # A collection that looked at all of it would copy it into each server.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system takes their ends.
+    gc.freeze()  # A full garbage collection would copy all memory into each server.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nobody waits for the servers here, so the system reaps them.
     fork_servers(listener, folder, os.fsencode(filled) + b"\n")
 
 
 def fork_servers(listener: socket.socket, folder: Path, greeting: bytes) -> None:
-    """Fork a server for each line of a connection and answer with its number, until the last connection is closed."""
+    """Fork a server for each line of a connection and answer with its id, until the last connection is closed."""
     with selectors.DefaultSelector() as waiting:
         waiting.register(listener, selectors.EVENT_READ)
         needed = True
@@ -183,13 +183,13 @@ def fork_servers(listener: socket.socket, folder: Path, greeting: bytes) -> None
 
 
 def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bool:
-    """Fork a server as the next line says; return False if there is none, since the connection was closed."""
+    """Fork a server for the next line; return False if the connection was closed."""
     with connection.makefile("rb") as lines:
         line = lines.readline()
     if line:
         order = json.loads(line)
         if os.fork() == 0:
-            os.setsid()  # Whoever knows its number may kill it at once, with all that it starts.
+            os.setsid()  # Whoever knows its id may kill it at once, with its children.
             connection.sendall(b"%d\n" % os.getpid())
             for key in list(waiting.get_map().values()):
                 os.close(key.fd)
@@ -198,7 +198,7 @@ def take_order(connection: socket.socket, waiting: selectors.BaseSelector) -> bo
 
 
 def is_needed(waiting: selectors.BaseSelector, folder: Path) -> bool:
-    """Tell whether somebody is connected or about to be; if not, nobody will be any more."""
+    """Return whether somebody is connected or about to be; if not, nobody will connect later."""
     with alone(folder):
         found = len(waiting.get_map()) > 1 or bool(waiting.select(0))
         if not found:
@@ -207,7 +207,7 @@ def is_needed(waiting: selectors.BaseSelector, folder: Path) -> bool:
 
 
 def warm_up(folder: Path) -> Path:
-    """Do once what every server does for its first page and its first question; return a folder with the guide."""
+    """Run once what every server does for its first page and question; return a folder with the guide."""
     with run_app(folder / "first") as app:
         services: Services = app.extensions["assistant"]
         services.start()
@@ -228,7 +228,7 @@ def warm_up(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def run_app(data: Path) -> Iterator[Flask]:
-    """Run an application in this process, with a model, and leave none of its threads behind."""
+    """Run an application in this process, with a model, and end its threads."""
     stub = StubModel()
     own = {"DATA_DIR": str(data), "SETTINGS_FILE": str(data.with_suffix(".json"))}
     app = create_app(own | {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model"})
@@ -238,7 +238,7 @@ def run_app(data: Path) -> Iterator[Flask]:
 
 
 def become_server(environment: dict[str, str], log: str) -> None:
-    """Go on as ``python app.py`` would in this environment, and end with it."""
+    """Continue like ``python app.py`` in this environment, and exit with it."""
     end_with_parent()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     nothing = os.open(os.devnull, os.O_RDONLY)

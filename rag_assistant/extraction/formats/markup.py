@@ -12,7 +12,7 @@ from rag_assistant.records.documents import ExtractedText
 
 DIGITS, ABOVE = "0123456789+-", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079\u207a\u207b"
 RAISED, LOWERED = str.maketrans(DIGITS, ABOVE), str.maketrans(ABOVE, DIGITS)
-# In a unit such as m\u00b2, of two letters at most, it isn't a power of a number.
+# After a unit such as m\u00b2, of two letters at most, it stays as it is.
 POWER = re.compile(rf"(?:(?<=\d)|(?<=[^\W\d_]{{3}}))[{ABOVE}]+")
 MAX_HEADING_LEVELS = 6
 # Careless merged cells cover whole columns; the text is repeated at most this often.

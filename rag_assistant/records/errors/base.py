@@ -34,7 +34,7 @@ class NotFound(AssistantError):
 
 
 class Conflict(AssistantError):
-    """The state of what is asked for does not allow it."""
+    """The current state of the resource does not allow this."""
 
 
 class StorageFailed(AssistantError):

@@ -76,7 +76,7 @@ class TurnErased(Conflict):
 
 
 class InvalidReceipts(AssistantError):
-    """A file of receipts is not as it was written."""
+    """A receipts file was altered."""
 
 
 class TurnNotRetryable(Conflict):
@@ -139,7 +139,7 @@ class SourceNotFound(NotFound):
 
 
 class NothingWaits(Conflict):
-    """The turn does not wait for a yes or no."""
+    """The turn does not ask for a confirmation."""
 
     sentence = "Turn {turn_id} does not ask for a confirmation, or was already answered. Nothing was done."
 
@@ -159,7 +159,7 @@ class NoSummary(NotFound):
 
 
 class SummaryRejected(AssistantError):
-    """A summary that cannot stand for the turns it was made of."""
+    """A summary cannot replace the turns it was made of."""
 
 
 class HistoryChanged(Conflict):
@@ -175,7 +175,7 @@ class NoteNotFound(NotFound):
 
 
 class TurnErasedMeanwhile(Conflict):
-    """A turn of another conversation, or a note, that was found for a question is not there any more."""
+    """A turn of another conversation, or a note, that was found for a question no longer exists."""
 
     sentence = "An earlier conversation or a note that was found for this question was deleted meanwhile. Ask again."
 

@@ -88,7 +88,7 @@ class RerankerFailed(AssistantError):
 
 
 class IndexUnavailable(AssistantError):
-    """The vector index does not answer; the one in memory does."""
+    """The vector index is unavailable; vectors in memory are searched."""
 
 
 class AddressRefused(AssistantError):
@@ -100,7 +100,7 @@ class PageNotFetched(AssistantError):
 
 
 class OriginUnavailable(AssistantError):
-    """A source of documents cannot be read at the moment; what came from there stays."""
+    """A source of documents cannot be read at the moment; its documents stay."""
 
 
 class NoWebPage(Conflict):

@@ -40,12 +40,12 @@ START_TIMEOUT_SECONDS = 30.0
 START_DELAY_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 2.0
 FAILURES_UNTIL_BROKEN = 3
-# How many vectors a search examines. Of the 100 nearest of 100,000, Chroma's default of 100 finds .83, this .97; with
-# more vectors it finds fewer (bench/README.md).
+# How many vectors a search examines. Of the 100 nearest of 100,000, Chroma's default of 100 finds .83, this .97; more
+# vectors need more (bench/README.md).
 EF_SEARCH = 500
 VECTORS_PER_RESULT = 500
-# In part of the library, this many times the hits needed with an even distribution are requested, and then again this
-# many times more. It is faster than Chroma's own filter: that takes 34 ms in half of 10,000 chunks, this 8.
+# In part of the library, this many times the hits needed with an even distribution are requested, and this many times
+# more if too few are in it. It is faster than Chroma's own filter: that takes 34 ms in half of 10,000 chunks, this 8.
 MARGIN, TIMES_MORE = 1.5, 4
 # Reading a vector from SQL and comparing it takes a quarter of the time of a result from Chroma.
 ROWS_PER_RESULT = 4

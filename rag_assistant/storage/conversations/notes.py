@@ -44,9 +44,9 @@ class NoteStore(Store):
             return _insert(connection, own | {"text": text})
 
     def propose(self, text: str, turn_id: int) -> bool:
-        """Keep a note that a model proposes, until a person accepts or deletes it; return whether that was done.
+        """Store a note proposed by a model, until a person accepts or deletes it; return whether it was stored.
 
-        It is not where the same text is kept already, or where so many wait that nobody would look at them.
+        It isn't if the same text exists already, or if too many proposals are waiting.
         """
         with self._database.write() as connection:
             own = _own(connection)
