@@ -109,7 +109,7 @@ class Sources:
             self._store.release(source.address)
             return
         for document in Intake(self._library).gone(source.holds, files.__contains__):
-            log.info("Document %s was deleted, since %s is gone.", document.id, document.origin)
+            log.info("Deleting document %s, since %s is gone.", document.id, document.origin)
             self._library.remove(document.id)
         named = [f"{name}: {sentence}" for name, sentence in refused[:MAX_PROBLEMS_NAMED]]
         self._store.note(source.address, files=len(files), refused=len(refused), problem=" ".join(named) or None)
