@@ -116,6 +116,21 @@ def test_what_is_imported_is_not_old_at_once(client: FlaskClient, services: Serv
 
 
 @pytest.mark.parametrize("environment", ["sqlite", "postgresql", "for ever"], indirect=True)
+def test_what_moves_into_a_project_with_fewer_days_is_not_old_at_once(client: FlaskClient, services: Services) -> None:
+    fill(services, 2)
+    short = client.post("/api/projects", json={"name": "Short", "retention_days": 10}).json["project_id"]
+    other = client.post("/api/projects", json={"name": "Other"}).json["project_id"]
+    for number, project in ((1, short), (2, other)):
+        make_older(services, number, updated_at=30)
+        client.patch(f"/api/conversations/{number}", json={"project_id": project})
+    services.retention.look()
+    assert ids(client) == {1, 2}
+    moved = {
+        one["conversation_id"]: one["updated_at"] for one in client.get("/api/conversations").json["conversations"]
+    }
+    assert moved[1] > moved[2], "in other projects its date stays"
+
+
 def test_a_project_may_keep_its_conversations_longer_or_not_as_long(
     client: FlaskClient, services: Services, environment: dict[str, str]
 ) -> None:
