@@ -26,7 +26,8 @@ from bench.stage import application, open_database, wait_until_ready
 from rag_assistant.answering.recall import MAX_SENT, MIN_ABOUT, MIN_PAST
 from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.records import Question
-from rag_assistant.retrieval.tokenize import content_stems, query_words, search_words
+from rag_assistant.retrieval.terms import turn_query, turn_terms
+from rag_assistant.retrieval.tokenize import content_stems
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -190,7 +191,7 @@ def row(memories: Memories, strangers: Sequence[str]) -> str:
 def found(database: Database, here: int, text: str) -> list[str]:
     """Return what is sent of other conversations with a question."""
     conversation = ConversationManager(database).get(here)
-    words = query_words(text)
+    words = turn_query(text)
     sources = past_sources(HistoryStore(database).elsewhere(conversation, words, MAX_SENT, in_project=False), words, 1)
     return [source.text for source in sources]
 
@@ -208,7 +209,7 @@ def rank(database: Database, here: int, asked: Asked) -> float:
 
 def tell(database: Database, said: Sequence[Sequence[str]]) -> int:
     """Store texts as the turns of conversations, and return their number."""
-    store = TurnStore(database, "bench", lambda text: " ".join(search_words(text)))
+    store = TurnStore(database, "bench", turn_terms)
     for conversation in said:
         conversation_id: int | None = None
         for text in conversation:

@@ -26,7 +26,7 @@ from rag_assistant.history import fit_history
 from rag_assistant.records import Question
 from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
 from rag_assistant.retrieval.postprocess import in_turn
-from rag_assistant.retrieval.tokenize import query_words, search_words
+from rag_assistant.retrieval.terms import turn_query, turn_terms
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations import history
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -258,7 +258,7 @@ def quoted(language: str) -> str:
     asked = [
         (one, "\n\n".join(articles[collection.documents[next(iter(one.relevant))][0]])) for one in collection.questions
     ]
-    parts = [excerpt(told, query_words(one.text), MAX_RECALLED_CHARS) for one, told in asked]
+    parts = [excerpt(told, turn_query(one.text), MAX_RECALLED_CHARS) for one, told in asked]
     begun = share(any(answer in told[:MAX_RECALLED_CHARS] for answer in one.answers) for one, told in asked)
     found = share(any(answer in part for answer in one.answers) for (one, _), part in zip(asked, parts, strict=True))
     length = round(statistics.fmean(len(told) for _, told in asked))
@@ -278,7 +278,7 @@ def cost(size: int) -> float:
         conversation_id = add_conversation(database, size)
         with database.write() as connection:
             ids = connection.execute(select(turns.c.id)).scalars().all()
-            TURN_WORDS.insert(connection, [(one, " ".join(search_words(chance.choice(texts)))) for one in ids])
+            TURN_WORDS.insert(connection, [(one, turn_terms(chance.choice(texts))) for one in ids])
         kept = range(size - 4, size + 1)
         for question in questions[:20]:
             related(database, conversation_id, question, kept, 5)
@@ -303,7 +303,7 @@ def people() -> dict[str, list[str]]:
 
 def tell(database: Database, said: Sequence[str]) -> int:
     """Store texts as the turns of one conversation, and return its id."""
-    store = TurnStore(database, "bench", lambda text: " ".join(search_words(text)))
+    store = TurnStore(database, "bench", turn_terms)
     conversation_id: int | None = None
     for text in said:
         turn, _ = store.accept(Question(text, conversation_id), "bench")
@@ -316,7 +316,7 @@ def tell(database: Database, said: Sequence[str]) -> int:
 def related(database: Database, conversation_id: int, question: str, kept: Sequence[int], limit: int) -> list[Any]:
     """Return the turns out of view that a question seems to be about."""
     conversation = ConversationManager(database).get(conversation_id)
-    words = query_words(question)
+    words = turn_query(question)
     return HistoryStore(database).related(conversation, words, conversation.turns + 1, kept, limit)
 
 

@@ -50,7 +50,7 @@ from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.tokenize import words_of
+from rag_assistant.retrieval.terms import turn_terms
 from rag_assistant.runtime.data_dir import installation_id, join_commands, lock_data_dir, open_data_dir
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
@@ -195,13 +195,13 @@ class Services:
         """Open the stores: everybody's, or one person's."""
         self.database = database
         self.conversations = ConversationManager(database, self.process)
-        self.turns = TurnStore(database, self.process, words_of)
-        self.versions = VersionStore(database, words_of)
+        self.turns = TurnStore(database, self.process, turn_terms)
+        self.versions = VersionStore(database, turn_terms)
         self.receipt_chain = ReceiptChain(database)
         self.eraser = TurnEraser(database, title_for)
         self.ratings = RatingStore(database)
         self.branches = BranchStore(database)
-        self.exchange = ExchangeStore(database, self.uploads.store.owner, words_of, self.process)
+        self.exchange = ExchangeStore(database, self.uploads.store.owner, turn_terms, self.process)
         self.history = HistoryStore(database)
         self.notes = NoteStore(database)
         self.documents = DocumentStore(database, self.uploads.store.owner, self.process)

@@ -15,7 +15,8 @@ from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.history import UNANSWERED
 from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
 from rag_assistant.retrieval.postprocess import in_turn, within_budget
-from rag_assistant.retrieval.tokenize import content_stems, query_words
+from rag_assistant.retrieval.terms import turn_query
+from rag_assistant.retrieval.tokenize import content_stems
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
@@ -66,7 +67,7 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[R
         return ()
     query = SearchQuery(draft.question)
     by_part = [
-        history.related(conversation, query_words(f"{one.context} {one.text}"), turn.number, seen, MAX_RELATED)
+        history.related(conversation, turn_query(f"{one.context} {one.text}"), turn.number, seen, MAX_RELATED)
         for one in parts_of(query) or [query]
     ]
     related: dict[int, RelatedTurn] = {}
@@ -115,7 +116,7 @@ def _past(
     if where == "off" or profile.endpoint.quotes or profile.tools or not profile.passages:
         return ()
     sent = [*draft.found.sources, *evidence]
-    words, most = query_words(draft.question), max(MIN_PAST, MAX_SENT - len(sent))
+    words, most = turn_query(draft.question), max(MIN_PAST, MAX_SENT - len(sent))
     turns = history.elsewhere(draft.window.conversation, words, most, in_project=where == "project")
     past = past_sources(turns, words, len(sent) + 1)
     return tuple(one for one in within_budget([*sent, *past], budget_tokens) if one.turn is not None)

@@ -61,10 +61,10 @@ def restore(services: Services, file: Path) -> None:
 
 
 def _kept(services: Services) -> Kept:
-    from rag_assistant.retrieval.tokenize import words_of
+    from rag_assistant.retrieval.terms import turn_terms
     from rag_assistant.storage.backup import Kept
 
-    return Kept(services.database, services.uploads.store, services.data_dir, services.settings.path, words_of)
+    return Kept(services.database, services.uploads.store, services.data_dir, services.settings.path, turn_terms)
 
 
 @services_command("reindex")

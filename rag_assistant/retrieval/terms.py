@@ -15,7 +15,13 @@ from msgspec.structs import replace
 
 from rag_assistant.records import Chunk
 from rag_assistant.retrieval.chunking import indexed_text
-from rag_assistant.retrieval.languages import SCRIPT_OF_LANGUAGE, USUAL_LANGUAGE, language_of, script_of
+from rag_assistant.retrieval.languages import (
+    MIN_COMMON_WORDS,
+    SCRIPT_OF_LANGUAGE,
+    USUAL_LANGUAGE,
+    language_of,
+    script_of,
+)
 from rag_assistant.retrieval.tokenize import query_words, search_words
 
 # A passage is only in another language than its document if it has this many of that language's common words.
@@ -57,6 +63,29 @@ def query_terms(question: str, languages: Collection[str]) -> list[str]:
     searched = [own, *({""} & set(languages))] if own else languages or [""]
     terms = [term for language in searched for term in stems(telling or words, language)]
     return list(dict.fromkeys([*terms, *_part_number_forms(question)]))
+
+
+def turn_terms(text: str) -> str:
+    """Return what the index of turns keeps of a text: its words, with their stems where it is not in English.
+
+    The index itself stems English.
+    """
+    words = search_words(text)
+    language = _foreign(words, 1)
+    more = set(stems(words, language)).difference(words) if language else ()
+    return " ".join([*words, *sorted(more)])
+
+
+def turn_query(question: str) -> list[str]:
+    """Return the words to look for in turns: those of a question, by their stems where it is not in English."""
+    words = query_words(question)
+    language = _foreign(search_words(question), MIN_COMMON_WORDS)
+    return list(dict.fromkeys(stems(words, language))) if language else words
+
+
+def _foreign(words: Sequence[str], min_common: int) -> str:
+    language = language_of(words, min_common=min_common)
+    return "" if language == "english" else language
 
 
 def _part_number_forms(question: str) -> Iterator[str]:

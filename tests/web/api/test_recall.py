@@ -42,6 +42,14 @@ class TestRecall:
         answer = ask(client, "How is my other cat called? Where is the boat?", conversation_id=conversation)
         assert answer["history"]["recalled_turns"] == [2, 3]
 
+    def test_a_turn_is_found_by_other_forms_of_its_words_in_its_language(self, client: FlaskClient) -> None:
+        conversation = kept(client, "Die Gänse schlafen in dem alten Haus am Ufer.").conversation_id
+        kept(client, "Die Boote liegen im Hafen von Bremen.", conversation)
+        for n in range(3, 7):
+            kept(client, f"Frage {n}.", conversation)
+        answer = ask(client, "Welche Häuser haben die schlafenden Gänse?", conversation_id=conversation)
+        assert answer["history"]["recalled_turns"] == [1]
+
     def test_what_was_cleared_or_excluded_is_told_and_never_recalled(
         self, client: FlaskClient, stub: StubModel
     ) -> None:
