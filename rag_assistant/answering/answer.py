@@ -181,7 +181,7 @@ def _exchange(
         if not calls or not may_call:
             return check_ending(live, text + held, reply, request, rounds if calls else 0)
         rounds += 1
-        draft = call_tools(draft, text + held, calls, live, deps, settings)
+        draft = call_tools(draft, text + held, calls, live, deps)
         if live.turn.waiting is not None:
             return None
 
@@ -317,16 +317,14 @@ def shortened(
 # --- tools
 
 
-def call_tools(
-    draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies, settings: Settings
-) -> Draft:
+def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies) -> Draft:
     """Run the model's calls after its ``text``, store and show the iteration, and return the draft with it.
 
     A call that needs confirmation makes the turn wait.
     """
     names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
     live.tell("calling", f"Calling {names}.")
-    results = deps.tools.run_all(calls, live.turn.scope)
+    results = deps.tools.run_all(calls, live.turn.scope, draft.profile.tools)
     live.call.refuse_stopped()
     turn, messages = with_results(live.turn, text, calls, results)
     deps.writer.keep_iteration(turn, messages)
@@ -335,7 +333,7 @@ def call_tools(
     for called in step_events(turn, turn.steps[steps_before:]):
         live.add_step(called)
     for note in (result.note for result in results if result.note is not None):
-        if settings.propose_notes and deps.notes.propose(note, turn.id):
+        if deps.notes.propose(note, turn.id):
             live.note(f"The model proposes a note: “{note}” Accept or delete it under Notes.")
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:

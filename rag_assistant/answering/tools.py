@@ -112,14 +112,19 @@ class Tools:
         fewer.remote = self.remote.without_confirmations()
         return fewer
 
-    def run_all(self, calls: Sequence[dict[str, Any]], scope: Scope) -> list[ToolResult]:
+    def run_all(
+        self, calls: Sequence[dict[str, Any]], scope: Scope, offered: Sequence[dict[str, Any]]
+    ) -> list[ToolResult]:
         """Run calls in the OpenAI format in parallel, and return their results in the same order.
 
         The tools only see the documents of the scope. Errors are results, too.
         """
+        names = [tool["function"]["name"] for tool in offered]
         with ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="tool") as pool:
             # Each in its own context, since two threads can't share one.
-            begun = [pool.submit(copy_context().run, self._run, call, scope) for call in calls[:MAX_CALLS_AT_ONCE]]
+            begun = [
+                pool.submit(copy_context().run, self._run, call, scope, names) for call in calls[:MAX_CALLS_AT_ONCE]
+            ]
             results = [one.result() for one in begun]
         too_many = ToolResult(f"Error: at most {MAX_CALLS_AT_ONCE} calls at once are carried out. Call again.")
         results += [too_many] * (len(calls) - len(results))
@@ -178,9 +183,11 @@ class Tools:
             done.append(f"{_documents(gone)} not there any more.")
         return " ".join(done)
 
-    def _run(self, call: dict[str, Any], scope: Scope) -> ToolResult:
+    def _run(self, call: dict[str, Any], scope: Scope, offered: Sequence[str]) -> ToolResult:
         function = call["function"]
         try:
+            if function["name"] not in offered:
+                raise ToolFailed(f'There is no tool "{function["name"]}". Available: {", ".join(offered)}.')
             return self.run(function["name"], function["arguments"], scope)
         except AssistantError as error:
             return ToolResult(f"Error: {error}")
@@ -220,7 +227,7 @@ class Tools:
         ids = list(dict.fromkeys(arguments.document_ids))
         names = [self._document(document_id, scope).name for document_id in ids]
         self._documents.refuse_read_only(ids)
-        asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'} for good?"
+        asks = f"Found {_documents(len(ids))}: {_names(names)}. Delete {'it' if len(ids) == 1 else 'them'}?"
         return ToolResult(
             f"Nothing is deleted yet. The user is asked: {asks}", asks=asks, arguments={"document_ids": ids}
         )

@@ -9,7 +9,7 @@ import click
 from rag_assistant.cli.api import Api, api_command
 from rag_assistant.cli.commands import ID, ApiError
 from rag_assistant.cli.documents import process_pending
-from rag_assistant.conversations.commands import commands_in_words, is_command
+from rag_assistant.conversations.commands import NOTED, REMEMBER, commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.token_usage import tokens_sentence
 from rag_assistant.history.words import seen, span_in_words, view_sentence
@@ -103,6 +103,9 @@ def _read_pending(api: Api) -> None:
 def _command(api: Api, conversation: int | None, text: str) -> None:
     if text == "/help":
         click.echo(commands_in_words())
+    elif text.lower().startswith(f"{REMEMBER} "):
+        api.call("POST", "/api/notes", {"text": text.partition(" ")[2].strip()})
+        click.echo(NOTED)
     elif conversation is None:
         click.secho("There is no conversation yet. Ask a question first.", fg="red", err=True)
     elif text.lower() == "/compact":

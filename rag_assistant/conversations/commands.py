@@ -11,6 +11,7 @@ from rag_assistant.history.words import REASONS, span_in_words, turns_in_words
 from rag_assistant.records.errors import InvalidRequest, UnknownCommand
 
 REMEMBER = "/remember"
+NOTED = "Noted. It is sent with questions that are about it."
 MAX_NOTE_CHARS = 1000
 # The effect and message of /undo, by the change that it undoes.
 UNDOES = {
@@ -66,7 +67,7 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
         if not 0 < len(note) <= MAX_NOTE_CHARS:
             raise InvalidRequest(f"{name} takes a text of 1 to {MAX_NOTE_CHARS} characters; it got {len(note)}.")
         actions.notes.add(note)
-        return CommandResult(name, "Noted. It is sent with questions that are about it.")
+        return CommandResult(name, NOTED)
     command = COMMANDS.get(name)
     if command is not None and rest:
         raise UnknownCommand(f'{name} takes no arguments; it got "{rest}".')

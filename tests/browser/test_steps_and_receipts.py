@@ -40,7 +40,7 @@ def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: Stub
     expect(steps.nth(1).locator(".result-text")).to_contain_text(doomed["name"])
     turn.get_by_text("Used 3 tools").click()
     expect(steps.nth(1).locator(".result-text")).to_be_hidden()
-    expect(turn.locator(".answer")).to_contain_text(f"Found 1 document: {doomed['name']}. Delete it for good?")
+    expect(turn.locator(".answer")).to_contain_text(f"Found 1 document: {doomed['name']}. Delete it?")
     turn.get_by_role("button", name="Delete").click()
     expect(page.locator("#turn-2.completed .answer")).to_have_text(f"1 document deleted: {doomed['name']}.")
     expect(turn.get_by_role("button", name="Delete")).to_have_count(0)

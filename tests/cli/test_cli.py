@@ -160,7 +160,7 @@ def test_chat_shows_steps_and_carries_out_what_is_confirmed(shell: Shell, stub: 
     stub.replies.append(Reply(tool_calls=[{"id": "d", "name": "delete_documents", "arguments": {"document_ids": [1]}}]))
     result = chat(shell, "Delete the draft.", "yes")
     assert "1. delete_documents" in result.stderr
-    assert "Found 1 document: `draft.txt`. Delete it for good?" in result.stdout
+    assert "Found 1 document: `draft.txt`. Delete it?" in result.stdout
     assert "1 document deleted: `draft.txt`." in result.stdout
     assert "draft.txt" not in shell("documents", "list").stdout
 

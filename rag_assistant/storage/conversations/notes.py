@@ -51,7 +51,9 @@ class NoteStore(Store):
         with self._database.write() as connection:
             own = _own(connection)
             there = connection.execute(select(notes.c.id).where(own, notes.c.text == text).limit(1)).first()
-            waiting = select(notes.c.id).where(own, notes.c.proposed).limit(MAX_PROPOSED)
+            waiting = (
+                select(notes.c.id).where(own, notes.c.proposed, notes.c.superseded_by.is_(None)).limit(MAX_PROPOSED)
+            )
             if there is not None or len(connection.execute(waiting).all()) == MAX_PROPOSED:
                 return False
             _insert(connection, {"text": text, "turn_id": turn_id, "active": False, "proposed": True})
@@ -66,16 +68,15 @@ class NoteStore(Store):
         """
         with self._database.write() as connection:
             note = _load(connection, note_id)
-            marks = {"pinned": pinned, "active": active}
+            marks = {"pinned": pinned, "active": active, "proposed": None if active is None else False}
             values: dict[str, Any] = {name: value for name, value in marks.items() if value is not None}
             if text is not None and text != note.text:
-                same = {"turn_id": note.turn_id, "project_id": note.project_id, "pinned": note.pinned}
+                same = {name: getattr(note, name) for name in ("turn_id", "project_id", "pinned", "active", "proposed")}
                 newer = _insert(connection, same | {"text": text} | values)
                 set_values(connection, notes, note_id, {"superseded_by": newer.id})
                 return newer
             if values:
-                decided = {"proposed": False} if "active" in values else {}
-                set_values(connection, notes, note_id, values | decided)
+                set_values(connection, notes, note_id, values)
             return _load(connection, note_id)
 
     def delete(self, note_id: int) -> None:

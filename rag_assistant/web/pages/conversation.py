@@ -10,7 +10,7 @@ from typing import Any
 
 from flask import Blueprint, Response, make_response, render_template, request, url_for
 
-from rag_assistant.conversations.commands import CommandResult, is_command, run_command
+from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResult, is_command, run_command
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
@@ -121,7 +121,8 @@ def _wishes() -> SummariseBody:
 
 def _command_page(command: str, conversation_id: int | None) -> str:
     """Run a command and show its result below the conversation."""
-    if conversation_id is None and command.strip().lower() != "/help":
+    name = command.split()[0].lower()
+    if conversation_id is None and name in COMMANDS and name not in ("/help", REMEMBER):
         raise InvalidRequest("There is no conversation yet. Ask a question first.")
     if conversation_id is not None:
         services().conversations.get(conversation_id)

@@ -115,7 +115,7 @@ def test_a_yes_of_another_program_deletes_nothing(
     deletes = {"id": "c1", "name": "delete_documents", "arguments": {"document_ids": [1]}}
     stub.replies.append(Reply(tool_calls=[deletes]))
     text, asked, _ = call(client, "ask", question="Delete the hours.")
-    assert "Delete it for good?" in text
+    assert "Delete it?" in text
     assert asked["waiting"]
     text, _, failed = call(client, "ask", question="Yes", conversation_id=asked["conversation_id"])
     assert failed

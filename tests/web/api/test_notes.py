@@ -83,6 +83,9 @@ def test_a_model_proposes_a_note_and_none_is_sent_before_a_person_accepts_it(
     assert ask(client, QUESTION)["history"]["notes"] == []
     page = client.get("/notes").text
     assert "proposed by the model" in page
+    better = client.patch(f"/api/notes/{waiting['note_id']}", json={"text": "Iris may eat no nuts."}).json
+    assert (better["active"], better["proposed"]) == (False, True), "an edit accepts nothing"
+    waiting = client.patch(f"/api/notes/{better['note_id']}", json={"text": "Iris may not eat nuts!"}).json
     assert client.post(f"/notes/{waiting['note_id']}", data={"active": "true"}).status_code == 303
     assert ask(client, QUESTION)["history"]["notes"] == [waiting["note_id"]]
     assert "proposed by the model" not in client.get("/notes").text
@@ -95,6 +98,7 @@ def test_no_note_is_proposed_where_that_is_not_switched_on(client: FlaskClient, 
     stub.replies.extend([Reply(tool_calls=[call("remember", text="Iris may not eat nuts.")]), Reply("Bread.")])
     assert ask(client, "I may not eat nuts. What can I eat?")["notes"] == []
     assert "remember" not in [tool["function"]["name"] for tool in stub.requests[0].body["tools"]]
+    assert 'There is no tool "remember". Available: search_documents' in str(stub.requests[1].messages[-1]["content"])
     assert client.get("/api/notes").json["notes"] == []
 
 
