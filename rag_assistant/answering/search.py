@@ -89,7 +89,8 @@ def search_for(
         return search_result
     live.tell("searching", "Searching your documents.")
     exchanges = exchanges_seen(window, settings)
-    query = retriever.follow_up(turn.question, exchanges, turn.scope)
+    library = retriever.library(turn.scope)
+    query = retriever.follow_up(turn.question, exchanges, library)
     how = {
         "query": turn.question,
         "by": "words" if query.is_follow_up else "question",
@@ -101,18 +102,19 @@ def search_for(
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
-            passages, support = retriever.find(rewrite.query, limit, turn.scope, budget)
+            passages, support = retriever.find(rewrite.query, limit, library, budget)
             how = {"query": rewrite.query, "by": "model", "follow_up_context": None} if passages else how
     # A rewritten query may find nothing where the words do.
     if not passages:
-        passages, support = retriever.find(query, limit, turn.scope, budget)
+        passages, support = retriever.find(query, limit, library, budget)
     if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
         return SearchResult(rewrite=rewrite.record)  # Nothing could have been found.
     # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
     nearest, language = sections_of(passages) if unclear else [], ""
     if quotes and not passages:
-        nearest, language = retriever.nearest_headings(query, turn.scope), retriever.foreign_language(turn.question)
+        nearest = retriever.nearest_headings(query, library)
+        language = retriever.foreign_language(turn.question, library)
     search_result = SearchResult(
         sources=number_sources(passages),
         search=how | {"found": len(passages), "support": support},

@@ -31,6 +31,7 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
+from rag_assistant.retrieval.library_state import LibraryState
 from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
 from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
     from rag_assistant.retrieval.indexes.vector_search import ServingVectors, VectorSearch
     from rag_assistant.storage.documents.chunks import ChunkStore
-    from rag_assistant.storage.documents.scope import ChunksInScope
 
 log = logging.getLogger(__name__)
 Chosen = TypeVar("Chosen")
@@ -83,11 +83,17 @@ class Retriever:
         self._vectors = vectors
         self.reranking = reranking
 
+    def library(self, scope: Scope | LibraryState) -> LibraryState:
+        """Return the library within a scope, for everything that one question asks of it."""
+        if isinstance(scope, LibraryState):
+            return scope
+        return LibraryState(self._chunks, self._keywords, self._vectors, scope)
+
     def search(
         self,
         query: str | SearchQuery,
         limit: int,
-        scope: Scope = EVERYTHING,
+        scope: Scope | LibraryState = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> list[Passage]:
         """Return up to ``limit`` passages of the scope, best first; see ``find``."""
@@ -97,7 +103,7 @@ class Retriever:
         self,
         query: str | SearchQuery,
         limit: int,
-        scope: Scope = EVERYTHING,
+        scope: Scope | LibraryState = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> tuple[list[Passage], Support]:
         """Return up to ``limit`` passages of the scope, best first, and how far they support an answer.
@@ -107,17 +113,17 @@ class Retriever:
         doesn't work, there is only keyword search.
         """
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
+        library = self.library(scope)
         if limit == 0:
             return [], "nothing_found"
         if parts := parts_of(query):
             share = ceil(limit / len(parts))
-            return _together([self.find(part, share, scope, budget_tokens) for part in parts], budget_tokens)
-        within = self._chunks.within(scope)
-        passages, best_cosine = self._candidates(query, limit, within)
+            return _together([self.find(part, share, library, budget_tokens) for part in parts], budget_tokens)
+        passages, best_cosine = self._candidates(query, limit, library)
         # The guide answers questions about the assistant; if a person's document answers best, it is left out.
         if passages and passages[0].document not in GUIDE_NAMES:
             passages = [one for one in passages if one.document not in GUIDE_NAMES]
-        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, within)
+        support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, library)
         if support != "nothing_found":
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
@@ -150,35 +156,32 @@ class Retriever:
         """Whether there is only keyword search, because the embedding model doesn't work."""
         return self._vectors.failing
 
-    def nearest_headings(self, query: SearchQuery, scope: Scope = EVERYTHING) -> list[str]:
+    def nearest_headings(self, query: SearchQuery, scope: Scope | LibraryState = EVERYTHING) -> list[str]:
         """Return the documents and sections nearest to a question."""
-        passages, _ = self._candidates(query, MAX_HEADINGS, self._chunks.within(scope))
+        passages, _ = self._candidates(query, MAX_HEADINGS, self.library(scope))
         return sections_of(passages)[:MAX_HEADINGS]
 
-    def _candidates(
-        self, query: SearchQuery, limit: int, within: ChunksInScope | None
-    ) -> tuple[list[Passage], float | None]:
+    def _candidates(self, query: SearchQuery, limit: int, library: LibraryState) -> tuple[list[Passage], float | None]:
         """Return the hits of both methods, best first, and the best cosine; ``None`` if vectors say nothing."""
-        ranked, best_cosine = self.ranked(query, within)
+        ranked, best_cosine = self.ranked(query, library)
         return self._existing(ranked, max(2 * limit, MIN_CANDIDATES_READ, self.reranking.candidates)), best_cosine
 
-    def ranked(self, query: SearchQuery, within: ChunksInScope | None = None) -> tuple[list[Hit], float | None]:
+    def ranked(self, query: SearchQuery, scope: Scope | LibraryState = EVERYTHING) -> tuple[list[Hit], float | None]:
         """Return the chunks found by both methods, best first, and the best cosine, as in ``_candidates``.
 
         Some of them may be deleted.
         """
-        # Pending chunks must not use up the limit.
-        pending = self._chunks.pending_ids()
-        by_vector, familiarity = self._by_vector(query, within, pending)
-        by_keyword = self._by_keyword(query, within, pending)
+        library = self.library(scope)
+        by_vector, familiarity = self._by_vector(query, library)
+        by_keyword = self._by_keyword(query, library)
         ranked = fuse(by_keyword, by_vector, VECTOR_WEIGHT * familiarity.pieces)
         knows_text = by_vector and familiarity.pieces >= MIN_KNOWN_PIECES
         return ranked, by_vector[0][1] if knows_text else None
 
     def _support(
-        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, within: ChunksInScope | None
+        self, query: SearchQuery, passages: Sequence[Passage], best_cosine: float | None, library: LibraryState
     ) -> Support:
-        vectors = self._vectors.now()
+        vectors, within = library.vectors, library.within
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
 
         def support_with(min_share: float) -> Support:
@@ -192,54 +195,56 @@ class Retriever:
         # In a language it hardly knows, a model only recognises what is unrelated.
         return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
 
-    def foreign_language(self, question: str) -> str:
+    def foreign_language(self, question: str, scope: Scope | LibraryState = EVERYTHING) -> str:
         """Return the language of a question, ``""`` if there are documents in it or the embedding model knows it."""
-        language = language_of(search_words(question))
-        return "" if language in self._keywords.state().languages or _knows(self._vectors.now(), question) else language
+        language, library = language_of(search_words(question)), self.library(scope)
+        return "" if language in library.keywords.languages or _knows(library.vectors, question) else language
 
-    def follow_up(self, question: str, exchanges: Sequence[Exchange], scope: Scope = EVERYTHING) -> SearchQuery:
+    def follow_up(
+        self, question: str, exchanges: Sequence[Exchange], scope: Scope | LibraryState = EVERYTHING
+    ) -> SearchQuery:
         """Return the search query of a question after some exchanges (question and answer each, oldest first).
 
         Costs at most one embedding more than the question's own, of 30 to 50 words.
         """
-        context = context_of(exchanges)
-        unknown = self.unknown(content_words(question)) if context else set()
+        context, library = context_of(exchanges), self.library(scope)
+        unknown = self.unknown(content_words(question), library) if context else set()
         if not context or is_about_something_else(question, context, unknown):
             return SearchQuery(question)
         try:
-            similarity = self.similarity(question, exchanges, scope, SURELY_ALONE)
+            similarity = self.similarity(question, exchanges, library, SURELY_ALONE)
         except EmbedderFailed as error:
             log.warning("The words alone tell whether a question leans on another: %s", error)
             similarity = None
         return search_query(question, exchanges, similarity)
 
-    def unknown(self, words: Sequence[str]) -> set[str]:
-        """Return which of the words no chunk contains in any form."""
-        state = self._keywords.state()
+    def unknown(self, words: Sequence[str], scope: Scope | LibraryState = EVERYTHING) -> set[str]:
+        """Return which of the words no chunk contains in any form, also outside the scope."""
+        library = self.library(scope)
+        state, within = library.keywords, self._chunks.within(EVERYTHING) if library.scope else library.within
         forms = forms_of(words, state.languages)
         every_form = [form for some in forms.values() for form in some]
-        unknown = self._keywords.unknown(every_form, self._chunks.within(EVERYTHING), state)
+        unknown = self._keywords.unknown(every_form, within, state)
         return {word for word, some in forms.items() if some <= unknown}
 
     def similarity(
-        self, question: str, exchanges: Sequence[Exchange], scope: Scope, min_share: float = 0.0
+        self, question: str, exchanges: Sequence[Exchange], scope: Scope | LibraryState, min_share: float = 0.0
     ) -> Similarity | None:
         """Return the similarity of a question to the conversation and the library; ``None`` if the model can't tell.
 
         If the earlier questions alone would give the context less weight than ``min_share``, they represent all of it:
         their vectors are cached.
         """
-        context = context_of(exchanges)
-        vectors = self._vectors.now() if context and question.strip() else None
+        context, state = context_of(exchanges), self.library(scope)
+        vectors = state.vectors if context and question.strip() else None
         if vectors is None or vectors.empty:
             return None
         last = last_question(exchanges)
         if vectors.embedder.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
             return None
-        pending, within = self._chunks.pending_ids(), self._chunks.within(scope)
 
         def nearest(*some: Vectors) -> list[list[Hit]]:
-            return _nearest(vectors, some, FOLLOW_UP_CANDIDATES, within, pending)
+            return _nearest(vectors, some, FOLLOW_UP_CANDIDATES, state)
 
         own, before = vectors.of_questions([question, last])
         of_last, library = vectors.similarity(own, before), []
@@ -291,22 +296,23 @@ class Retriever:
         return _with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
 
     @step("keywords")
-    def _by_keyword(self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]) -> list[Hit]:
-        state = self._keywords.state()
+    def _by_keyword(self, query: SearchQuery, library: LibraryState) -> list[Hit]:
+        # Pending chunks must not use up the limit.
+        state, pending = library.keywords, library.pending
 
         def hits(text: str) -> list[Hit]:
-            ranked = self._keywords.search(query_terms(text, state.languages), CANDIDATES + len(pending), within, state)
+            ranked = self._keywords.search(
+                query_terms(text, state.languages), CANDIDATES + len(pending), library.within, state
+            )
             return _without_pending(ranked, pending, CANDIDATES)
 
         return add(hits(query.text), hits(query.context), query.share) if query.is_follow_up else hits(query.text)
 
     @step("vectors")
-    def _by_vector(
-        self, query: SearchQuery, within: ChunksInScope | None, pending: Set[int]
-    ) -> tuple[list[Hit], Familiarity]:
+    def _by_vector(self, query: SearchQuery, library: LibraryState) -> tuple[list[Hit], Familiarity]:
         """Return the nearest chunks, and how well the model knows the question: nothing if it doesn't work."""
         nothing: tuple[list[Hit], Familiarity] = ([], Familiarity(0.0, 0.0))
-        vectors = self._vectors.now()
+        vectors = library.vectors
         if vectors is None or vectors.empty or not query.text.strip():
             return nothing
         try:
@@ -317,7 +323,7 @@ class Retriever:
             log.warning("Searching by keywords alone: %s", error)
             return nothing
         limit = FOLLOW_UP_CANDIDATES if query.is_follow_up else CANDIDATES
-        nearest = query.nearest or _nearest(vectors, embedded, limit, within, pending)
+        nearest = query.nearest or _nearest(vectors, embedded, limit, library)
         if not query.is_follow_up:
             return list(nearest[0][:limit]), familiarity
         own, context = embedded
@@ -376,11 +382,11 @@ def _across_languages(question: str, passages: Sequence[Passage]) -> bool:
     return bool(language and of_passages) and language not in of_passages
 
 
-def _nearest(
-    vectors: ServingVectors, some: Sequence[Vectors], limit: int, within: ChunksInScope | None, pending: Set[int]
-) -> list[list[Hit]]:
+def _nearest(vectors: ServingVectors, some: Sequence[Vectors], limit: int, library: LibraryState) -> list[list[Hit]]:
     """Return the nearest chunks for each vector, from one query."""
-    return [_without_pending(hits, pending, limit) for hits in vectors.search(some, limit + len(pending), within)]
+    pending = library.pending
+    near = vectors.search(some, limit + len(pending), library.within)
+    return [_without_pending(hits, pending, limit) for hits in near]
 
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
