@@ -137,7 +137,7 @@ class Tools:
         """Run one call. Raises ToolFailed, or another AssistantError that prevents it."""
         if self.remote.has(name):
             return self.remote.run(name, object_in(arguments))
-        kind, run = self._named(name)
+        kind, run = self._tools[name]
         with step("tool", tool=name):
             return run(read_arguments(kind, arguments), scope)
 
@@ -149,8 +149,10 @@ class Tools:
                 function = call["function"]
                 if self.remote.has(function["name"]):
                     object_in(function["arguments"])
+                elif function["name"] in self._tools:
+                    read_arguments(self._tools[function["name"]][0], function["arguments"])
                 else:
-                    read_arguments(self._named(function["name"])[0], function["arguments"])
+                    return ()
         except ToolFailed:
             return ()
         return calls
@@ -194,12 +196,6 @@ class Tools:
         except Exception:
             log.exception("The tool %s failed", function["name"])
             return ToolResult("Error: the tool failed; the server's log says why.")
-
-    def _named(self, name: str) -> tuple[type[Arguments], Callable[[Any, Scope], ToolResult]]:
-        if name not in self._tools:
-            names = ", ".join([*self._tools, *self.remote.schemas()])
-            raise ToolFailed(f'There is no tool "{name}". Available: {names}.')
-        return self._tools[name]
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
         passages = self._retriever.search(arguments.query, arguments.limit, scope)

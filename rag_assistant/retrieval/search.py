@@ -93,7 +93,7 @@ class Retriever:
         self,
         query: str | SearchQuery,
         limit: int,
-        scope: Scope | LibraryState = EVERYTHING,
+        scope: Scope = EVERYTHING,
         budget_tokens: int | None = None,
     ) -> list[Passage]:
         """Return up to ``limit`` passages of the scope, best first; see ``find``."""

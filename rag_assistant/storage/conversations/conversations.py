@@ -184,8 +184,9 @@ class ConversationManager(Store):
                 values["overrides"] = with_own(row["overrides"], own)
             if not isinstance(project_id, Unset):
                 values["project_id"] = usable_project(connection, project_id)
-                rules = connection.execute(select(projects.c.overrides).where(projects.c.id == project_id)).scalar()
-                if row["project_id"] != project_id and "retention_days" in (rules or {}):
+            if not isinstance(project_id, Unset) and project_id not in (None, row["project_id"]):
+                rules = connection.execute(select(projects.c.overrides).where(projects.c.id == project_id)).scalar_one()
+                if "retention_days" in rules:
                     values["updated_at"] = now()  # It counts as used, so that it does not go to the trash at once.
             if values:
                 set_values(connection, conversations, conversation_id, values)

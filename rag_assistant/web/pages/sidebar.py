@@ -79,7 +79,7 @@ def act_on_selected() -> Response:
             undo = {"deleted": ids}
         elif do in ("archive", "unarchive"):
             manager.change(one, archived=do == "archive")
-            undo = {"put_away": ids} if do == "archive" else {}
+            undo = {"archived_ids": ids} if do == "archive" else {}
         else:
             manager.change(one, project_id=_project_of(project))
             undo = {"moved": ids, "was_in": was_in}

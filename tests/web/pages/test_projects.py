@@ -138,7 +138,8 @@ def test_archived_conversations_are_in_a_list_of_their_own_until_somebody_asks_i
         assert f'<input type="checkbox" name="conversation_ids" value="{number}">' in page
     assert client.get(f"/api/conversations/{one}").json["pinned"] is False
     assert "In" in [hit["title"] for hit in client.get("/api/conversations?q=in").json["conversations"]]
-    assert client.post("/conversations/selected", data={"conversation_ids": [str(one)], "do": "unarchive"})
+    restored = client.post("/conversations/selected", data={"conversation_ids": [str(one)], "do": "unarchive"})
+    assert restored.status_code == 303
     assert in_list() == {other, one}
     client.post("/api/query", json={"question": "How many keepers?", "conversation_id": inside})
     assert (in_list(), in_list("?archived=1")) == ({inside, one, other}, set())
