@@ -68,20 +68,16 @@ def conversations() -> Response:
     ``deleted=1`` those in the trash, ``project_id`` those of a project.
     """
     limit, pinned, deleted = page_limit(), flag_asked("pinned"), flag_asked("deleted")
-    manager = services().conversations
     if "q" in request.args:
-        hits = manager.find(query_words(request.args["q"]), limit)
+        hits = services().conversations.find(query_words(request.args["q"]), limit)
         listed = [conversation_data(hit.conversation) | {"turn": hit.turn} for hit in hits]
         return page_response("conversations", listed, None)
-    before = parse_cursor("cursor", request.args.get("cursor"))
     pinned, project_id = None if deleted else pinned, whole_number("project_id", None, 1, MAX_INT32)
     archived = bool(flag_asked("archived"))
-    page = manager.page(
-        limit + 1, before, pinned=pinned, deleted=bool(deleted), archived=archived, project_id=project_id
+    page, following = listed_after(
+        "cursor", limit, pinned=pinned, deleted=bool(deleted), archived=archived, project_id=project_id
     )
-    last = page[limit - 1] if len(page) > limit else None
-    following = cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
-    return page_response("conversations", [conversation_data(one) for one in page[:limit]], following)
+    return page_response("conversations", [conversation_data(one) for one in page], following)
 
 
 @blueprint.post(
@@ -279,6 +275,13 @@ def command(conversation_id: int) -> Response:
     result = run_command(read_body(CommandBody).command, services().history_actions, conversation_id)
     view = services().history_actions.view(conversation_id)
     return jsonify(command=result.command, text=result.text, fold=result.fold, view=view.as_dict())
+
+
+def listed_after(name: str, limit: int, **which: Any) -> tuple[list[Conversation], str | None]:
+    """Return a page of conversations after the cursor in a parameter, and the cursor of the next one."""
+    page = services().conversations.page(limit + 1, parse_cursor(name, request.args.get(name)), **which)
+    last = page[limit - 1] if len(page) > limit else None
+    return page[:limit], last and cursor_of(last.deleted_at or last.updated_at, last.id)
 
 
 def restored(conversation_id: int) -> Conversation:

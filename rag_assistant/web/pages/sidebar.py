@@ -10,8 +10,7 @@ from flask import Blueprint, Response, render_template, request, url_for
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.records import MAX_INT32, Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationNotFound
-from rag_assistant.web.api.conversations import restored
-from rag_assistant.web.api.paging import cursor_of, parse_cursor
+from rag_assistant.web.api.conversations import listed_after, restored
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
 from rag_assistant.web.pages.conversation_list import zone_named
@@ -23,8 +22,8 @@ from rag_assistant.web.services import services
 
 blueprint = Blueprint("sidebar", __name__)
 
-DELETED_SHOWN = 50
-ARCHIVED_SHOWN = 50
+# Of archived or deleted conversations.
+LISTED_AT_ONCE = 50
 MAX_SELECTED = 200
 # How long before a conversation moves to the trash this is announced.
 TOLD_BEFORE = timedelta(days=7)
@@ -40,16 +39,10 @@ def conversations() -> str:
     """Show a part of the list of conversations; with ``part`` alone, for the script that inserts it."""
     if request.args.get("part") == "1":
         return render_template("_conversations.html", **listed(_open()))
-    archived = _archived() if request.args.get("archived") == "1" else {}
-    return render_template("conversations.html", **frame(None) | archived)
-
-
-def _archived() -> dict[str, Any]:
-    before = parse_cursor("from", request.args.get("from"))
-    page = services().conversations.page(ARCHIVED_SHOWN + 1, before, archived=True)
-    shown = page[:ARCHIVED_SHOWN]
-    older = cursor_of(shown[-1].updated_at, shown[-1].id) if len(page) > ARCHIVED_SHOWN else None
-    return {"archived": shown, "older_archived": older}
+    if request.args.get("archived") != "1":
+        return render_template("conversations.html", **frame(None))
+    archived, older = listed_after("from", LISTED_AT_ONCE, archived=True)
+    return render_template("conversations.html", **frame(None) | {"archived": archived, "older_archived": older})
 
 
 def _open() -> Conversation | None:
@@ -96,15 +89,12 @@ def _project_of(text: str) -> int | None:
 @blueprint.get("/deleted", policy=READ)
 def deleted() -> str:
     """Show the deleted conversations and documents, most recently deleted first."""
-    before = parse_cursor("from", request.args.get("from"))
-    page = services().conversations.page(DELETED_SHOWN + 1, before, deleted=True)
-    shown = page[:DELETED_SHOWN]
-    last = shown[-1] if len(page) > DELETED_SHOWN else None
+    trashed, older = listed_after("from", LISTED_AT_ONCE, deleted=True)
     return render_template(
         "deleted.html",
-        trashed=shown,
-        trashed_documents=services().documents.trashed(DELETED_SHOWN),
-        deleted_before=cursor_of(last.deleted_at, last.id) if last and last.deleted_at else None,
+        trashed=trashed,
+        trashed_documents=services().documents.trashed(LISTED_AT_ONCE),
+        deleted_before=older,
         erased=request.args.get("erased") == "1",
         **frame(None),
     )
