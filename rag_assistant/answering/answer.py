@@ -4,28 +4,29 @@
 is what people see.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.answering import overflow
-from rag_assistant.answering.live import step_events
+from rag_assistant.answering.live import LiveTurn, step_events
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import notes_about, with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
 from rag_assistant.answering.search import search_for
 from rag_assistant.answering.sending import announce, check_ending, say, show, shown_with, stream
-from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
+from rag_assistant.answering.tools import DELETES, ToolCalls, Tools, is_confirmation, with_results
+from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
+from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.records import ModelRequest
+from rag_assistant.llm.models import LanguageModels
+from rag_assistant.records import Conversation, ModelRequest, Turn
 from rag_assistant.records.errors import (
     AssistantError,
     ContextTooLong,
@@ -33,22 +34,14 @@ from rag_assistant.records.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
+from rag_assistant.retrieval.search import Retriever
+from rag_assistant.runtime.telemetry.metrics import Observer
 from rag_assistant.runtime.telemetry.steps import step
-
-if TYPE_CHECKING:
-    from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.tools import Tools
-    from rag_assistant.answering.writer import AnswerWriter
-    from rag_assistant.conversations.viewed_history import ViewedHistory
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Conversation, Turn
-    from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.runtime.telemetry.metrics import Observer
-    from rag_assistant.settings.schema import Settings
-    from rag_assistant.storage.conversations.conversations import ConversationManager
-    from rag_assistant.storage.conversations.notes import NoteStore
-    from rag_assistant.storage.conversations.turns import TurnStore
-    from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.settings.schema import Settings
+from rag_assistant.storage.conversations.conversations import ConversationManager
+from rag_assistant.storage.conversations.notes import NoteStore
+from rag_assistant.storage.conversations.turns import TurnStore
+from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 

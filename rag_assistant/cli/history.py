@@ -1,7 +1,5 @@
 """``rag-assistant history``: list, show, export and erase conversations, and see what the model was sent."""
 
-from __future__ import annotations
-
 import json
 
 import click

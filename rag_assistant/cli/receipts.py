@@ -1,7 +1,5 @@
 """``rag-assistant receipts``: export what the model was sent as a signed file, and verify such files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Conversations and their turns, as stored."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """A question with its options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, Literal
 

@@ -4,12 +4,9 @@ The names are those of its Semantic Conventions for Generative AI; they still ch
 provider is the application's own, independent of other uses of OpenTelemetry in the process.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from opentelemetry import trace
@@ -20,10 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from rag_assistant import __version__
-from rag_assistant.runtime.telemetry.steps import Step
-
-if TYPE_CHECKING:
-    from rag_assistant.runtime.telemetry.steps import Step, Value
+from rag_assistant.runtime.telemetry.steps import Step, Value
 
 AGENT = "rag-assistant"
 # What speaks OpenAI's protocol counts as OpenAI; its address tells whose it is.
