@@ -15,7 +15,7 @@ from statistics import mean
 
 from msgspec.structs import replace
 
-from rag_assistant.conversations.exchange.receipts import signed_receipts
+from rag_assistant.conversations.exchange.export import signed_receipts
 from rag_assistant.history.receipt_chain import check_chain
 from rag_assistant.records import Question
 from rag_assistant.records.errors import InvalidReceipts

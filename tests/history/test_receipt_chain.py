@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.exchange.receipts import signed_receipts
+from rag_assistant.conversations.exchange.export import signed_receipts
 from rag_assistant.history.receipt_chain import check_chain, hash_of_link, hash_of_part, parts_of
 from rag_assistant.records.errors import InvalidReceipts
 from rag_assistant.runtime.signing import Signer, is_signed

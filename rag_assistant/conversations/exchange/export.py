@@ -1,12 +1,15 @@
-"""Export of a conversation: Markdown for reading, JSON for further use. Pure; streamed in pieces."""
+"""Export of a conversation in pieces: Markdown for reading, JSON for further use, and its receipts, signed."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
+from rag_assistant.history.receipt_chain import canonical
 from rag_assistant.history.words import span_in_words, view_in_words
 from rag_assistant.records import AnswerVersion, Conversation, Scope, Source, Turn
 from rag_assistant.records.views import VersionAnswer, data_of, turn_data, view_of
+from rag_assistant.runtime.signing import Signer
 
 FORMATS = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
 # Returns all answers of a turn that has more than one.
@@ -93,6 +96,22 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
     for number, turn in enumerate(turns):
         yield (", " if number else "") + json.dumps(_turn_as_json(turn, versions), ensure_ascii=False)
     yield "]}\n"
+
+
+def signed_receipts(conversation_id: int, links: Iterable[dict[str, Any]], signer: Signer) -> Iterator[bytes]:
+    """Yield a self-contained file: one receipt per line, and a signature at the end."""
+    count, last_hash = 0, ""
+    for link in links:
+        yield canonical(link) + b"\n"
+        count, last_hash = count + 1, link["hash"]
+    seal = {
+        "conversation": conversation_id,
+        "links": count,
+        "hash": last_hash,
+        "key": signer.public_key,
+        "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    yield canonical(seal | {"signature": signer.sign(canonical(seal))}) + b"\n"
 
 
 def _turn_as_json(turn: Turn, versions: Versions) -> dict[str, Any]:

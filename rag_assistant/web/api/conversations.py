@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.compaction import operation_in_words
-from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown
-from rag_assistant.conversations.exchange.receipts import signed_receipts
+from rag_assistant.conversations.exchange.export import FORMATS, as_json, as_markdown, signed_receipts
 from rag_assistant.conversations.retention import trash_date
 from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
@@ -281,7 +280,7 @@ def listed_after(name: str, limit: int, **which: Any) -> tuple[list[Conversation
     """Return a page of conversations after the cursor in a parameter, and the cursor of the next one."""
     page = services().conversations.page(limit + 1, parse_cursor(name, request.args.get(name)), **which)
     last = page[limit - 1] if len(page) > limit else None
-    return page[:limit], last and cursor_of(last.deleted_at or last.updated_at, last.id)
+    return page[:limit], cursor_of(last.deleted_at or last.updated_at, last.id) if last else None
 
 
 def restored(conversation_id: int) -> Conversation:

@@ -6,7 +6,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.llm import client as client_module
-from rag_assistant.llm.told_limits import OWN_ADDRESSES
+from rag_assistant.llm.client import OWN_ADDRESSES
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
