@@ -237,12 +237,19 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cached_tokens: int | None = None
 
 
+Problem = Literal["number", "name", "negation", "words"]
+
+
 class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
-    """A citation that its passage doesn't seem to support."""
+    """A citation that its passage doesn't seem to support.
+
+    ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the missing numbers or names.
+    ``carried_by`` is the number of another passage that has everything.
+    """
 
     nth: int
-    problem: Literal["number", "name", "negation", "words"]
-    missing: list[str]
+    problem: Problem
+    missing: tuple[str, ...]
     carried_by: int | None
 
 

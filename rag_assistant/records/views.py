@@ -67,15 +67,10 @@ class RatingAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     rated_at: datetime
 
 
-class CorrectionAnswer(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class CorrectionAnswer(Correction, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A change since the answer to something that the answer rests on."""
 
-    what: Literal["source", "turn", "summary"]
-    change: Literal["changed", "deleted", "excluded", "erased", "edited"]
     sentence: str
-    turn: int | None = None
-    n: int | None = None
-    document: str | None = None
 
 
 class TurnHead(Struct, frozen=True, kw_only=True):

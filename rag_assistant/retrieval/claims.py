@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rag_assistant.records.answers import Doubt, Problem
 from rag_assistant.retrieval.sentences import sentences_of, split_text
 from rag_assistant.retrieval.tokenize import content_stems, content_words, search_words, stem
-
-Problem = Literal["number", "name", "negation", "words"]
 
 # As models write them: [1], [1, 2], [1-3], [^1], [Source 1], \u30101\u3011 and \u30101\u2020name\u3011.
 CITED = r"(?:\^|(?:[Ss]ource|[Pp]assage|[Dd]ocument)s?:? ?)?\d{1,3}"
@@ -53,19 +51,6 @@ MIN_ALIKE = 0.7
 # If this many words are capitalised, like nouns in German, capitals don't indicate names.
 MAX_CAPITALS = 0.25
 GERMAN = frozenset("der die das und ist ein eine den dem des im von mit für auf nicht wird werden sind wurde".split())
-
-
-class Doubt(Struct, frozen=True):
-    """What a sentence says that is missing from the passage it cites.
-
-    ``nth`` counts the citations of that passage in the answer, from 1. ``missing`` are the missing numbers or names.
-    ``carried_by`` is the number of another passage that has everything.
-    """
-
-    nth: int
-    problem: Problem
-    missing: tuple[str, ...] = ()
-    carried_by: int | None = None
 
 
 class Checked(Struct, frozen=True):

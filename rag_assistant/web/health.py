@@ -4,10 +4,10 @@ import logging
 from typing import Any
 
 from flask import Flask, Response, jsonify, make_response, request
-from msgspec import to_builtins
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
+from rag_assistant.records.views import data_of, view_of
 from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings, is_live
@@ -73,8 +73,7 @@ def init_app(app: Flask, services: Services) -> None:
     @app.post("/api/model/test", policy=ADMIN, answer=ModelTestAnswer)
     def model_test() -> Response:
         """Test the endpoints in the settings, step by step."""
-        check = services.check_connection()
-        return jsonify({"ok": check.ok} | to_builtins(check))
+        return jsonify(data_of(view_of(ModelTestAnswer, services.check_connection())))
 
     @app.get("/api/settings/version", policy=READ, answer=SettingsVersion)
     def settings_version() -> Response:

@@ -6,8 +6,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
-from rag_assistant.llm.connection_check import CheckStep
-from rag_assistant.records import Ability, Role
+from rag_assistant.llm.connection_check import ConnectionCheck
+from rag_assistant.records import Ability, Role, SourceState
 from rag_assistant.records.answers import ErrorData, Step, Strategy
 from rag_assistant.records.views import (
     ConversationAnswer,
@@ -234,20 +234,10 @@ class DocumentsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     documents: list[DocumentAnswer]
 
 
-class OriginAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The last scan of a folder, a repository or a bucket."""
-
-    address: str
-    checked_at: str | None
-    files: int
-    refused: int
-    problem: str | None
-
-
 class OriginsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All document sources."""
 
-    sources: list[OriginAnswer]
+    sources: list[SourceState]
 
 
 class TagsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -297,14 +287,10 @@ class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     limits: LimitsAnswer
 
 
-class ModelTestAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelTestAnswer(ConnectionCheck, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The result of a connection test; models are those the endpoint lists."""
 
     ok: bool
-    base_url: str | None
-    model: str | None
-    models: list[str]
-    steps: list[CheckStep]
 
 
 class HealthAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

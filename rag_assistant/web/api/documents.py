@@ -3,7 +3,7 @@
 from typing import IO, Any
 
 from flask import Blueprint, Response, jsonify, make_response, request, send_file
-from msgspec.structs import asdict
+from msgspec import to_builtins
 from werkzeug.datastructures import MultiDict
 
 from rag_assistant.records import DOCUMENT_STATES, Document
@@ -88,8 +88,7 @@ def documents() -> Response:
 @blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
 def sources() -> Response:
     """Return the state of everything in ``document_sources``."""
-    states = [(asdict(one), one.checked_at) for one in services().sources.states()]
-    return jsonify(sources=[state | {"checked_at": at.isoformat() if at else None} for state, at in states])
+    return jsonify(sources=to_builtins(services().sources.states()))
 
 
 @blueprint.get("/<int:document_id>", policy=READ, answer=DocumentAnswer)
