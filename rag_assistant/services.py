@@ -15,9 +15,8 @@ from typing import IO
 
 from msgspec import structs
 
-from rag_assistant.accounts.accounts import Accounts, Actor
+from rag_assistant.accounts.accounts import Accounts, Actor, Setup
 from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
-from rag_assistant.accounts.setup import Setup
 from rag_assistant.answering.answer import Dependencies
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation

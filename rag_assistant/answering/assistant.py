@@ -21,8 +21,8 @@ from rag_assistant.answering.live import (
     LiveTurn,
     LiveTurns,
     last_event,
-    replay,
     stateless_turn,
+    stored_events,
 )
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.answering.tools import is_confirmation
@@ -140,7 +140,7 @@ class Assistant:
                 else:
                     yield None
                 wait()
-        yield from replay(turn, position)
+        yield from stored_events(turn, position)
 
     def wait(self, turn_id: int) -> Turn:
         """Return a turn when it has ended. Raises TurnNotFound."""

@@ -43,7 +43,7 @@ def end_position(turn: Turn) -> int:
     return len(turn.answer) + 1
 
 
-def replay(turn: Turn, after: int) -> list[Event]:
+def stored_events(turn: Turn, after: int) -> list[Event]:
     """Return the events of a finished turn, from character ``after`` of its answer on."""
     events: list[Event] = []
     if turn.history is not None:

@@ -6,7 +6,7 @@ Nothing here shortens or deletes a turn; each change can be undone. Simpler chan
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from rag_assistant.conversations.bill import AS_TICKED, Bill, Wishes
@@ -19,7 +19,7 @@ from rag_assistant.history.words import seen, turns_by_reason
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import UNSET, Conversation, Message, Summary, Unset, runs_of
+from rag_assistant.records import UNSET, Conversation, Message, Unset, runs_of
 from rag_assistant.records.errors import InvalidRequest, NothingToSummarise, QuestionDoesNotFit
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
@@ -93,7 +93,7 @@ class HistoryView(Struct, frozen=True):
             "left_out": [asdict(run) for run in self.left_out],
             "sentence": self.sentence,
             "notice": self.fitted.notice,
-            "summary": None if summary is None else summary_data(summary),
+            "summary": summary and {name: value for name, value in to_builtins(summary).items() if name != "id"},
             "undo": self.can_undo,
             "tokens": self.tokens,
         }
@@ -206,14 +206,3 @@ class HistoryActions(Struct, frozen=True):
             return fit_window(window, profile, question)
         except QuestionDoesNotFit:
             return fit_window(window, replace(profile, request_tokens=None), question)
-
-
-def summary_data(summary: Summary) -> dict[str, Any]:
-    """Return a summary as in the API."""
-    return {
-        "first_turn": summary.first_turn,
-        "last_turn": summary.last_turn,
-        "text": summary.text,
-        "written_by": summary.written_by,
-        "created_at": summary.created_at.isoformat(),
-    }

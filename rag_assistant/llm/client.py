@@ -129,8 +129,7 @@ class ModelClient:
                 listed = self._models(endpoint, call, timeout_seconds)
                 if not listed:
                     raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
-                self._first_models[endpoint.base_url] = next(iter(listed))
-                self._keep_limits(endpoint, listed)
+                self._first_models[endpoint.base_url] = listed[0]
             endpoint = replace(endpoint, model=self._first_models[endpoint.base_url])
         if endpoint.context_tokens is None and not endpoint.base_url.startswith(OPENAI_BASE_URL):
             endpoint = replace(endpoint, context_tokens=self._limit_told(endpoint))
@@ -141,14 +140,10 @@ class ModelClient:
         if endpoint.key not in self._limits:
             self._limits[endpoint.key] = None
             try:
-                self._keep_limits(endpoint, self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS))
+                self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS)
             except ModelError as error:
                 log.info("The endpoint %s does not report its models' context limits: %s", endpoint.base_url, error)
         return self._limits[endpoint.key]
-
-    def _keep_limits(self, endpoint: Endpoint, listed: dict[str, int | None]) -> None:
-        for name, limit in listed.items():
-            self._limits[(endpoint.base_url, name)] = limit
 
     def limit_of_loaded(self, endpoint: Endpoint) -> int | None:
         """Return the context limit of the model as loaded, from servers that report it at their own address.
@@ -184,18 +179,19 @@ class ModelClient:
         except (ModelFailed, ModelRefused):
             return ()
 
-    def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> dict[str, int | None]:
-        """Return the names of the endpoint's models, each with its context limit, if known."""
+    def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> list[str]:
+        """Return the names of the endpoint's models, and remember their context limits."""
         from rag_assistant.llm.sdk import timeouts
 
         call.wait_for(timeout_seconds, "no list of models arrived")
         with self._asking(endpoint, call) as client:
             answer = client.models.with_raw_response.list(timeout=timeouts(self._settings().connect_timeout_seconds))
             try:
-                listed = json.loads(answer.text)["data"]
-                return {str(model["id"]): limit_in_list(model) for model in listed}
+                listed = {str(model["id"]): limit_in_list(model) for model in json.loads(answer.text)["data"]}
             except (ValueError, KeyError, TypeError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
+        self._limits |= {(endpoint.base_url, name): limit for name, limit in listed.items()}
+        return list(listed)
 
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
         from openai import APIConnectionError, Stream

@@ -19,7 +19,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "rag_assistant"
 SPEAKING = (
     *("records/conversations", "records/errors", "answering/scoring", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
-    *("accounts/setup", "accounts/single_sign_on"),
+    "accounts/single_sign_on",
     *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
     *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
     *(

@@ -62,7 +62,7 @@ def start(
     every: bool,
 ) -> Iterator[Start]:
     """Starts a container's application whose every secret is set and used, and ends the one before."""
-    monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: True)
+    monkeypatch.setattr("rag_assistant.accounts.accounts.in_container", lambda: True)
     # Where pgvector searches, Chroma, which is a process of its own, would not be started.
     monkeypatch.setattr("rag_assistant.storage.documents.vector_table.OFFERED", "SELECT 1 WHERE false")
     secrets = secret_settings(stub, postgres_database, tmp_path)

@@ -185,8 +185,7 @@ class CredentialStore(Store):
                 return None
             person = person_of_row(connection.execute(_PERSON, {"person": row["person_id"]}).mappings().one())
         if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
-            with self._database.write() as connection:
-                connection.execute(update(table).where(table.c.id == row["id"]).values(used_at=moment))
+            self._commit(update(table).where(table.c.id == row["id"]).values(used_at=moment))
         return person, row
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, not_, se
 
 from rag_assistant.records import ModelCounts
 from rag_assistant.records.errors import LimitReached
-from rag_assistant.storage.database import Store, insert_row, lock, record_of
+from rag_assistant.storage.database import Store, insert_row, lock
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.tables import asked_questions, documents, libraries, model_counts, model_tokens, now
 
@@ -118,9 +118,7 @@ class ModelCountsStore(Store):
 
     def get(self, base_url: str, model: str) -> ModelCounts | None:
         """Return a model's figures, ``None`` if there are none."""
-        with self._database.read() as connection:
-            row = connection.execute(select(model_counts).where(*_of(base_url, model))).mappings().first()
-        return None if row is None else record_of(row, ModelCounts)
+        return next(iter(self._records(select(model_counts).where(*_of(base_url, model)), ModelCounts)), None)
 
     def keep(self, base_url: str, model: str, counts: ModelCounts) -> None:
         with self._database.write(forced=False) as connection:

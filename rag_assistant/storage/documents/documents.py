@@ -255,8 +255,7 @@ class DocumentStore(DocumentProgress):
 
     def trashed_before(self, moment: datetime) -> list[int]:
         """Return the ids of documents moved to the trash before a moment."""
-        with self._database.read() as connection:
-            return list(connection.execute(select(documents.c.id).where(documents.c.deleted_at < moment)).scalars())
+        return self._values(select(documents.c.id).where(documents.c.deleted_at < moment))
 
     def delete(self, document_id: int, *, in_trash: bool = False) -> None:
         """Delete a document, its pending newer versions and everything derived from it, from the file too.

@@ -56,7 +56,7 @@ def test_a_server_that_runs_sees_the_first_account_within_a_second(
 def test_an_address_that_others_reach_needs_an_account_first(
     environment: dict[str, str], host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: False)
+    monkeypatch.setattr("rag_assistant.accounts.accounts.in_container", lambda: False)
     app = create_app(environment | {"HOST": host})
     services: Services = app.extensions["assistant"]
     with pytest.raises(SettingsError, match=rf"host is {re.escape(host)}.*rag-assistant accounts add NAME --admin"):
@@ -70,7 +70,7 @@ def test_an_address_that_others_reach_needs_an_account_first(
 def test_in_a_container_a_code_of_the_log_makes_the_first_account(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: True)
+    monkeypatch.setattr("rag_assistant.accounts.accounts.in_container", lambda: True)
     app = create_app(environment | {"HOST": "0.0.0.0"})
     services: Services = app.extensions["assistant"]
     services.start()

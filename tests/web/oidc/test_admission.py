@@ -92,7 +92,7 @@ def test_settings_that_do_not_go_together_are_refused_at_the_start(
 def test_a_server_to_which_others_come_needs_an_account_first(
     environment: dict[str, str], provider: StubProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assistant.accounts.setup.in_container", lambda: False)
+    monkeypatch.setattr("rag_assistant.accounts.accounts.in_container", lambda: False)
     app = create_app(environment | {"OIDC_ISSUER": provider.issuer, "OIDC_CLIENT_ID": CLIENT_ID})
     with pytest.raises(SettingsError, match="oidc_issuer is set, so that others sign in, and there is no account yet"):
         app.extensions["assistant"].start()
