@@ -50,8 +50,7 @@ def add(api: Api, paths: tuple[Path, ...], tags: tuple[str, ...], remove_missing
     added, rejected = _add_files(api, paths, tags)
     if remove_missing and api.services is not None:
         _remove_missing(api.services, paths)
-    if work_with_progress(api, added) or rejected:
-        raise click.exceptions.Exit(1)
+    work_with_progress(api, added, rejected)
 
 
 @api_command("add-page", documents)
@@ -69,8 +68,7 @@ def add_page(api: Api, urls: tuple[str, ...], tags: tuple[str, ...]) -> None:
         outcome = "new" if document["new"] else "unchanged"
         click.echo(f"{storable(url)}: {outcome}, document {document['document_id']}")
         added.append(document)
-    if work_with_progress(api, added) or rejected:
-        raise click.exceptions.Exit(1)
+    work_with_progress(api, added, rejected)
 
 
 @api_command("list", documents)
@@ -107,8 +105,7 @@ def cancel(api: Api, document_ids: tuple[int, ...]) -> None:
 @DOCUMENT_IDS
 def retry(api: Api, document_ids: tuple[int, ...]) -> None:
     """Process documents again, whether they failed, were cancelled, or are ready."""
-    if work_with_progress(api, [api.call("POST", f"/api/documents/{one}/retry", {}) for one in document_ids]):
-        raise click.exceptions.Exit(1)
+    work_with_progress(api, [api.call("POST", f"/api/documents/{one}/retry", {}) for one in document_ids])
 
 
 @api_command("delete", documents)
@@ -185,14 +182,12 @@ def _line(one: DocumentData) -> str:
 # --- processing
 
 
-def work_with_progress(api: Api, documents: Sequence[DocumentData]) -> int:
-    """Wait until the documents are processed; return how many failed."""
+def work_with_progress(api: Api, documents: Sequence[DocumentData], failed: int = 0) -> None:
+    """Wait until the documents are processed. If any failed, or had ``failed`` before, the command ends with 1."""
     documents = [document for document in documents if document["state"] in WORKED_ON]
-    if not documents:
-        return 0
     logging.getLogger("rag_assistant").setLevel(logging.ERROR)  # Failures are printed here, once.
-    failed, pause = 0, POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
-    with processing(api.services) if api.services is not None else nullcontext():
+    pause = POLL_INTERVAL_SECONDS if api.services is not None else REMOTE_POLL_INTERVAL_SECONDS
+    with processing(api.services) if documents and api.services is not None else nullcontext():
         for document in documents:
             with progress(document["name"][:40].ljust(40)) as tell:
                 while (ended := _current(api, document)) is not None and ended["state"] in WORKED_ON:
@@ -203,7 +198,8 @@ def work_with_progress(api: Api, documents: Sequence[DocumentData]) -> int:
                 color = "red" if ended["state"] == "failed" else "yellow"
                 click.secho(f"{ended['name']}: {ended['reason']}", fg=color, err=True)
             failed += ended is not None and ended["state"] == "failed"
-    return failed
+    if failed:
+        raise click.exceptions.Exit(1)
 
 
 @contextmanager

@@ -67,8 +67,7 @@ def import_(services: Services, file: Path, person: str | None) -> None:
     if archive.unreadable:
         entries = "entry is" if archive.unreadable == 1 else "entries are"
         click.echo(f"{archive.unreadable} {entries} not a conversation and left out.", err=True)
-    if work_with_progress(api_here(services), added) or refused:
-        raise click.exceptions.Exit(1)
+    work_with_progress(api_here(services), added, refused)
 
 
 def _services_of(services: Services, person: str | None) -> Services:

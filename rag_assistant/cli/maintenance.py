@@ -72,12 +72,8 @@ def _kept(services: Services) -> Kept:
 def reindex(services: Services, read_again: bool) -> None:
     """Embed everything with the configured embedding model, and switch search to it."""
     if read_again:
-        again = [
-            data_of(view_of(DocumentAnswer, services.library.read_again(number)))
-            for number in services.documents.in_store()
-        ]
-        if work_with_progress(api_here(services), again):
-            raise click.exceptions.Exit(1)
+        again = map(services.library.read_again, services.documents.in_store())
+        work_with_progress(api_here(services), [data_of(view_of(DocumentAnswer, one)) for one in again])
         return
     configured = services.embedders.configured().key
     with processing(services):
