@@ -6,9 +6,10 @@ is computed.
 
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from typing import Any
 
 from msgspec import Struct
 
@@ -178,7 +179,7 @@ def _answer(
     if compared is None:
         return None
     question = COMPARED.sub(r"\g<unit>", question)
-    content, rest = _without_cells(DOCUMENT.sub(r"\g<name>", question), rows)
+    content, rest = _without_cells(DOCUMENT.sub(r"\g<name>", question), head, rows)
     words = [_form(word) for word in content]
     named = {word for word in words if any(word in _forms(name) for name in head)}
     usable = frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
@@ -202,7 +203,7 @@ def _answer(
     return _computed(rest, head, rows, chosen, of_rows) if chosen else None
 
 
-def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[str], str]:
+def _without_cells(question: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], str]:
     """Return the content words of a question, and its text without cell values."""
     rest = f" {' '.join(search_words(question))} "
     capitals = {
@@ -212,12 +213,12 @@ def _without_cells(question: str, rows: Sequence[Sequence[str]]) -> tuple[list[s
     quoted = [cell for cell in cells if f" {cell} " in rest and not TOTAL.fullmatch(cell)]
     for cell in sorted(quoted, key=len, reverse=True):
         rest = rest.replace(f" {cell} ", " ")
-    in_cells = {word for cell in quoted for word in cell.split()}
+    in_table = {word for text in (*quoted, *head) for word in search_words(text)}
     # "IT" is a department, "it" nothing.
     telling = [
         word for word in dict.fromkeys(search_words(question)) if word not in STOP_WORDS or word.upper() in capitals
     ]
-    return [word for word in telling if word not in FILLERS or word in in_cells], rest
+    return [word for word in telling if word not in FILLERS or word in in_table], rest
 
 
 def _conditions(
@@ -290,13 +291,14 @@ def _computed(
     if column is None or not of_kind:
         return None
     name, cells = head[column], {n: rows[n][column] for n in of_kind}
-    values = {n: _figure(cell) or cell for n, cell in cells.items()}
+    figures = {n: figure for n, cell in cells.items() if (figure := _figure(cell)) is not None}
     if is_extreme:
+        values: Mapping[int, Any] = figures or cells
         best = (max if LARGEST.search(question) else min)(values.values())
         those = tuple(n for n, value in values.items() if value == best)
         which = "Largest" if LARGEST.search(question) else "Smallest"
         return TableAnswer(those, f"{which} {name}: {cells[those[0]]}. {of_rows}")
-    numbers = [value for value in values.values() if isinstance(value, Decimal)]
+    numbers = list(figures.values())
     total = sum(numbers, Decimal(0))
     if is_average:
         return TableAnswer(tuple(chosen), f"Average of {name}: {round(total / len(numbers), 2):,}. {of_rows}")

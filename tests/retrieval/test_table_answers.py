@@ -72,6 +72,20 @@ def test_figures_are_read_as_they_are_written_in_other_countries() -> None:
     assert found.note == "Sum of Betrag: 1,250.50 + 2,000 + 0.50 = 3,251.00. 3 rows."
 
 
+@pytest.mark.parametrize(
+    ("question", "rows", "note"),
+    [
+        ("Which item has the fewest pieces?", (1,), "Smallest Pieces: 0. 3 rows."),
+        ("Which item has the most pieces?", (0,), "Largest Pieces: 4. 3 rows."),
+        ("What is the average of the pieces?", (0, 1, 2), "Average of Pieces: 2.00. 3 rows."),
+        ("What is the sum of the pieces?", (0, 1, 2), "Sum of Pieces: 4 + 0 + 2 = 6. 3 rows."),
+    ],
+)
+def test_nought_is_a_figure_like_any_other(question: str, rows: tuple[int, ...], note: str) -> None:
+    stock = "| Item | Pieces |\n|---|---|\n| Bolt | 4 |\n| Nut | 0 |\n| Washer | 2 |"
+    assert answer(question, stock, "stock.csv") == TableAnswer(rows, note)
+
+
 def test_the_numbers_of_rows_are_no_figures() -> None:
     text = "| No. | Task |\n|---|---|\n| 1 | Sail |\n| 2 | Row |"
     assert answer("What is the sum of the tasks?", text) is None
