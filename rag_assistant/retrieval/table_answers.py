@@ -6,13 +6,23 @@ is computed.
 
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from msgspec import Struct
 
+from rag_assistant.retrieval.table_query import (
+    DATE,
+    NUMBER,
+    TOTAL,
+    Operation,
+    TableAnswer,
+    computed,
+    described,
+    figure,
+    parsed,
+    usable_rows,
+)
 from rag_assistant.retrieval.tables import Table, Tables, cells_of, headings_above, rows_of
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, search_words, stem
@@ -95,12 +105,7 @@ DOCUMENT = re.compile(
     r"(?:list|register|table|file|document|page|report|statement|minutes|meeting)\b",
     re.IGNORECASE,
 )
-# A row with totals.
-TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwischensumme)\W*", re.IGNORECASE)
 NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
-UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
-NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
-DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 # Units in column names.
 UNITS = {
     "km": "kilometres",
@@ -112,15 +117,6 @@ UNITS = {
     "min": "minutes",
 }
 MIN_OF_KIND = 0.8
-# Up to this many values are written out as a sum.
-MAX_SUMMANDS = 12
-
-
-class TableAnswer(Struct, frozen=True):
-    """Rows of a table that answer a question, by number from 0, and a sentence that describes them."""
-
-    rows: tuple[int, ...]
-    note: str
 
 
 class _Condition(Struct, frozen=True):
@@ -136,9 +132,7 @@ def answer_from(question: str, text: str, table: Table, document: str) -> TableA
     The names of its ``document`` and of its sections also describe it.
     """
     title, heading = headings_above(text, table.start)
-    head = [": ".join(filter(None, (heading, table.title)))] if table.is_list else cells_of(table.head.split("\n")[0])
-    cells = ([line] if table.is_list else cells_of(line) for line in rows_of(text, table))
-    rows = [(some + [""] * len(head))[: len(head)] for some in cells]
+    head, rows = parsed(text, table)
     about = _forms(f"{document} {title} {heading} {table.title}")
     return _answer(question, head, rows, about, table.is_list) or _answer(
         UN.sub("not ", question), head, rows, about, table.is_list
@@ -182,7 +176,7 @@ def _answer(
     content, rest = _without_cells(DOCUMENT.sub(r"\g<name>", question), head, rows)
     words = [_form(word) for word in content]
     named = {word for word in words if any(word in _forms(name) for name in head)}
-    usable = frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
+    usable = usable_rows(rows)
     conditions = compared + _conditions(question, head, rows, [word for word in words if word not in named])
     superlatives = [match[0] for kind in (LARGEST, SMALLEST) for match in kind.finditer(rest)]
     explained = named | about | {word for one in conditions for word in one.words} | _forms(" ".join(superlatives))
@@ -197,9 +191,7 @@ def _answer(
         return None
     matching = usable.intersection(*(one.rows for one in conditions))
     chosen = sorted(matching)
-    where = f", where {' and '.join(one.said for one in conditions)}" if conditions else ""
-    unit = "items" if is_list else "rows"
-    of_rows = f"{len(chosen)} of {len(usable)} {unit}{where}." if conditions else f"{len(usable)} {unit}."
+    of_rows = described(len(chosen), len(usable), [one.said for one in conditions], is_list)
     return _computed(rest, head, rows, chosen, of_rows) if chosen else None
 
 
@@ -249,12 +241,12 @@ def _comparisons(question: str, head: Sequence[str], rows: Sequence[Sequence[str
     """Return a question's conditions on figures, ``None`` if no column is known to have them."""
     conditions: list[_Condition] = []
     for match in COMPARED.finditer(question):
-        column, limit = _column(question, head, rows, NUMBER), _figure(match["figure"])
+        column, limit = _column(question, head, rows, NUMBER), figure(match["figure"])
         if column is None or limit is None:
             return None
         name = next(name for name in COMPARE if match[name])
-        figures = {n: figure for n, row in enumerate(rows) if (figure := _figure(row[column])) is not None}
-        some = frozenset(n for n, figure in figures.items() if COMPARE[name](figure, limit))
+        figures = {n: value for n, row in enumerate(rows) if (value := figure(row[column])) is not None}
+        some = frozenset(n for n, value in figures.items() if COMPARE[name](value, limit))
         # The table must explain the unit: "over 5 years" isn't about a price.
         sentence = f"{head[column]} is {match[name].lower()} {match['figure']}"
         conditions.append(_Condition(column, frozenset(), some, sentence))
@@ -287,23 +279,9 @@ def _computed(
     adds_up = counted & _forms(head[column]) if column is not None else set()
     if not (is_average or adds_up or (not counts and (is_extreme or SUM.search(question)))):
         return TableAnswer(tuple(chosen), of_rows)
-    of_kind = [n for n in chosen if column is not None and _of_kind(rows[n][column], kind)]
-    if column is None or not of_kind:
-        return None
-    name, cells = head[column], {n: rows[n][column] for n in of_kind}
-    figures = {n: figure for n, cell in cells.items() if (figure := _figure(cell)) is not None}
-    if is_extreme:
-        values: Mapping[int, Any] = figures or cells
-        best = (max if LARGEST.search(question) else min)(values.values())
-        those = tuple(n for n, value in values.items() if value == best)
-        which = "Largest" if LARGEST.search(question) else "Smallest"
-        return TableAnswer(those, f"{which} {name}: {cells[those[0]]}. {of_rows}")
-    numbers = list(figures.values())
-    total = sum(numbers, Decimal(0))
-    if is_average:
-        return TableAnswer(tuple(chosen), f"Average of {name}: {round(total / len(numbers), 2):,}. {of_rows}")
-    parts = f"{' + '.join(map('{:,}'.format, numbers))} = " if 1 < len(numbers) <= MAX_SUMMANDS else ""
-    return TableAnswer(tuple(chosen), f"Sum of {name}: {parts}{total:,}. {of_rows}")
+    extreme: Operation = "largest" if LARGEST.search(question) else "smallest"
+    operation: Operation = "average" if is_average else extreme if is_extreme else "sum"
+    return computed(operation, column, head, rows, chosen, of_rows)
 
 
 def _column(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: re.Pattern[str]) -> int | None:
@@ -324,21 +302,7 @@ def _column(question: str, head: Sequence[str], rows: Sequence[Sequence[str]], k
 
 
 def _of_kind(cell: str, kind: re.Pattern[str]) -> bool:
-    return DATE.fullmatch(cell) is not None if kind is DATE else _figure(cell) is not None
-
-
-def _figure(cell: str) -> Decimal | None:
-    """Return a cell's figure, without its unit or currency."""
-    number = NUMBER.fullmatch(UNIT.sub("", cell.strip()))
-    if number is None or DATE.fullmatch(cell):
-        return None
-    plain = re.sub(r"['\u2019 ]", "", number[0])
-    if plain.rfind(",") > plain.rfind(".") >= 0 or re.fullmatch(r"[-+]?\d+,\d{1,2}", plain):
-        plain = plain.replace(".", "").replace(",", ".")
-    try:
-        return Decimal(plain.replace(",", ""))
-    except InvalidOperation:
-        return None
+    return DATE.fullmatch(cell) is not None if kind is DATE else figure(cell) is not None
 
 
 def _is_denied(question: str, words: Iterable[str]) -> bool:

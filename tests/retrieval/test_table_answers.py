@@ -2,7 +2,8 @@
 
 import pytest
 
-from rag_assistant.retrieval.table_answers import TableAnswer, answer_from
+from rag_assistant.retrieval.table_answers import answer_from
+from rag_assistant.retrieval.table_query import TableAnswer
 from rag_assistant.retrieval.tables import Tables, lists_of
 
 EXPENSES = """| Expense ID | Employee | Date | Category | Amount (EUR) | Approved |
