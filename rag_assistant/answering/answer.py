@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.answering import overflow
+from rag_assistant.answering.coverage import with_coverage
 from rag_assistant.answering.live import LiveTurn, step_events
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import notes_about, with_recall
@@ -121,6 +122,7 @@ def _answer(
         text = instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
         if text is not None:
             return say(live, deps, text)
+    draft = with_coverage(draft, live, deps, settings)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = overflow.make_room(build(draft, live, deps, settings), live, deps, settings)
     return _exchange(live, draft, deps, settings, sent, quotes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,9 @@ class SearchResult(Struct, frozen=True):
     reranking model did. ``unclear``: neither the question nor the conversation tells what it is about. ``language`` is
     the question's, if no document is in it. ``documents`` are the names of the newest of ``document_count``, if the
     question asks for these. If it needs all of something, ``computed`` is the result from a table or a list, or
-    ``sections`` are all of its documents': document, start and end of each, in order.
+    ``sections`` are all of its documents': document, start and end of each, in order. Then ``reading`` are the model's
+    requests for it, with their answers; ``notes`` what it wrote about the sources by number, sent instead of their
+    text; ``read_in_vain`` how many other sections it read.
     """
 
     sources: tuple[Source, ...] = ()
@@ -58,6 +60,9 @@ class SearchResult(Struct, frozen=True):
     document_count: int = 0
     computed: Quote | None = None
     sections: tuple[tuple[int, int, int], ...] = ()
+    reading: tuple[dict[str, Any], ...] = ()
+    notes: Mapping[int, str] = {}
+    read_in_vain: int = 0
 
     @property
     def coverage(self) -> Coverage | None:
@@ -71,7 +76,7 @@ class SearchResult(Struct, frozen=True):
         for one in self.sources:  # A long document has thousands of sections, in order.
             first, last = (bisect_left(self.sections, (one.document_id, place)) for place in (one.start, one.end))
             read.update(n for n in range(first, last) if self.sections[n][2] <= one.end)
-        return Coverage(len(read), len(self.sections), "sections")
+        return Coverage(len(read) + self.read_in_vain, len(self.sections), "sections")
 
     @property
     def record(self) -> dict[str, Any] | None:
@@ -238,6 +243,7 @@ def question_of(draft: Draft) -> Message:
         searched_in_vain=search_result.nothing,
         near=search_result.near,
         coverage=search_result.coverage,
+        notes_read=search_result.notes,
         computed=search_result.computed,
         unclear=search_result.unclear,
         pictures=draft.pictures,

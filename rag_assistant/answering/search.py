@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +19,7 @@ from rag_assistant.answering.request import SearchResult
 from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.model_profile import min_limit
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.llm.client import collect
 from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
-from rag_assistant.records.errors import ModelError, cause_alone
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import is_unclear
@@ -45,8 +42,6 @@ if TYPE_CHECKING:
     from rag_assistant.retrieval.search import Retriever
     from rag_assistant.settings.schema import Settings
 
-log = logging.getLogger(__name__)
-
 # From this probability on a model is asked to rewrite a question. It repairs more than our own method, so that a
 # possible follow-up is worth the request (bench/retrieval/README.md).
 MIN_LEANING_TO_REWRITE = 0.4
@@ -54,6 +49,8 @@ MIN_LEANING_TO_REWRITE = 0.4
 TIMEOUT_SECONDS = 8.0
 MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
+# Up to this length together, short documents are sent whole if a question needs all of them: about ten pages.
+MAX_WHOLE_CHARS = 27_000
 # How many documents are named to somebody who asks which there are.
 MAX_LISTED = 30
 
@@ -143,7 +140,7 @@ def _with_everything(
         return replace(search_result, computed=computed, search=search | {"support": "found"})
     sections = retriever.sections(sources)
     if not profile.endpoint.quotes:
-        passages = retriever.in_full(sources, sections)
+        passages = retriever.in_full(sources, sections, MAX_WHOLE_CHARS)
         whole = {one.document_id for one in passages}
         others = [one for one in sources if one.document_id not in whole]
         numbered = number_sources(passages)
@@ -203,15 +200,8 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
         timeout_seconds=TIMEOUT_SECONDS,
     )
     live.tell("rewriting", "Rewriting your question for the search.")
-    text = ""
-    try:
-        text, _ = collect(models.stream(endpoint, request, live.call))
-    except ModelError as error:
-        log.warning("%s: the model did not rewrite the question: %s", live.log_name, cause_alone(str(error)))
-    finally:
-        live.call.restart_deadline()
-    record = {"request": request.as_body(endpoint.model), "answer": text}
-    query = _as_query(text)
+    record = models.ask_aside(endpoint, request, live.call)
+    query = _as_query(record["answer"])
     refused = None if query is None else why_refused(live.turn.question, query, exchanges)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from typing import Any
@@ -12,13 +13,15 @@ from msgspec.structs import replace
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part
+from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.records import ModelReply, ModelRequest, Reading
-from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused
+from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused, cause_alone
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
+
+log = logging.getLogger(__name__)
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
 
@@ -150,6 +153,22 @@ class LanguageModels:
             finally:
                 if reply is not None or texts:
                     self._note_answer(endpoint, request, "".join(texts), reply.usage if reply else None)
+
+    def ask_aside(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> dict[str, Any]:
+        """Send a request whose answer is not shown, and return the receipt's record: ``request`` and ``answer``.
+
+        The answer is empty if the model failed, or if the endpoint truncated the request. Raises AnswerStopped.
+        """
+        answer = ""
+        try:
+            text, reply = collect(self.stream(endpoint, request, call))
+            is_cut = reply.reading is not None and reply.reading.limit is not None
+            answer = "" if is_cut else text
+        except ModelError as error:
+            log.warning("A request before an answer failed: %s", cause_alone(str(error)))
+        finally:
+            call.restart_deadline()
+        return {"request": request.as_body(endpoint.model), "answer": answer}
 
     def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
         """Return how much of a request was read. Once, and after a cut, the server is asked for its limit."""

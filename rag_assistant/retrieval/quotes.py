@@ -22,7 +22,8 @@ from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, sentences_of
 from rag_assistant.retrieval.table_answers import answer_from, is_computed
-from rag_assistant.retrieval.tables import Tables, lists_of, rows_of
+from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
+from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
 
@@ -41,6 +42,10 @@ MAX_ROWS = 12
 MAX_UNIT_CHARS = 1_200
 # How many rows are listed if only rows are requested.
 MAX_ROWS_LISTED = 50
+# What a model gets of a table that it is to query: rows, values of a column, characters of a line.
+ROWS_DESCRIBED = 3
+MAX_VALUES = 12
+MAX_LINE_CHARS = 600
 # How far around a passage its unit is searched for.
 AROUND_CHARS = 3_000
 # How much of a document is read for that.
@@ -151,21 +156,65 @@ def choose_quotes(
     return _side_by_side(chosen, texts)
 
 
-def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
-    """Return the answer from the first table or list in the sources that fully matches a question."""
+class SourceTable(Struct, frozen=True):
+    """A table or list in a source's document; ``n`` is the source's number, ``text`` its document's."""
+
+    n: int
+    document: str
+    text: str
+    table: Table
+
+    @property
+    def described(self) -> str:
+        """Its columns, some rows, and the values of columns that have few, for whoever is to query it."""
+        head, rows = parsed(self.text, self.table)
+        lines = [" | ".join(row) for row in (head, *rows[:ROWS_DESCRIBED])]
+        for name, column in zip(head, zip(*rows, strict=True), strict=True):
+            values = sorted({*column} - {""})
+            if len(rows) > ROWS_DESCRIBED and len(values) <= MAX_VALUES:
+                lines.append(f"Values of {name}: {'; '.join(values)}")
+        title = ": ".join(filter(None, (self.document, *dict.fromkeys(headings_above(self.text, self.table.start)))))
+        return "\n".join(
+            [
+                f"{title}, {len(rows)} {'items' if self.table.is_list else 'rows'}",
+                *(line[:MAX_LINE_CHARS] for line in lines),
+            ]
+        )
+
+    def queried(self, query: TableQuery) -> Quote | None:
+        """Return the result of a query, ``None`` if it can't be run or finds nothing."""
+        answer = run(query, self.text, self.table)
+        if answer is None:
+            return None
+        return self.quote(answer, MAX_ROWS_LISTED if query.operation == "list" else MAX_ROWS)
+
+    def quote(self, answer: TableAnswer, most: int) -> Quote:
+        """Return an answer with up to ``most`` of its rows."""
+        kind: Kind = "list" if self.table.is_list else "row"
+        rows = [Sentence(row, lead=self.table.head, kind=kind) for row in rows_of(self.text, self.table)]
+        more = f" The first {most} are shown." if len(answer.rows) > most else ""
+        return Quote(self.n, tuple(rows[n] for n in answer.rows[:most]), f"{answer.note}{more}", len(rows))
+
+
+def tables_in(sources: Sequence[Source], texts: Mapping[int, str]) -> Iterator[SourceTable]:
+    """Yield the tables and lists in the sources, each once."""
+    seen: set[tuple[int, int]] = set()
     for source in sources:
         text = texts.get(source.document_id, "")
         for table in chain(Tables(text).all, lists_of(text)):
             # What ends where the text was cut may continue.
-            if table.start < source.end and source.start < table.end < MAX_TEXT_CHARS:
-                answer = answer_from(question, text, table, source.document)
-                if answer is not None:
-                    kind: Kind = "list" if table.is_list else "row"
-                    rows = [Sentence(row, lead=table.head, kind=kind) for row in rows_of(text, table)]
-                    most = MAX_ROWS if is_computed(question) else MAX_ROWS_LISTED
-                    shown = tuple(rows[n] for n in answer.rows[:most])
-                    more = f" The first {most} are shown." if len(answer.rows) > most else ""
-                    return Quote(source.n, shown, f"{answer.note}{more}", len(rows))
+            is_in = table.start < source.end and source.start < table.end < MAX_TEXT_CHARS
+            if is_in and (source.document_id, table.start) not in seen:
+                seen.add((source.document_id, table.start))
+                yield SourceTable(source.n, source.document, text, table)
+
+
+def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
+    """Return the answer from the first table or list in the sources that fully matches a question."""
+    most = MAX_ROWS if is_computed(question) else MAX_ROWS_LISTED
+    for one in tables_in(sources, texts):
+        if answer := answer_from(question, one.text, one.table, one.document):
+            return one.quote(answer, most)
     return None
 
 

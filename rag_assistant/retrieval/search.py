@@ -33,7 +33,16 @@ from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.library_state import LibraryState
 from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
-from rag_assistant.retrieval.quotes import MAX_TEXT_CHARS, Compare, Quote, choose_quotes, from_tables, nearest_range
+from rag_assistant.retrieval.quotes import (
+    MAX_TEXT_CHARS,
+    Compare,
+    Quote,
+    SourceTable,
+    choose_quotes,
+    from_tables,
+    nearest_range,
+    tables_in,
+)
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
@@ -55,8 +64,8 @@ FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # How many passages are checked before nothing counts as found.
 # How many quotes answer each part of a question.
 QUOTES_OF_PART = 2
-# How many sections of short documents a model reads if a question needs all of them.
-MAX_SECTIONS = 30
+# How many tables a model is asked to query.
+MAX_TABLES = 3
 # How many sections are named if no passage is near enough.
 MAX_HEADINGS = 3
 # A question that depends on the earlier questions by less is standalone: with the whole context, at most 0.3 % of a
@@ -272,16 +281,28 @@ class Retriever:
         """Return the answer computed from all of a table or list in the sources."""
         return from_tables(question, sources, self._texts(sources))
 
+    def tables(self, sources: Sequence[Source]) -> list[SourceTable]:
+        """Return the first tables and lists in the sources."""
+        return list(islice(tables_in(sources, self._texts(sources)), MAX_TABLES))
+
     def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
         """Return all sections of the documents of some sources, by id: document, start and end of each."""
         return self._chunks.sections_of({one.document_id for one in sources})
 
-    def in_full(self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]]) -> list[Passage]:
-        """Return all passages of the documents short enough to be read whole, best document first."""
+    def in_full(
+        self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]], max_chars: int
+    ) -> list[Passage]:
+        """Return all passages of as many documents as have at most ``max_chars`` together, best document first."""
         scores: dict[int, float] = {}
+        left = max_chars
         for document_id, score in {one.document_id: one.score for one in reversed(sources)}.items():
-            own = [section_id for section_id, section in sections.items() if section[0] == document_id]
-            if len(scores) + len(own) <= MAX_SECTIONS:
+            own = {
+                section_id: end - start
+                for section_id, (held_by, start, end) in sections.items()
+                if held_by == document_id
+            }
+            if sum(own.values()) <= left:
+                left -= sum(own.values())
                 scores |= dict.fromkeys(own, score)
         return self._chunks.passages(scores)
 

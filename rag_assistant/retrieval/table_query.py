@@ -40,7 +40,7 @@ class Condition(Struct, frozen=True):
 
     column: str
     comparison: Comparison
-    value: str
+    value: str | int | float
 
 
 class TableQuery(Struct, frozen=True):
@@ -52,7 +52,7 @@ class TableQuery(Struct, frozen=True):
 
     table: int
     operation: Operation = "list"
-    column: str = ""
+    column: str | None = None
     where: tuple[Condition, ...] = ()
     any_of: bool = False
 
@@ -70,14 +70,15 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
     """Return the result of a query of a table in a text; ``None`` if it names no column of it, or finds nothing."""
     head, rows = parsed(text, table)
     columns = {name.casefold(): n for n, name in enumerate(head)}
-    if not all(one.column.casefold() in columns for one in query.where):
+    used = [0 if table.is_list else columns.get(one.column.casefold(), -1) for one in query.where]
+    if -1 in used:
         return None
     usable = usable_rows(rows)
-    each = [{n for n in usable if _holds(one, rows[n][columns[one.column.casefold()]])} for one in query.where]
+    each = [{n for n in usable if _holds(one, rows[n][column])} for one, column in zip(query.where, used, strict=True)]
     chosen = usable.intersection(*each) if not query.any_of else usable.intersection(set().union(*each))
-    said = [f"{head[columns[one.column.casefold()]]} {one.comparison} {one.value}" for one in query.where]
+    said = [f"{head[column]} {one.comparison} {one.value}" for one, column in zip(query.where, used, strict=True)]
     of_rows = described(len(chosen), len(usable), said, table.is_list, " or " if query.any_of else " and ")
-    column = columns.get(query.column.casefold())
+    column = columns.get((query.column or "").casefold())
     return computed(query.operation, column, head, rows, sorted(chosen), of_rows) if chosen else None
 
 
@@ -142,7 +143,7 @@ def figure(cell: str) -> Decimal | None:
 
 
 def _holds(condition: Condition, cell: str) -> bool:
-    value, comparison = condition.value.strip(), condition.comparison
+    value, comparison = str(condition.value).strip(), condition.comparison
     if order := ORDER.get(comparison):
         limit, own = figure(value), figure(cell)
         if limit is not None and own is not None:

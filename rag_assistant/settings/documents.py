@@ -35,6 +35,9 @@ class DocumentSettings(Group):
     """How many passages are sent with a question. null: 6. Follow-ups add up to two that were cited before."""
     passages_token_budget: int | None = setting(None, ge=100)
     """Maximum tokens for all passages of a question together; the best one is always sent. null: no separate limit."""
+    reading_token_budget: int = setting(30_000, ge=0)
+    """Maximum tokens for reading all of the documents that a question such as "summarise" or "list all" needs, in
+    requests before the answer. 0: no such requests; the answer rests on the passages that were found."""
     query_rewriting: Literal["model", "words", "off"] = "model"
     """How documents are searched for a follow-up question. model: a connected model rewrites it, which takes one more
     short request. words: the words it depends on are added from the conversation; without a model, this is always

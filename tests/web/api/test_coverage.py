@@ -1,5 +1,7 @@
 """A question that needs all of something: what it rests on is in the answer, in the receipt, on the page, and told."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,27 +14,30 @@ ASSETS = "asset,place,price\n" + "".join(f"A{n},{'Oslo' if n % 2 else 'Bergen'},
 MINUTES = "# Minutes\n\n" + "\n\n".join(
     f"## Topic {n}\n\n{'The roof was discussed at length. ' * 16}" for n in range(3)
 )
+NO_MODEL = "no model"
 LONG = "# Chronicle\n\n" + "\n\n".join(f"## Year {n}\n\n{'The herring came to the harbour. ' * 16}" for n in range(9))
 
 
 @pytest.fixture(autouse=True)
 def short_documents_are_very_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.retrieval.search.MAX_SECTIONS", 3)
+    monkeypatch.setattr("rag_assistant.answering.search.MAX_WHOLE_CHARS", 2_500)
 
 
 @pytest.fixture
 def environment(tmp_path: Path, migrated: Path, stub: StubModel, request: pytest.FixtureRequest) -> dict[str, str]:
     documents = ("assets.csv", ASSETS), ("minutes.md", MINUTES), ("chronicle.md", LONG)
     environment = environment_in(tmp_path, served_before(migrated, *documents), stub)
-    connected = getattr(request, "param", "a model") == "a model"
-    return {name: value for name, value in environment.items() if connected or not name.startswith("OPENAI")}
+    more = getattr(request, "param", {})
+    if more == NO_MODEL:
+        return {name: value for name, value in environment.items() if not name.startswith("OPENAI")}
+    return environment | more
 
 
 def said_to(stub: StubModel) -> str:
     return str(stub.requests[-1].messages[-1]["content"])
 
 
-@pytest.mark.parametrize("environment", ["no model"], indirect=True)
+@pytest.mark.parametrize("environment", [NO_MODEL], indirect=True)
 def test_without_a_model_it_is_computed_or_said_to_rest_on_a_part(client: FlaskClient) -> None:
     computed = ask(client, "How many assets are in Oslo?")
     assert computed["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
@@ -52,7 +57,7 @@ def test_a_table_answers_though_the_words_say_that_nothing_is_found(client: Flas
 
 
 def test_a_model_is_told_what_was_computed(client: FlaskClient, stub: StubModel) -> None:
-    stub.replies.append(Reply("820 [1]."))
+    stub.replies += [Reply("{}"), Reply("820 [1].")]
     answer = ask(client, "What is the total price of all assets?")
     assert "Computed from all 40 rows of the table or list in passage [1]: Sum of price: 820. 40 rows." in said_to(stub)
     assert "Computed from all 40 rows." in client.get(f"/turns/{answer['turn_id']}").text
@@ -66,6 +71,71 @@ def test_a_model_reads_all_of_a_short_document(client: FlaskClient, stub: StubMo
     assert "The passages are 3 of the 3 sections of their documents.\n" in said_to(stub)
 
 
+def test_a_model_queries_a_table_for_what_the_rules_do_not_understand(client: FlaskClient, stub: StubModel) -> None:
+    query = {"table": 1, "operation": "largest", "column": "price"}
+    query["where"] = [{"column": "place", "comparison": "=", "value": "oslo"}]
+    stub.replies += [Reply(f"```json\n{json.dumps(query)}\n```"), Reply("A39 [1].")]
+    answer = ask(client, "Which of the assets in Oslo is the dearest to insure?")
+    asked, final = (str(request.messages[-1]["content"]) for request in stub.requests)
+    assert "Table 1: assets.csv, 40 rows\nasset | place | price\nA1 | Oslo | 1\n" in asked
+    assert "Values of place: Bergen; Oslo\n" in asked
+    assert "Computed from all 40 rows of the table or list in passage [1]: Largest price: 39. 20 of 40 rows" in final
+    assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
+    assert answer["search"]["support"] == "found"
+    receipt = client.get(f"/api/turns/{answer['turn_id']}/receipt").json
+    assert [one["answer"] for one in receipt["reading"]] == [f"```json\n{json.dumps(query)}\n```"]
+    assert receipt["reading"][0]["request"]["messages"] == stub.requests[0].messages
+
+
+@pytest.mark.parametrize("reply", ["No idea", '{"table": 0}', '{"table": 9}', '{"table": 1, "operation": "guess"}'])
+def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: StubModel, reply: str) -> None:
+    stub.replies += [Reply(reply), Reply("Unknown [1].")]
+    answer = ask(client, "What is the total price of all assets?")
+    assert len(stub.requests) == 2
+    assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
+    assert "Sum of price: 820. 40 rows." in said_to(stub)
+
+
+def test_a_long_document_is_read_in_parts(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.answering.coverage.MAX_PART_TOKENS", 350)
+    notes = ["[1] Year 0: herring.\n[2] Year 1: herring,\nin May.", "NONE", "I can't", "[8] Year 7.\n[99] Never."]
+    stub.replies += [*map(Reply, [*notes, "NONE"]), Reply("Herring in 0 [1], 1 [2] and 7 [3].")]
+    answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])
+    assert len(stub.requests) == 6
+    assert "[3] (chronicle.md" in stub.requests[1].messages[-1]["content"]
+    final = said_to(stub)
+    assert "[2] (chronicle.md" in final
+    assert "Year 1: herring,\nin May." in final
+    assert "The herring came to the harbour." not in final
+    assert "You read 7 of the 9 sections of the documents in parts." in final
+    assert answer["search"] | {"query": ""} == {
+        "query": "",
+        "by": "question",
+        "follow_up_context": None,
+        "support": answer["search"]["support"],
+        "found": 3,
+        "coverage": {"read": 7, "of": 9, "unit": "sections"},
+    }
+    assert all("The herring came to the harbour." in source["text"] for source in answer["sources"])
+    assert "1 of 5 requests for reading the documents got no usable answer." in answer["notes"]
+    receipt = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
+    assert "What the model was asked before it answered: request 5 of 5" in receipt
+
+
+@pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "400"}], indirect=True)
+def test_reading_that_costs_too_much_is_not_begun(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply("Herring [1]."))
+    answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])
+    assert len(stub.requests) == 1
+    assert any(
+        re.fullmatch(r"The answer rests on part .* about 1,\d\d\d tokens, and reading_token_budget is 400.", note)
+        for note in answer["notes"]
+    )
+
+
+@pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "0"}], indirect=True)
 def test_of_a_long_document_a_model_is_told_how_much_it_reads(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Herring [1]."))
     answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])

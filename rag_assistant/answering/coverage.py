@@ -1,0 +1,143 @@
+"""Questions that need all of something, with a connected model: it queries a table, or reads documents in parts.
+
+Each request and its answer are in the receipt. Without a model, ``retrieval/table_answers.py`` queries tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import DecodeError, json
+from msgspec.structs import replace
+
+from rag_assistant.answering.sending import shown_with
+from rag_assistant.conversations.model_profile import min_limit
+from rag_assistant.conversations.prompts import reading_request, table_request
+from rag_assistant.history import estimate_tokens
+from rag_assistant.records import ModelRequest
+from rag_assistant.retrieval.postprocess import number_sources
+from rag_assistant.retrieval.table_query import TableQuery
+
+if TYPE_CHECKING:
+    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.live import LiveTurn
+    from rag_assistant.answering.request import Draft, SearchResult
+    from rag_assistant.records import Message, Source
+    from rag_assistant.settings.schema import Settings
+
+# A model overlooks more in longer requests.
+MAX_PART_TOKENS = 8_000
+# How long a document may be, in characters for each token of the budget; the tokens are counted afterwards.
+CHARS_PER_TOKEN = 4
+NOTE = re.compile(r"^\W*\[(\d+)\]\W*(.*(?:\n(?!\W*\[\d+\]).*)*)", re.MULTILINE)
+NOTHING = "NONE"
+READING = "Reading {n} sections in {n1} requests, about {n2} tokens. Request {n3}."
+TOO_LONG = (
+    "The answer rests on part of the documents: to read all of them takes about {n} tokens, and reading_token_budget "
+    "is {n1}."
+)
+NOT_READ = "{n} of {n1} requests for reading the documents got no usable answer."
+
+
+def with_coverage(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
+    """Return the draft of a question that needs all of something, with a table's result or notes of all sections.
+
+    A model's query of a table comes before that of the rules, which understand less (bench/retrieval/README.md). All
+    other drafts are returned as they are. Raises AnswerStopped.
+    """
+    coverage, budget = draft.found.coverage, settings.reading_token_budget
+    if coverage is None or not budget or draft.profile.endpoint.quotes:
+        return draft
+    draft = _from_table(draft, live, deps)
+    if draft.found.computed is None and coverage.read < coverage.of:
+        draft = _in_parts(draft, live, deps, budget)
+    live.turn = shown_with(live.turn, draft)
+    return draft
+
+
+def _from_table(draft: Draft, live: LiveTurn, deps: Dependencies) -> Draft:
+    """Return the draft with the result of the model's query of a table in the sources, if there is one."""
+    tables = deps.retriever.tables(draft.found.sources)
+    if not tables:
+        return draft
+    live.tell("reading", "Asking the model what to look up in the table.")
+    answer, found = _ask(draft, table_request(_question(draft), tables), live, deps)
+    draft = replace(draft, found=found)
+    try:
+        query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
+    except DecodeError:
+        return draft
+    computed = tables[query.table - 1].queried(query) if 0 < query.table <= len(tables) else None
+    search = {**(found.search or {}), "support": "found"}
+    return draft if computed is None else replace(draft, found=replace(found, computed=computed, search=search))
+
+
+def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> Draft:
+    """Return the draft with the model's notes of all sections of the documents, as far as the budget allows."""
+    before, retriever = draft.found.sources, deps.retriever
+    sections = retriever.sections(before)
+    sources = number_sources(retriever.in_full(before, sections, budget * CHARS_PER_TOKEN))
+    tokens = sum(estimate_tokens(one.text) for one in sources)
+    if not sources or tokens > budget:
+        needed = tokens or sum(end - start for _, start, end in sections.values()) // CHARS_PER_TOKEN
+        live.note(TOO_LONG.format(n=f"{needed:,}", n1=f"{budget:,}"))
+        return draft
+    limit = draft.profile.request_tokens and draft.profile.request_tokens // 2
+    parts = _parts(sources, min_limit(limit, MAX_PART_TOKENS) or MAX_PART_TOKENS)
+    notes: dict[int, str] = {}
+    read = failed = 0
+    for number, part in enumerate(parts, 1):
+        figures = {"n": len(sources), "n1": len(parts), "n2": f"{tokens:,}", "n3": number}
+        live.tell("reading", READING.format(**figures))
+        answer, found = _ask(draft, reading_request(_question(draft), part), live, deps)
+        draft = replace(draft, found=found)
+        own = {int(match[1]): match[2].strip() for match in NOTE.finditer(answer)}
+        own = {one.n: own[one.n] for one in part if own.get(one.n)}
+        is_usable = bool(own) or NOTHING in answer
+        failed += not is_usable
+        read += len(part) if is_usable else 0
+        notes |= own
+    if failed:
+        live.note(NOT_READ.format(n=failed, n1=len(parts)))
+    if not read:
+        return draft
+    chosen = [one for one in sources if one.n in notes]
+    whole = {one.document_id for one in sources}
+    others = [one for one in before if one.document_id not in whole]
+    numbered = tuple(replace(one, n=n) for n, one in enumerate([*chosen, *others], 1))
+    found = replace(
+        draft.found,
+        sources=numbered,
+        search={**(draft.found.search or {}), "found": len(numbered)},
+        notes={n: notes[one.n] for n, one in enumerate(chosen, 1)},
+        read_in_vain=read - len(chosen),
+    )
+    return replace(draft, found=found)
+
+
+def _parts(sources: Sequence[Source], limit: int) -> list[list[Source]]:
+    """Return the sources in parts of at most ``limit`` tokens, each with at least one."""
+    parts: list[list[Source]] = [[]]
+    left = limit
+    for source in sources:
+        tokens = estimate_tokens(source.text)
+        if tokens > left and parts[-1]:
+            parts.append([])
+            left = limit
+        parts[-1].append(source)
+        left -= tokens
+    return parts
+
+
+def _question(draft: Draft) -> str:
+    """Return the question as it was searched: a model may have rewritten a follow-up."""
+    return str((draft.found.search or {}).get("query", draft.question))
+
+
+def _ask(draft: Draft, messages: Sequence[Message], live: LiveTurn, deps: Dependencies) -> tuple[str, SearchResult]:
+    """Return a model's answer to a request of its own, and the search result that records it."""
+    request = ModelRequest(tuple(messages), max_tokens=draft.profile.answer_tokens, temperature=0.0)
+    record = deps.models.ask_aside(draft.profile.endpoint, request, live.call)
+    return record["answer"], replace(draft.found, reading=(*draft.found.reading, record))
