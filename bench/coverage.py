@@ -1,7 +1,8 @@
 """Questions that need a whole table, list or document: is the answer exact, and does it state its coverage?
 
 Four parts by file: ``a``, ``b`` and ``c`` were in view while rules were made, ``d`` is the test; ``c`` and ``d`` are by
-people who had not seen the rules. ``python -m bench.coverage a`` also prints the wrong answers in part ``a``.
+people who had not seen the rules. ``queries.json`` has a language model's queries for parts c and d. ``python -m
+bench.coverage a`` also prints the wrong answers in part ``a``.
 """
 
 import csv
@@ -15,9 +16,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.office import content_of, name_of, squeezed
 from bench.retrieval.measures import mean
+from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.records import Question, Turn
+from rag_assistant.retrieval.coverage import needs_everything
+from rag_assistant.retrieval.postprocess import number_sources
+from rag_assistant.retrieval.quotes import Quote, SourceTable
+from rag_assistant.retrieval.table_query import TableQuery
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 
@@ -38,7 +46,45 @@ def main(shown: Sequence[str] = ()) -> None:
         print("| half | kind | questions | tells its coverage | exact | F1 of the rows |\n" + "|---" * 6 + "|")
         for half in ("a", "b", "c", "d"):
             print_half(services, half, half in shown)
+        for half in ("c", "d"):
+            print_queries(services, half)
         services.close()
+
+
+def print_queries(services: Services, half: str) -> None:
+    """Print how many questions of a half the recorded queries of a language model answer, and those of the rules.
+
+    The model was given the product's requests for parts c and d (``table_request``), and nothing else.
+    """
+    queries = json.loads((FILES / "queries.json").read_text(encoding="utf-8"))
+    figures: dict[str, list[tuple[float, float, float]]] = {"rules": [], "queries": [], "queries, then rules": []}
+    for one in json.loads((FILES / f"{half}.json").read_text(encoding="utf-8")):
+        if one["kind"] not in EXACT:
+            continue
+        question, file = one["question"], FILES / half / one["file"]
+        sources = number_sources(services.retriever.find(question, PASSAGES)[0])
+        is_recognised = needs_everything(question, [source.text for source in sources])
+        by_rules = services.retriever.computed(question, sources) if is_recognised else None
+        given = queries.get(question) if is_recognised else None
+        by_query = queried(services.retriever.tables(sources), **given) if given else None
+        for name, quote in zip(figures, (by_rules, by_query, by_query or by_rules), strict=True):
+            text = "" if quote is None else "\n> ".join([quote.note, *(row.text for row in quote.sentences)])
+            is_list = float(one["kind"] == "list")
+            exact, f1 = exactness(one, text, file) if text else (0.0, 0.0)
+            figures[name].append((exact, f1 * is_list, is_list))
+    for name, some in figures.items():
+        exact, f1, lists = (sum(each[column] for each in some) for column in range(3))
+        print(f"| {half} | {name} | {len(some)} | | {exact / len(some):.3f} | {f1 / lists:.3f} |", flush=True)
+
+
+def queried(tables: Sequence[SourceTable], documents: Sequence[str], reply: str) -> Quote | None:
+    """Return the result of a recorded query of one of the tables, which were those of ``documents``."""
+    query = msgspec.json.decode(reply, type=TableQuery, strict=False)
+    if not query.table:
+        return None
+    document, before = documents[query.table - 1], documents[: query.table - 1]
+    of_document = [one for one in tables if one.document == document][before.count(document) :]
+    return of_document[0].queried(query) if of_document else None
 
 
 def print_half(services: Services, half: str, is_shown: bool) -> None:
@@ -46,7 +92,7 @@ def print_half(services: Services, half: str, is_shown: bool) -> None:
     figures: dict[str, list[tuple[float, float, float]]] = {}
     for one in json.loads((FILES / f"{half}.json").read_text(encoding="utf-8")):
         turn = services.assistant.wait(services.assistant.ask(Question(one["question"])).id)
-        found = (float(tells_coverage(turn)), *exactness(one, turn, FILES / half / one["file"]))
+        found = (float(tells_coverage(turn)), *exactness(one, turn.answer, FILES / half / one["file"]))
         for kind in (one["kind"], *(["all exact"] if one["kind"] in EXACT else []), "all"):
             figures.setdefault(kind, []).append(found)
         if is_shown and (not found[0] or (one["kind"] in EXACT and found[1] < 1)):
@@ -63,13 +109,13 @@ def tells_coverage(turn: Turn) -> bool:
     return not turn.sources or bool(turn.search and turn.search.get("coverage"))
 
 
-def exactness(one: Mapping[str, Any], turn: Turn, file: Path) -> tuple[float, float]:
+def exactness(one: Mapping[str, Any], answer: str, file: Path) -> tuple[float, float]:
     """Return whether an answer has the expected figure or exactly the expected rows, and the F1 of its rows."""
     if "expect" in one:
-        note = squeezed(re.sub(r"This rests on .*", "", turn.answer.partition("\n>")[0]))
+        note = squeezed(re.sub(r"This rests on .*", "", answer.partition("\n>")[0]))
         right = float(all(re.search(rf"(?<![\d.,]){re.escape(wanted)}(?![\d.,]\d)", note) for wanted in one["expect"]))
         return right, right
-    text = squeezed(turn.answer)
+    text = squeezed(answer)
     shown = {key for key in keys_of(file) if squeezed(key) in text}
     wanted = {key for key in keys_of(file) for row in one.get("rows", ()) if row in key}
     f1 = 2 * len(shown & wanted) / ((len(shown) + len(wanted)) or 1)

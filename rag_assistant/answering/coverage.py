@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
+from rag_assistant.answering.live import LiveTurn
+from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.answering.sending import shown_with
 from rag_assistant.conversations.model_profile import min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import ModelRequest
+from rag_assistant.records import Message, ModelRequest, Source
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.table_query import TableQuery
+from rag_assistant.settings.schema import Settings
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.request import Draft, SearchResult
-    from rag_assistant.records import Message, Source
-    from rag_assistant.settings.schema import Settings
 
 # A model overlooks more in longer requests.
 MAX_PART_TOKENS = 8_000
@@ -33,12 +32,13 @@ MAX_PART_TOKENS = 8_000
 CHARS_PER_TOKEN = 4
 NOTE = re.compile(r"^\W*\[(\d+)\]\W*(.*(?:\n(?!\W*\[\d+\]).*)*)", re.MULTILINE)
 NOTHING = "NONE"
+QUERYING = "Asking the model what to look up in the table."
 READING = "Reading {n} sections in {n1} requests, about {n2} tokens. Request {n3}."
 TOO_LONG = (
-    "The answer rests on part of the documents: to read all of them takes about {n} tokens, and reading_token_budget "
-    "is {n1}."
+    "This answer rests on part of the documents. Reading all of them would take about {n} tokens; "
+    "reading_token_budget allows {n1}."
 )
-NOT_READ = "{n} of {n1} requests for reading the documents got no usable answer."
+NOT_READ = "{n} of {n1} requests to read the documents got no usable answer."
 
 
 def with_coverage(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
@@ -62,7 +62,7 @@ def _from_table(draft: Draft, live: LiveTurn, deps: Dependencies) -> Draft:
     tables = deps.retriever.tables(draft.found.sources)
     if not tables:
         return draft
-    live.tell("reading", "Asking the model what to look up in the table.")
+    live.tell("reading", QUERYING)
     answer, found = _ask(draft, table_request(_question(draft), tables), live, deps)
     draft = replace(draft, found=found)
     try:

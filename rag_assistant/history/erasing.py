@@ -46,7 +46,9 @@ def receipt_without(receipt: Receipt, number: int, limit: int | None) -> Receipt
         changed["earlier_requests"] = [_request_without(one, receipt, number) for one in receipt["earlier_requests"]]
     if may_lean_on(number, receipt.get("kept_turns", ()), limit):
         changed["search"] = search_without(receipt.get("search"))
-        changed["rewrite"] = _rewrite_without(receipt.get("rewrite"))
+        changed["rewrite"] = receipt.get("rewrite") and _aside_without(receipt["rewrite"])
+        if receipt.get("reading") and receipt["search"]["by"] == "model":  # It asked the rewritten question.
+            changed["reading"] = [_aside_without(one) for one in receipt["reading"]]
     if all(changed[name] == receipt.get(name) for name in changed):
         return receipt
     changed.pop("prefix_sha256", None)
@@ -186,14 +188,13 @@ def _erased(message: Message) -> Message:
     return erased | {"content": marker(text) if text else message.get("content")}
 
 
-def _rewrite_without(rewrite: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if rewrite is None:
-        return None
-    messages = [_with_content(one, marker) if one["role"] == "user" else one for one in rewrite["request"]["messages"]]
-    answer = rewrite.get("answer")
+def _aside_without(aside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request before the answer, and the model's reply to it, without their content."""
+    messages = [_with_content(one, marker) if one["role"] == "user" else one for one in aside["request"]["messages"]]
+    answer = aside.get("answer")
     return {
-        **rewrite,
-        "request": {**rewrite["request"], "messages": messages},
+        **aside,
+        "request": {**aside["request"], "messages": messages},
         "answer": marker(answer) if answer else answer,
     }
 

@@ -103,6 +103,9 @@ def test_what_a_follow_up_leant_on_goes_and_the_question_itself_stays() -> None:
     without = receipt_without(receipt(*turn(1), kept=(1,), rewrite=rewrite), 1, 5)["rewrite"]
     assert [message["content"] for message in without["request"]["messages"]] == ["Be brief.", "[Erased: 8 characters]"]
     assert without["answer"] == "[Erased: 10 characters]"
+    body = receipt(*turn(1), kept=(1,), search=by_model, reading=[rewrite, rewrite])
+    assert receipt_without(body, 1, 5)["reading"] == [without, without]
+    assert receipt_without(body | {"search": by_words}, 1, 5)["reading"] == [rewrite, rewrite]
 
 
 @pytest.mark.parametrize(

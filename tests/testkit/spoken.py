@@ -20,7 +20,7 @@ SPEAKING = (
     *("records/conversations", "records/errors", "answering/scoring", "documents", "extraction"),
     *("accounts/accounts", "accounts/admission", "accounts/limits", "accounts/oidc", "accounts/passwords"),
     "accounts/single_sign_on",
-    *("answering/assistant", "answering/overflow", "answering/query_rewrite", "answering/request"),
+    *("answering/assistant", "answering/overflow", "answering/coverage", "answering/request"),
     *("answering/answer", "answering/search", "answering/sending", "answering/writer"),
     *(
         "conversations/actions",

@@ -119,9 +119,9 @@ def test_a_long_document_is_read_in_parts(
         "coverage": {"read": 7, "of": 9, "unit": "sections"},
     }
     assert all("The herring came to the harbour." in source["text"] for source in answer["sources"])
-    assert "1 of 5 requests for reading the documents got no usable answer." in answer["notes"]
+    assert "1 of 5 requests to read the documents got no usable answer." in answer["notes"]
     receipt = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
-    assert "What the model was asked before it answered: request 5 of 5" in receipt
+    assert "Request 5 of 5 before the answer" in receipt
 
 
 @pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "400"}], indirect=True)
@@ -130,7 +130,7 @@ def test_reading_that_costs_too_much_is_not_begun(client: FlaskClient, stub: Stu
     answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])
     assert len(stub.requests) == 1
     assert any(
-        re.fullmatch(r"The answer rests on part .* about 1,\d\d\d tokens, and reading_token_budget is 400.", note)
+        re.fullmatch(r"This answer rests on part .* about 1,\d\d\d tokens; reading_token_budget allows 400\.", note)
         for note in answer["notes"]
     )
 

@@ -131,7 +131,7 @@ def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     stub.replies.extend([Reply("What? " * 9, hang_at=2), Reply("Whales.")])
     second = ask(client, "And why?", conversation_id=first["conversation_id"])
     assert (second["answer"], second["search"]["by"]) == ("Whales.", "words")
-    assert "Turn 2: the model did not rewrite the question" in caplog.text
+    assert "A request before an answer failed: The model at" in caplog.text
     assert "was saved" not in caplog.text
 
 
