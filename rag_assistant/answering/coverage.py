@@ -63,15 +63,15 @@ def _from_table(draft: Draft, live: LiveTurn, deps: Dependencies) -> Draft:
     if not tables:
         return draft
     live.tell("reading", QUERYING)
-    answer, found = _ask(draft, table_request(_question(draft), tables), live, deps)
-    draft = replace(draft, found=found)
+    answer, result = _ask(draft, table_request(_question(draft), tables), live, deps)
+    draft = replace(draft, found=result)
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
     except DecodeError:
         return draft
     computed = tables[query.table - 1].queried(query) if 0 < query.table <= len(tables) else None
-    search = {**(found.search or {}), "support": "found"}
-    return draft if computed is None else replace(draft, found=replace(found, computed=computed, search=search))
+    search = {**(result.search or {}), "support": "found"}
+    return draft if computed is None else replace(draft, found=replace(result, computed=computed, search=search))
 
 
 def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> Draft:
@@ -91,8 +91,8 @@ def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> 
     for number, part in enumerate(parts, 1):
         figures = {"n": len(sources), "n1": len(parts), "n2": f"{tokens:,}", "n3": number}
         live.tell("reading", READING.format(**figures))
-        answer, found = _ask(draft, reading_request(_question(draft), part), live, deps)
-        draft = replace(draft, found=found)
+        answer, result = _ask(draft, reading_request(_question(draft), part), live, deps)
+        draft = replace(draft, found=result)
         own = {int(match[1]): match[2].strip() for match in NOTE.finditer(answer)}
         own = {one.n: own[one.n] for one in part if own.get(one.n)}
         is_usable = bool(own) or NOTHING in answer
@@ -107,14 +107,14 @@ def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> 
     whole = {one.document_id for one in sources}
     others = [one for one in before if one.document_id not in whole]
     numbered = tuple(replace(one, n=n) for n, one in enumerate([*chosen, *others], 1))
-    found = replace(
+    result = replace(
         draft.found,
         sources=numbered,
         search={**(draft.found.search or {}), "found": len(numbered)},
         notes={n: notes[one.n] for n, one in enumerate(chosen, 1)},
         read_in_vain=read - len(chosen),
     )
-    return replace(draft, found=found)
+    return replace(draft, found=result)
 
 
 def _parts(sources: Sequence[Source], limit: int) -> list[list[Source]]:

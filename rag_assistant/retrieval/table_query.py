@@ -76,8 +76,8 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
     usable = usable_rows(rows)
     each = [{n for n in usable if _holds(one, rows[n][column])} for one, column in zip(query.where, used, strict=True)]
     chosen = usable.intersection(*each) if not query.any_of else usable.intersection(set().union(*each))
-    said = [f"{head[column]} {one.comparison} {one.value}" for one, column in zip(query.where, used, strict=True)]
-    of_rows = described(len(chosen), len(usable), said, table.is_list, " or " if query.any_of else " and ")
+    conditions = [f"{head[column]} {one.comparison} {one.value}" for one, column in zip(query.where, used, strict=True)]
+    of_rows = described(len(chosen), len(usable), conditions, table.is_list, " or " if query.any_of else " and ")
     column = columns.get((query.column or "").casefold())
     return computed(query.operation, column, head, rows, sorted(chosen), of_rows) if chosen else None
 
