@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rag_assistant.answering import overflow
@@ -71,6 +71,15 @@ class Dependencies(Struct, frozen=True):
     settings: Callable[[], Settings]
 
 
+class Task(Struct, frozen=True):
+    """One answer in the making: its turn, the settings with the turn's options, and the requests ``sent`` so far."""
+
+    live: LiveTurn
+    deps: Dependencies
+    settings: Settings
+    sent: list[dict[str, Any]] = field(default_factory=list)
+
+
 def answer(
     live: LiveTurn,
     conversation: Conversation,
@@ -83,19 +92,18 @@ def answer(
 
     ``quotes``: with quotes, whatever model is connected. ``search_result``: what an earlier search found for it.
     """
-    settings = settings_for(deps.settings(), live.turn.options)
-    sent: list[dict[str, Any]] = []
+    task = Task(live, deps, settings_for(deps.settings(), live.turn.options))
     try:
         try:
-            _answer(live, conversation, deps, settings, sent, quotes, search_result)
+            _answer(task, conversation, quotes, search_result)
         except ModelError as error:
             deps.writer.flush(live)
             begun = live.length or live.turn.iterations
             # A quote can't replace a caller's own tools or schema.
-            if quotes or begun or live.turn.options.fields or settings.when_model_fails != "quote":
+            if quotes or begun or live.turn.options.fields or task.settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
-            _answer(live, conversation, deps, settings, sent, quotes=True)
+            _answer(task, conversation, quotes=True)
     except AssistantError as error:
         return deps.writer.fail(live, error)
     except Exception:
@@ -105,78 +113,67 @@ def answer(
     return deps.writer.finish(live, "completed")
 
 
-def _answer(
-    live: LiveTurn,
-    conversation: Conversation,
-    deps: Dependencies,
-    settings: Settings,
-    sent: list[dict[str, Any]],
-    quotes: bool,
-    search_result: SearchResult | None = None,
-) -> None:
-    if live.turn.confirms_turn is not None:
-        return say(live, deps, reply_to_confirmation(live, deps))
-    draft = prepare(live, conversation, deps, settings, quotes, search_result)
+def _answer(task: Task, conversation: Conversation, quotes: bool, search_result: SearchResult | None = None) -> None:
+    if task.live.turn.confirms_turn is not None:
+        return say(task, reply_to_confirmation(task))
+    draft = prepare(task, conversation, quotes, search_result)
     if draft.profile.endpoint.quotes:
         # Earlier turns are only searched where the documents have nothing.
-        text = instead_of_quotes(build(draft, live, deps, settings).draft if draft.found.nothing else draft)
+        text = instead_of_quotes(build(draft, task).draft if draft.found.nothing else draft)
         if text is not None:
-            return say(live, deps, text)
-    draft = with_coverage(draft, live, deps, settings)
+            return say(task, text)
+    draft = with_coverage(draft, task.live, task.deps, task.settings)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
-        draft = overflow.make_room(build(draft, live, deps, settings), live, deps, settings)
-    return _exchange(live, draft, deps, settings, sent, quotes)
+        draft = overflow.make_room(build(draft, task), task)
+    return _exchange(task, draft, quotes)
 
 
-def _exchange(
-    live: LiveTurn, draft: Draft, deps: Dependencies, settings: Settings, sent: list[dict[str, Any]], quotes: bool
-) -> None:
+def _exchange(task: Task, draft: Draft, quotes: bool) -> None:
     """Send requests and run tool calls until there is an answer or a confirmation is needed."""
+    live = task.live
     refused: ContextTooLong | None = None
     rounds = 0
     while True:
         may_call = bool(draft.profile.tools) and rounds < MAX_TOOL_ITERATIONS
         try:
-            built = build(draft, live, deps, settings)
+            built = build(draft, task)
         except QuestionDoesNotFit as error:
             raise refused or error from error
         draft, request = built.draft, built.as_request(may_call)
-        sent.append(request.as_body(draft.profile.endpoint.model))
-        announce(live, built, sent, deps)
-        searched = search_instead(draft, live, deps, settings) if may_call else None
+        task.sent.append(request.as_body(draft.profile.endpoint.model))
+        announce(task, built)
+        searched = search_instead(draft, task) if may_call else None
         try:
             text, held, reply = stream(
-                live, built, request, deps, quotes, is_held=searched is not None, may_shorten=refused is None
+                task, built, request, quotes, is_held=searched is not None, may_shorten=refused is None
             )
         except ContextTooLong as error:
             if refused is not None:
                 raise
             refused = error
-            draft = shortened(draft, request, error, live, deps, settings)
+            draft = shortened(draft, request, error, task)
             continue
         except ToolsRefused:
             if draft.iterations:  # It accepted tools before.
                 raise
             live.note(WITHOUT_TOOLS)
-            profile = profile_of(
-                draft.profile.endpoint, draft.window.conversation, live, deps, settings, uses_tools=False
-            )
-            draft = search_documents(replace(draft, profile=profile), live, deps, settings)
+            profile = profile_of(draft.profile.endpoint, draft.window.conversation, task, uses_tools=False)
+            draft = search_documents(replace(draft, profile=profile), task)
             continue
         calls = reply.tool_calls
         if searched is not None and held.strip() and not calls:
-            deps.models.tool_habits.learn_unused(draft.profile.endpoint)
+            task.deps.models.tool_habits.learn_unused(draft.profile.endpoint)
             live.note(NO_TOOL_CALLED)
             draft = searched
             continue
-        show(live, deps, held, is_continued=bool(text))
+        show(task, held, is_continued=bool(text))
         if calls and "tools" in draft.profile.fields:
             live.turn = replace(live.turn, tool_calls=calls)
             return None
         if not calls or not may_call:
             return check_ending(live, text + held, reply, request, rounds if calls else 0)
         rounds += 1
-        draft = call_tools(draft, text + held, calls, live, deps)
+        draft = call_tools(draft, text + held, calls, task)
         if live.turn.waiting is not None:
             return None
 
@@ -186,9 +183,9 @@ def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependenc
 
     Raises OverflowDecisionNeeded with the choices and the figures; also what the search and the model raise.
     """
-    settings = settings_for(deps.settings(), live.turn.options)
-    draft = prepare(live, conversation, deps, settings, is_trial=True)
-    overflow.refuse_undecided(build(draft, live, deps, settings), live.turn.number, deps, settings)
+    task = Task(live, deps, settings_for(deps.settings(), live.turn.options))
+    draft = prepare(task, conversation, is_trial=True)
+    overflow.refuse_undecided(build(draft, task), task)
     return draft.found
 
 
@@ -196,20 +193,19 @@ def refuse_undecided(live: LiveTurn, conversation: Conversation, deps: Dependenc
 
 
 def prepare(
-    live: LiveTurn,
+    task: Task,
     conversation: Conversation,
-    deps: Dependencies,
-    settings: Settings,
     quotes: bool = False,
     search_result: SearchResult | None = None,
     *,
     is_trial: bool = False,
 ) -> Draft:
     """Return the draft of an answer's first request. A trial asks no model and needs none."""
+    live, deps, settings = task.live, task.deps, task.settings
     if deps.models.connected and not quotes:
         live.tell("preparing", "Waiting for the model.")
-    endpoint = QUOTES_ENDPOINT if quotes else _endpoint(live, deps, is_trial)
-    profile = profile_of(endpoint, conversation, live, deps, settings)
+    endpoint = QUOTES_ENDPOINT if quotes else _endpoint(task, is_trial)
+    profile = profile_of(endpoint, conversation, task)
     rules = rules_for(conversation, settings, live.turn)
     window = load_window(deps.history, conversation, live.turn.number, rules, settings)
     live.turn = replace(live.turn, model=endpoint.model)
@@ -220,62 +216,48 @@ def prepare(
         return draft
     if settings.retrieval_mode == "agent" and not endpoint.quotes:
         live.note(WITHOUT_TOOLS)
-    return search_documents(draft, live, deps, settings, search_result, may_rewrite=not is_trial)
+    return search_documents(draft, task, search_result, may_rewrite=not is_trial)
 
 
-def profile_of(
-    endpoint: Endpoint,
-    conversation: Conversation,
-    live: LiveTurn,
-    deps: Dependencies,
-    settings: Settings,
-    *,
-    uses_tools: bool = True,
-) -> ModelProfile:
+def profile_of(endpoint: Endpoint, conversation: Conversation, task: Task, *, uses_tools: bool = True) -> ModelProfile:
     """Return the model profile for the requests of a turn."""
     endpoint = replace(endpoint, takes_tools=endpoint.takes_tools and uses_tools)
-    ratio, tools = deps.models.calibration.ratio(endpoint), deps.tools.schemas
-    return profile_for(endpoint, settings, ratio, tools, live.turn.options, conversation.project)
+    ratio, tools = task.deps.models.calibration.ratio(endpoint), task.deps.tools.schemas
+    return profile_for(endpoint, task.settings, ratio, tools, task.live.turn.options, conversation.project)
 
 
-def _endpoint(live: LiveTurn, deps: Dependencies, is_trial: bool) -> Endpoint:
+def _endpoint(task: Task, is_trial: bool) -> Endpoint:
     try:
-        return deps.models.endpoint(live.call)
+        return task.deps.models.endpoint(task.live.call)
     except ModelError:
         if not is_trial:
             raise
-        return (
-            deps.models.known_endpoint()
-        )  # An unreachable model is no reason to lose a question: its answer reports that.
+        # An unreachable model is no reason to lose a question: its answer reports that.
+        return task.deps.models.known_endpoint()
 
 
 def search_documents(
-    draft: Draft,
-    live: LiveTurn,
-    deps: Dependencies,
-    settings: Settings,
-    search_result: SearchResult | None = None,
-    *,
-    may_rewrite: bool = True,
+    draft: Draft, task: Task, search_result: SearchResult | None = None, *, may_rewrite: bool = True
 ) -> Draft:
     """Return the draft with the passages found for its question."""
-    search_result = search_for(draft, live, deps, settings, search_result, may_rewrite=may_rewrite)
+    live = task.live
+    search_result = search_for(draft, live, task.deps, task.settings, search_result, may_rewrite=may_rewrite)
     draft = replace(draft, found=search_result)
     live.turn = shown_with(live.turn, draft)
     return draft
 
 
-def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft | None:
+def search_instead(draft: Draft, task: Task) -> Draft | None:
     """Return the draft with passages instead of tools, for a model that doesn't search by itself.
 
     ``None`` if it has called a tool before, or if the documents have nothing.
     """
     endpoint = draft.profile.endpoint
-    if draft.iterations or deps.models.tool_habits.has_called(endpoint):
+    if draft.iterations or task.deps.models.tool_habits.has_called(endpoint):
         return None
-    profile = profile_of(endpoint, draft.window.conversation, live, deps, settings, uses_tools=False)
+    profile = profile_of(endpoint, draft.window.conversation, task, uses_tools=False)
     draft = replace(draft, profile=profile)
-    search_result = search_for(draft, live, deps, settings, may_rewrite=False)
+    search_result = search_for(draft, task.live, task.deps, task.settings, may_rewrite=False)
     return replace(draft, found=search_result) if search_result.sources else None
 
 
@@ -283,26 +265,24 @@ def search_instead(draft: Draft, live: LiveTurn, deps: Dependencies, settings: S
 
 
 @step("fit")
-def build(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> BuiltRequest:
+def build(draft: Draft, task: Task) -> BuiltRequest:
     """Return the request of a draft, with what is recalled from earlier turns."""
     # The previous request may have taught how the model counts.
-    ratio = deps.models.calibration.ratio(draft.profile.endpoint)
+    ratio = task.deps.models.calibration.ratio(draft.profile.endpoint)
     draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
     if draft.iterations:
         return build_request(draft)
     built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
-    return with_recall(built, live.turn, deps, settings)
+    return with_recall(built, task)
 
 
-def shortened(
-    draft: Draft, request: ModelRequest, error: ContextTooLong, live: LiveTurn, deps: Dependencies, settings: Settings
-) -> Draft:
+def shortened(draft: Draft, request: ModelRequest, error: ContextTooLong, task: Task) -> Draft:
     """Learn the endpoint's limit, and return the draft to be fitted to it."""
+    live, models = task.live, task.deps.models
     estimate, endpoint = estimated_tokens(request), draft.profile.endpoint
-    deps.models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
-    endpoint = deps.models.endpoint(live.call)
-    conversation, uses_tools = draft.window.conversation, bool(draft.profile.tools)
-    profile = profile_of(endpoint, conversation, live, deps, settings, uses_tools=uses_tools)
+    models.calibration.learn_refusal(endpoint, estimate, error.limit, error.prompt_tokens)
+    endpoint = models.endpoint(live.call)
+    profile = profile_of(endpoint, draft.window.conversation, task, uses_tools=bool(draft.profile.tools))
     log.info("%s: %s It is fitted again.", live.log_name, error)
     # Whatever is known now, a refused request isn't sent again.
     cap = int(estimate * profile.token_ratio * SHARE_OF_REFUSED)
@@ -312,11 +292,12 @@ def shortened(
 # --- tools
 
 
-def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: Dependencies) -> Draft:
+def call_tools(draft: Draft, text: str, calls: ToolCalls, task: Task) -> Draft:
     """Run the model's calls after its ``text``, store and show the iteration, and return the draft with it.
 
     A call that needs confirmation makes the turn wait.
     """
+    live, deps = task.live, task.deps
     names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
     live.tell("calling", f"Calling {names}.")
     results = deps.tools.run_all(calls, live.turn.scope, draft.profile.tools)
@@ -332,12 +313,13 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, live: LiveTurn, deps: 
             live.note(f"The model proposes a note: “{note}” Accept or delete it under Notes.")
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:
-        show(live, deps, asks)
+        show(task, asks)
     return replace(draft, iterations=(*draft.iterations, *messages))
 
 
-def reply_to_confirmation(live: LiveTurn, deps: Dependencies) -> str:
+def reply_to_confirmation(task: Task) -> str:
     """Run or drop the action that an earlier turn asked to confirm, and say so, without a model."""
+    live, deps = task.live, task.deps
     live.call.refuse_stopped()
     asking = deps.turns.get(live.turn.confirms_turn or 0)
     if asking.waiting is None:

@@ -15,10 +15,8 @@ from rag_assistant.history.words import figures_in_words, numbers_in_words, sent
 from rag_assistant.records.errors import HistoryChanged, NothingToSummarise, OverflowDecisionNeeded
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.answering.live import LiveTurn
+    from rag_assistant.answering.answer import Task
     from rag_assistant.answering.request import BuiltRequest, Draft
-    from rag_assistant.settings.schema import Settings
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 CONTINUED_IN_PART = (
@@ -31,7 +29,7 @@ NOT_COMPACTED = "The older turns could not be summarised, so they were left out.
 MANY_TOKENS = 10_000
 
 
-def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> None:
+def refuse_undecided(built: BuiltRequest, task: Task) -> None:
     """Refuse a request that would leave out turns without anyone's consent.
 
     Raises OverflowDecisionNeeded with the choices, what each of them would do, and the figures.
@@ -42,7 +40,7 @@ def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, 
     if not undecided:
         return
     sentence = sentence_about(undecided, receipt)
-    options = _outcomes(built, turn_number, deps, settings)
+    options = _outcomes(built, task)
     raise OverflowDecisionNeeded(
         f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
         {
@@ -55,12 +53,13 @@ def refuse_undecided(built: BuiltRequest, turn_number: int, deps: Dependencies, 
     )
 
 
-def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
+def make_room(built: BuiltRequest, task: Task) -> Draft:
     """Return the draft after applying the overflow decision, and add a note to the turn.
 
     If nothing would be left out, or if that was the decision, the draft is unchanged. If no summary could be made, its
     settings say ``trim``: that is done, without anybody's decision.
     """
+    live, deps = task.live, task.deps
     decision, number = built.draft.window.rules.on_overflow, live.turn.number
     if decision in ("trim", "ask") or not built.fitted.receipt.turns_dropped:
         return built.draft
@@ -70,7 +69,7 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
         # Turns without an answer aren't missed.
         stays_out = any(run["reason"] not in UNANSWERED for run in window.conversation.standing_runs)
         live.note(CONTINUED_IN_PART if stays_out else CONTINUED)
-        return _with_everything(draft, number, deps, settings)
+        return _with_everything(draft, task)
     if decision == "reset":
         live.note(RESET)
         conversation = deps.history.move_context_start(window.conversation.id, "reset", number)
@@ -78,7 +77,7 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
         keep_from = first_kept_after_compaction(built.fitted, number)
         show = partial(live.tell, "compacting")
         try:
-            conversation, note = _compaction(deps).compact(
+            conversation, note = _compaction(task).compact(
                 window.conversation, keep_from, draft.profile, live.call, show, number
             )
         except (NothingToSummarise, HistoryChanged) as error:
@@ -87,18 +86,18 @@ def make_room(built: BuiltRequest, live: LiveTurn, deps: Dependencies, settings:
         finally:
             live.call.restart_deadline()
         live.note(note)
-    return replace(draft, window=load_window(deps.history, conversation, number, window.rules, settings))
+    return replace(draft, window=load_window(deps.history, conversation, number, window.rules, task.settings))
 
 
-def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, settings: Settings) -> dict[str, str]:
+def _outcomes(built: BuiltRequest, task: Task) -> dict[str, str]:
     """Return what each choice would do, by its code."""
     kept_turns, conversation = built.fitted.receipt.kept_turns, built.draft.window.conversation
     outcomes = {
         "trim": f"The model sees {numbers_in_words(kept_turns)}. "
         "The others stay in the transcript; a larger window brings them back."
     }
-    keep_from = first_kept_after_compaction(built.fitted, turn_number)
-    covered = [turn.number for turn in _compaction(deps).turns_to_summarise(conversation, keep_from)]
+    keep_from = first_kept_after_compaction(built.fitted, task.live.turn.number)
+    covered = [turn.number for turn in _compaction(task).turns_to_summarise(conversation, keep_from)]
     # Impossible choices aren't offered.
     if covered:
         left = [number for number in kept_turns if number not in covered]
@@ -107,7 +106,7 @@ def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, setting
             f"the model also sees {numbers_in_words(left)}. You can edit or undo the summary."
         )
     outcomes["reset"] = "The model sees none of the earlier turns. You can undo this."
-    everything = build_request(_with_everything(replace(built.draft, recalled=()), turn_number, deps, settings))
+    everything = build_request(_with_everything(replace(built.draft, recalled=()), task))
     receipt = everything.fitted.receipt
     tokens = sum(receipt.tokens.values())
     outcomes["continue"] = (
@@ -117,12 +116,13 @@ def _outcomes(built: BuiltRequest, turn_number: int, deps: Dependencies, setting
     return outcomes
 
 
-def _compaction(deps: Dependencies) -> Compaction:
-    return Compaction(deps.conversations, deps.history, deps.models)
+def _compaction(task: Task) -> Compaction:
+    return Compaction(task.deps.conversations, task.deps.history, task.deps.models)
 
 
-def _with_everything(draft: Draft, turn_number: int, deps: Dependencies, settings: Settings) -> Draft:
+def _with_everything(draft: Draft, task: Task) -> Draft:
     """Return the draft with all turns in view, up to the model's limit."""
     rules = replace(draft.window.rules, max_history_turns=None, strategy="window")
-    window = load_window(deps.history, draft.window.conversation, turn_number, rules, settings)
+    number = task.live.turn.number
+    window = load_window(task.deps.history, draft.window.conversation, number, rules, task.settings)
     return replace(draft, window=window, ignores_budget=True)

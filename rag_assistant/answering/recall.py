@@ -19,12 +19,11 @@ from rag_assistant.retrieval.terms import turn_query
 from rag_assistant.retrieval.tokenize import content_stems
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.answer import Dependencies, Task
     from rag_assistant.answering.request import Draft
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.records import Note, RelatedTurn, Scope, Source, Turn
     from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.settings.schema import Settings
 
 # How many cited passages are added: two contain the needed one as often as more (bench/retrieval/README.md).
 MAX_EVIDENCE = 2
@@ -43,8 +42,9 @@ NOTES_BUDGET_TOKENS = 400
 MIN_LEANING = 0.3
 
 
-def with_recall(built: BuiltRequest, turn: Turn, deps: Dependencies, settings: Settings) -> BuiltRequest:
+def with_recall(built: BuiltRequest, task: Task) -> BuiltRequest:
     """Return the request of a turn with what is recalled. Related turns that aren't sent are its ``missing``."""
+    turn, deps, settings = task.live.turn, task.deps, task.settings
     limit = 0 if built.draft.profile.endpoint.quotes else settings.history_recall  # Quotes come from documents only.
     related = _related(built, turn, deps.history)
     recalled = tuple(one for one in related if one.why in RECALLABLE)[:limit]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from rag_assistant.records import ModelReply, ModelRequest, Reading, Turn
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.answer import Task
     from rag_assistant.answering.live import LiveTurn
     from rag_assistant.answering.request import BuiltRequest, Draft
 
@@ -40,38 +40,32 @@ def shown_with(turn: Turn, draft: Draft) -> Turn:
     return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.record)
 
 
-def announce(live: LiveTurn, built: BuiltRequest, sent: list[dict[str, Any]], deps: Dependencies) -> None:
+def announce(task: Task, built: BuiltRequest) -> None:
     """Store the receipt before sending; tell all followers."""
-    window = built.draft.window
+    live, window = task.live, built.draft.window
     for sentence in built.notes:
         live.note(sentence)
     cut = (live.turn.history or {}).get("endpoint")
     turn = replace(shown_with(live.turn, built.draft), history=with_reading(built.figures, None, cut))
-    deps.writer.keep_receipt(turn, built, sent)
+    task.deps.writer.keep_receipt(turn, built, task.sent)
     live.turn = turn
     log_what_was_left_out(live.log_name, built)
     live.begin(start_event(live.turn))
     trimming = [run for run in built.fitted.receipt.left_out if run.trimmed]
     if trimming and live.turn.on_overflow == window.rules.on_overflow != "ask":
-        deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
+        task.deps.history.decide(window.conversation.id, max(run.last_turn for run in trimming))
 
 
 def stream(
-    live: LiveTurn,
-    built: BuiltRequest,
-    request: ModelRequest,
-    deps: Dependencies,
-    quotes: bool,
-    *,
-    is_held: bool,
-    may_shorten: bool,
+    task: Task, built: BuiltRequest, request: ModelRequest, quotes: bool, *, is_held: bool, may_shorten: bool
 ) -> tuple[str, str, ModelReply]:
     """Send a request and show its text as it arrives. Return the shown text, the held text, and the reply.
 
     Text is held back if ``is_held``, or while it may become a call. Raises ContextTooLong if the endpoint cut the
     request, nothing of the answer was shown, and the request ``may_shorten``.
     """
-    endpoint, may_call = built.draft.profile.endpoint, bool(request.tools) and request.call_tools
+    live, deps, endpoint = task.live, task.deps, built.draft.profile.endpoint
+    may_call = bool(request.tools) and request.call_tools
     shown, held, reply = "", "", ModelReply("stop")
     try:
         if endpoint.quotes:
@@ -119,18 +113,20 @@ def _gap(live: LiveTurn) -> str:
     return "\n\n" if live.length else ""
 
 
-def say(live: LiveTurn, deps: Dependencies, text: str) -> None:
+def say(task: Task, text: str) -> None:
     """Answer with a fixed text: no model is asked, and no passages are used."""
+    live = task.live
     live.turn = replace(live.turn, model=None, sources=())
     live.begin(start_event(live.turn))
-    show(live, deps, text)
+    show(task, text)
 
 
-def show(live: LiveTurn, deps: Dependencies, text: str, *, is_continued: bool = False) -> None:
+def show(task: Task, text: str, *, is_continued: bool = False) -> None:
     """Show a text after earlier text, and return once it is committed; with ``is_continued`` more may follow."""
+    live, writer = task.live, task.deps.writer
     if text:
-        deps.writer.write(live, text if is_continued else _gap(live) + text)
-    deps.writer.flush(live)
+        writer.write(live, text if is_continued else _gap(live) + text)
+    writer.flush(live)
 
 
 def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelRequest, rounds: int) -> None:
