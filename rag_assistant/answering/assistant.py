@@ -89,10 +89,11 @@ class Assistant:
         turn_id = next(self._live.stateless_ids)
         turn = replace(stateless_turn(turn_id, question, conversation), iterations=sent.iterations)
         live, search_result = LiveTurn(turn), None
-        with self._reserved() as live.place:
+        with self._reserved() as (live.place, unused):
             if rules_for(conversation, deps.settings(), turn).on_overflow == "ask":
                 search_result = refuse_undecided(live, conversation, deps)
             self._live.enter(turn.id, live)
+            unused.pop_all()
         self._start(live, deps, partial(answer, live, conversation, deps, search_result=search_result))
         return live
 
@@ -287,24 +288,22 @@ class Assistant:
         ``accept`` returns no conversation for a turn that was accepted before.
         """
         deps = self._deps
-        with self._reserved(asks_model=not quotes) as place:
+        with self._reserved(asks_model=not quotes) as (place, unused):
             search_result = None if question is None else self._refuse_undecided(question)
             with self._live.beginning:
                 turn, conversation = accept()
+                if conversation is None:
+                    return turn
                 live = LiveTurn(turn)
                 live.place = place
-                if conversation is not None:
-                    self._live.enter(turn.id, live)
-        if conversation is None:
-            self._live.release()
-            self._release(place)
-            return turn
+                self._live.enter(turn.id, live)
+                unused.pop_all()
         self._start(live, deps, partial(answer, live, conversation, deps, quotes=quotes, search_result=search_result))
         return turn
 
     @contextmanager
-    def _reserved(self, *, asks_model: bool = True) -> Iterator[int | None]:
-        """Reserve a place for a turn accepted inside this context; give its number for the person's limits.
+    def _reserved(self, *, asks_model: bool = True) -> Iterator[tuple[int | None, ExitStack]]:
+        """Reserve a place for a turn; give its number for the person's limits, and what releases it if it is unused.
 
         Raises Overloaded, and what the limits raise.
         """
@@ -315,8 +314,7 @@ class Assistant:
             unused.callback(self._release, place)
             self._live.reserve()
             unused.callback(self._live.release)
-            yield place
-            unused.pop_all()
+            yield place, unused
 
     def _release(self, place: int | None) -> None:
         if self._limits is not None and place is not None:
