@@ -16,9 +16,9 @@ from rag_assistant.answering.coverage import with_coverage
 from rag_assistant.answering.live import LiveTurn, step_events
 from rag_assistant.answering.quoting import instead_of_quotes, note_of_failure
 from rag_assistant.answering.recall import notes_about, with_recall
-from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request
+from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request, shown_with
 from rag_assistant.answering.search import search_for
-from rag_assistant.answering.sending import announce, check_ending, say, show, shown_with, stream
+from rag_assistant.answering.sending import announce, check_ending, say, show, stream
 from rag_assistant.answering.tools import DELETES, ToolCalls, Tools, is_confirmation, with_results
 from rag_assistant.answering.writer import AnswerWriter
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
@@ -122,7 +122,7 @@ def _answer(task: Task, conversation: Conversation, quotes: bool, search_result:
         text = instead_of_quotes(build(draft, task).draft if draft.found.nothing else draft)
         if text is not None:
             return say(task, text)
-    draft = with_coverage(draft, task.live, task.deps, task.settings)
+    draft = with_coverage(draft, task)
     if draft.window.rules.on_overflow not in ("trim", "ask"):
         draft = overflow.make_room(build(draft, task), task)
     return _exchange(task, draft, quotes)
@@ -241,7 +241,7 @@ def search_documents(
 ) -> Draft:
     """Return the draft with the passages found for its question."""
     live = task.live
-    search_result = search_for(draft, live, task.deps, task.settings, search_result, may_rewrite=may_rewrite)
+    search_result = search_for(draft, task, search_result, may_rewrite=may_rewrite)
     draft = replace(draft, found=search_result)
     live.turn = shown_with(live.turn, draft)
     return draft
@@ -257,7 +257,7 @@ def search_instead(draft: Draft, task: Task) -> Draft | None:
         return None
     profile = profile_of(endpoint, draft.window.conversation, task, uses_tools=False)
     draft = replace(draft, profile=profile)
-    search_result = search_for(draft, task.live, task.deps, task.settings, may_rewrite=False)
+    search_result = search_for(draft, task, may_rewrite=False)
     return replace(draft, found=search_result) if search_result.sources else None
 
 

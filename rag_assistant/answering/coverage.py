@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from msgspec import DecodeError, json
 from msgspec.structs import replace
 
-from rag_assistant.answering.live import LiveTurn
-from rag_assistant.answering.request import Draft, SearchResult
-from rag_assistant.answering.sending import shown_with
-from rag_assistant.conversations.model_profile import min_limit
+from rag_assistant.answering.request import Draft, SearchResult, shown_with
+from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Message, ModelRequest, Source
-from rag_assistant.retrieval.postprocess import number_sources
+from rag_assistant.retrieval.postprocess import number_sources, within_budget
+from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.table_query import TableQuery
-from rag_assistant.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
+    from rag_assistant.answering.answer import Task
 
+# Up to this length together, short documents are sent whole if a question needs all of them: about ten pages.
+MAX_WHOLE_CHARS = 27_000
 # A model overlooks more in longer requests.
 MAX_PART_TOKENS = 8_000
 # How long a document may be, in characters for each token of the budget; the tokens are counted afterwards.
@@ -41,29 +41,52 @@ TOO_LONG = (
 NOT_READ = "{n} of {n1} requests to read the documents got no usable answer."
 
 
-def with_coverage(draft: Draft, live: LiveTurn, deps: Dependencies, settings: Settings) -> Draft:
+def with_everything(
+    search_result: SearchResult, retriever: Retriever, question: str, profile: ModelProfile, budget: int | None
+) -> SearchResult:
+    """Return the result of a question that needs all of something: with the result from a table or a list.
+
+    Without one, a model gets all sections of short documents, if they fit.
+    """
+    sources, search = search_result.sources, search_result.search or {}
+    if computed := retriever.computed(question, sources):
+        return replace(search_result, computed=computed, search=search | {"support": "found"})
+    sections = retriever.sections(sources)
+    if not profile.endpoint.quotes:
+        passages = retriever.in_full(sources, sections, MAX_WHOLE_CHARS)
+        whole = {one.document_id for one in passages}
+        others = [one for one in sources if one.document_id not in whole]
+        numbered = number_sources(passages)
+        numbered += tuple(replace(one, n=n) for n, one in enumerate(others, len(numbered) + 1))
+        limit = min_limit(budget, profile.request_tokens and profile.request_tokens // 2)
+        if list(numbered) == within_budget(numbered, limit):
+            sources, search = numbered, search | {"found": len(numbered)}
+    return replace(search_result, sources=sources, search=search, sections=tuple(sections.values()))
+
+
+def with_coverage(draft: Draft, task: Task) -> Draft:
     """Return the draft of a question that needs all of something, with a table's result or notes of all sections.
 
     A model's query of a table comes before that of the rules, which understand less (bench/retrieval/README.md). All
     other drafts are returned as they are. Raises AnswerStopped.
     """
-    coverage, budget = draft.found.coverage, settings.reading_token_budget
+    coverage, budget = draft.found.coverage, task.settings.reading_token_budget
     if coverage is None or not budget or draft.profile.endpoint.quotes:
         return draft
-    draft = _from_table(draft, live, deps)
+    draft = _from_table(draft, task)
     if draft.found.computed is None and coverage.read < coverage.of:
-        draft = _in_parts(draft, live, deps, budget)
-    live.turn = shown_with(live.turn, draft)
+        draft = _in_parts(draft, task, budget)
+    task.live.turn = shown_with(task.live.turn, draft)
     return draft
 
 
-def _from_table(draft: Draft, live: LiveTurn, deps: Dependencies) -> Draft:
+def _from_table(draft: Draft, task: Task) -> Draft:
     """Return the draft with the result of the model's query of a table in the sources, if there is one."""
-    tables = deps.retriever.tables(draft.found.sources)
+    tables = task.deps.retriever.tables(draft.found.sources)
     if not tables:
         return draft
-    live.tell("reading", QUERYING)
-    answer, result = _ask(draft, table_request(_question(draft), tables), live, deps)
+    task.live.tell("reading", QUERYING)
+    answer, result = _ask(draft, table_request(_question(draft), tables), task)
     draft = replace(draft, found=result)
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
@@ -74,9 +97,9 @@ def _from_table(draft: Draft, live: LiveTurn, deps: Dependencies) -> Draft:
     return draft if computed is None else replace(draft, found=replace(result, computed=computed, search=search))
 
 
-def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> Draft:
+def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
     """Return the draft with the model's notes of all sections of the documents, as far as the budget allows."""
-    before, retriever = draft.found.sources, deps.retriever
+    before, retriever, live = draft.found.sources, task.deps.retriever, task.live
     sections = retriever.sections(before)
     sources = number_sources(retriever.in_full(before, sections, budget * CHARS_PER_TOKEN))
     tokens = sum(estimate_tokens(one.text) for one in sources)
@@ -91,7 +114,7 @@ def _in_parts(draft: Draft, live: LiveTurn, deps: Dependencies, budget: int) -> 
     for number, part in enumerate(parts, 1):
         figures = {"n": len(sources), "n1": len(parts), "n2": f"{tokens:,}", "n3": number}
         live.tell("reading", READING.format(**figures))
-        answer, result = _ask(draft, reading_request(_question(draft), part), live, deps)
+        answer, result = _ask(draft, reading_request(_question(draft), part), task)
         draft = replace(draft, found=result)
         own = {int(match[1]): match[2].strip() for match in NOTE.finditer(answer)}
         own = {one.n: own[one.n] for one in part if own.get(one.n)}
@@ -136,8 +159,8 @@ def _question(draft: Draft) -> str:
     return str((draft.found.search or {}).get("query", draft.question))
 
 
-def _ask(draft: Draft, messages: Sequence[Message], live: LiveTurn, deps: Dependencies) -> tuple[str, SearchResult]:
+def _ask(draft: Draft, messages: Sequence[Message], task: Task) -> tuple[str, SearchResult]:
     """Return a model's answer to a request of its own, and the search result that records it."""
     request = ModelRequest(tuple(messages), max_tokens=draft.profile.answer_tokens, temperature=0.0)
-    record = deps.models.ask_aside(draft.profile.endpoint, request, live.call)
+    record = task.deps.models.ask_aside(draft.profile.endpoint, request, task.live.call)
     return record["answer"], replace(draft.found, reading=(*draft.found.reading, record))

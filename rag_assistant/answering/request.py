@@ -15,7 +15,7 @@ from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
-from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source
+from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
 
@@ -187,6 +187,11 @@ class BuiltRequest(Struct, frozen=True):
             call_tools=call_tools,
             fields=profile.fields,
         )
+
+
+def shown_with(turn: Turn, draft: Draft) -> Turn:
+    """Return a turn with the passages of a draft as its sources; with tools, it has its own."""
+    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.record)
 
 
 def build_request(draft: Draft) -> BuiltRequest:

@@ -6,8 +6,9 @@ from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
+from rag_assistant.answering.coverage import with_everything
+from rag_assistant.answering.live import LiveTurn
 from rag_assistant.answering.quoting import (
     asks_for_conversation,
     asks_for_documents,
@@ -15,32 +16,26 @@ from rag_assistant.answering.quoting import (
     needs_model,
     quoted_answer,
 )
-from rag_assistant.answering.request import SearchResult
+from rag_assistant.answering.request import Draft, SearchResult
 from rag_assistant.conversations.extract import without_lead
-from rag_assistant.conversations.model_profile import min_limit
 from rag_assistant.conversations.prompts import rewrite_request
-from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
+from rag_assistant.conversations.window import Window
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import Part
+from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.models import LanguageModels
+from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, Passage, exchanges_of
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import is_unclear
-from rag_assistant.retrieval.postprocess import number_sources, within_budget
-from rag_assistant.retrieval.search import sections_of
+from rag_assistant.retrieval.postprocess import number_sources
+from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.runtime.telemetry.steps import step
+from rag_assistant.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies
-    from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.request import Draft
-    from rag_assistant.conversations.model_profile import ModelProfile
-    from rag_assistant.conversations.window import Window
-    from rag_assistant.llm.calls import ModelCall
-    from rag_assistant.llm.client import Part
-    from rag_assistant.llm.endpoint import Endpoint
-    from rag_assistant.llm.models import LanguageModels
-    from rag_assistant.records import Passage
-    from rag_assistant.retrieval.search import Retriever
-    from rag_assistant.settings.schema import Settings
+    from rag_assistant.answering.answer import Task
 
 # From this probability on a model is asked to rewrite a question. It repairs more than our own method, so that a
 # possible follow-up is worth the request (bench/retrieval/README.md).
@@ -49,8 +44,6 @@ MIN_LEANING_TO_REWRITE = 0.4
 TIMEOUT_SECONDS = 8.0
 MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
-# Up to this length together, short documents are sent whole if a question needs all of them: about ten pages.
-MAX_WHOLE_CHARS = 27_000
 # How many documents are named to somebody who asks which there are.
 MAX_LISTED = 30
 
@@ -58,9 +51,7 @@ MAX_LISTED = 30
 @step("search")
 def search_for(
     draft: Draft,
-    live: LiveTurn,
-    deps: Dependencies,
-    settings: Settings,
+    task: Task,
     search_result: SearchResult | None = None,
     *,
     may_rewrite: bool = True,
@@ -70,6 +61,7 @@ def search_for(
     ``search_result`` is from before the question was accepted: there is another search only with a model's query, which
     may rewrite a follow-up if ``may_rewrite``. Raises AnswerStopped.
     """
+    live, deps, settings = task.live, task.deps, task.settings
     turn, window, profile, retriever = live.turn, draft.window, draft.profile, deps.retriever
     quotes = profile.endpoint.quotes
     if (
@@ -125,30 +117,7 @@ def search_for(
     )
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result
-    return _with_everything(search_result, retriever, turn.question, profile, budget)
-
-
-def _with_everything(
-    search_result: SearchResult, retriever: Retriever, question: str, profile: ModelProfile, budget: int | None
-) -> SearchResult:
-    """Return the result of a question that needs all of something: with the result from a table or a list.
-
-    Without one, a model gets all sections of short documents, if they fit.
-    """
-    sources, search = search_result.sources, search_result.search or {}
-    if computed := retriever.computed(question, sources):
-        return replace(search_result, computed=computed, search=search | {"support": "found"})
-    sections = retriever.sections(sources)
-    if not profile.endpoint.quotes:
-        passages = retriever.in_full(sources, sections, MAX_WHOLE_CHARS)
-        whole = {one.document_id for one in passages}
-        others = [one for one in sources if one.document_id not in whole]
-        numbered = number_sources(passages)
-        numbered += tuple(replace(one, n=n) for n, one in enumerate(others, len(numbered) + 1))
-        limit = min_limit(budget, profile.request_tokens and profile.request_tokens // 2)
-        if list(numbered) == within_budget(numbered, limit):
-            sources, search = numbered, search | {"found": len(numbered)}
-    return replace(search_result, sources=sources, search=search, sections=tuple(sections.values()))
+    return with_everything(search_result, retriever, turn.question, profile, budget)
 
 
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:

@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.live import start_event
 from rag_assistant.answering.receipt import log_what_was_left_out
+from rag_assistant.answering.request import BuiltRequest, shown_with
 from rag_assistant.answering.search import quoted
 from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.records import ModelReply, ModelRequest, Reading, Turn
+from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Task
     from rag_assistant.answering.live import LiveTurn
-    from rag_assistant.answering.request import BuiltRequest, Draft
 
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."
@@ -33,11 +33,6 @@ MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_ans
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
-
-
-def shown_with(turn: Turn, draft: Draft) -> Turn:
-    """Return a turn with the passages of a draft as its sources; with tools, it has its own."""
-    return turn if draft.profile.tools else replace(turn, sources=draft.sources, search=draft.found.record)
 
 
 def announce(task: Task, built: BuiltRequest) -> None:

@@ -20,7 +20,7 @@ LONG = "# Chronicle\n\n" + "\n\n".join(f"## Year {n}\n\n{'The herring came to th
 
 @pytest.fixture(autouse=True)
 def short_documents_are_very_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assistant.answering.search.MAX_WHOLE_CHARS", 2_500)
+    monkeypatch.setattr("rag_assistant.answering.coverage.MAX_WHOLE_CHARS", 2_500)
 
 
 @pytest.fixture
