@@ -4,16 +4,9 @@ Pure: importable without Flask, a database or a network, so that anyone can use 
 """
 
 from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, CountTokens, count_message, estimate_tokens
-from rag_assistant.history.filtering import (
-    DEFAULT_LEVELS,
-    FilterLevel,
-    HistoryStructure,
-    Segment,
-    analyse_history,
-    turns_worth_reading,
-)
+from rag_assistant.history.filtering import FilterLevel, analyse_history, turns_worth_reading
 from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryStrategy, fit_history
-from rag_assistant.history.iterations import KeptIterations, keep_last_iterations
+from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.overflow import (
     OVERFLOW_CHOICES,
     HistorySummary,
@@ -21,21 +14,12 @@ from rag_assistant.history.overflow import (
     checked_summary,
     turns_kept_by_compaction,
 )
-from rag_assistant.history.receipt import (
-    UNANSWERED,
-    HistoryReceipt,
-    LeftOut,
-    LeftOutReason,
-    hidden_until,
-    left_out,
-    notice_for,
-)
+from rag_assistant.history.receipt import UNANSWERED, LeftOut, LeftOutReason, hidden_until, left_out, notice_for
 from rag_assistant.history.repair import repair_messages
 from rag_assistant.history.turns import length_of_system_block, split_turns
-from rag_assistant.history.window import check_history_limit, trim_history, turns_in_window
+from rag_assistant.history.window import trim_history, turns_in_window
 
 __all__ = [
-    "DEFAULT_LEVELS",
     "OVERFLOW_CHOICES",
     "TOKENS_PER_ATTACHMENT",
     "UNANSWERED",
@@ -43,17 +27,12 @@ __all__ = [
     "FilterLevel",
     "FittedHistory",
     "HistoryPolicy",
-    "HistoryReceipt",
     "HistoryStrategy",
-    "HistoryStructure",
     "HistorySummary",
-    "KeptIterations",
     "LeftOut",
     "LeftOutReason",
     "OverflowChoice",
-    "Segment",
     "analyse_history",
-    "check_history_limit",
     "checked_summary",
     "count_message",
     "estimate_tokens",
