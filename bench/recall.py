@@ -4,6 +4,7 @@ Needs the shared data. No model is asked: counted are answers that the model see
 taken to be about a turn.
 """
 
+import json
 import random
 import statistics
 import tempfile
@@ -24,7 +25,7 @@ from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.records import Question
-from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
+from rag_assistant.retrieval.follow_up import SearchQuery, beside_which, parts_of
 from rag_assistant.retrieval.postprocess import in_turn
 from rag_assistant.retrieval.terms import turn_query, turn_terms
 from rag_assistant.settings.schema import Settings
@@ -36,6 +37,7 @@ from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import turns
 
+FACTS = Path(__file__).with_name("memory_facts.json")
 RECALLED = (0, 1, 2, 3, 5, 8, 10)
 WINDOW = 10
 TOLD = 20
@@ -84,6 +86,8 @@ def main() -> None:
     print("\n| two questions in one | both turns among the best two | and four |\n|---|---|---|")
     for language in ("en", "de", "zh"):
         print(pairs(language), flush=True)
+    print("\n| the turn before or after | recalled before | now |\n|---|---|---|")
+    print(beside(), flush=True)
     print("\n| long turns | questions | beginning of the turn | quoted part |\n|---|---|---|---|")
     for language in ("en", "de", "zh"):
         print(quoted(language), flush=True)
@@ -246,6 +250,24 @@ def pairs(language: str) -> str:
     return f"| xquad {language} as notes | {statistics.fmean(found[2]):.3f} | {statistics.fmean(found[4]):.3f} |"
 
 
+def beside() -> str:
+    """Return the row with the share of turns before or after a fact, asked about by it, among five recalled ones."""
+    facts = json.loads(FACTS.read_text(encoding="utf-8"))
+    found: dict[bool, list[float]] = {False: [], True: []}
+    with tempfile.TemporaryDirectory() as folder:
+        database = open_database(Path(folder))
+        conversation_id = tell(database, [text for text, _, _ in facts])
+        for number, (_, _, question) in enumerate(facts[1:-1], 2):
+            for where, step in (("before", -1), ("after", 1)):
+                asked = f"What did I say right {where} I told you {question[0].lower()}{question[1:]}"
+                for is_told, numbers in found.items():
+                    text, which = beside_which(asked) if is_told else (asked, 0)
+                    turns_found = related(database, conversation_id, text, (), 5, which)[:5]
+                    numbers.append(float(number + step in [turn.number for turn in turns_found]))
+        database.close()
+    return f"| facts in passing | {statistics.fmean(found[False]):.3f} | {statistics.fmean(found[True]):.3f} |"
+
+
 # --- what is quoted of it
 
 
@@ -313,11 +335,13 @@ def tell(database: Database, said: Sequence[str]) -> int:
     return conversation_id
 
 
-def related(database: Database, conversation_id: int, question: str, kept: Sequence[int], limit: int) -> list[Any]:
+def related(
+    database: Database, conversation_id: int, question: str, kept: Sequence[int], limit: int, which: int = 0
+) -> list[Any]:
     """Return the turns out of view that a question seems to be about."""
     conversation = ConversationManager(database).get(conversation_id)
     words = turn_query(question)
-    return HistoryStore(database).related(conversation, words, conversation.turns + 1, kept, limit)
+    return HistoryStore(database).related(conversation, words, conversation.turns + 1, kept, limit, which)
 
 
 def certainty(database: Database, conversation_id: int, question: str, kept: Sequence[int]) -> float:

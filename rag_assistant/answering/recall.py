@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.request import BuiltRequest, build_request
 from rag_assistant.conversations.prompts import past_sources
 from rag_assistant.history import UNANSWERED
-from rag_assistant.retrieval.follow_up import SearchQuery, parts_of
+from rag_assistant.retrieval.follow_up import SearchQuery, beside_which, parts_of
 from rag_assistant.retrieval.postprocess import in_turn, within_budget
 from rag_assistant.retrieval.terms import turn_query
 from rag_assistant.retrieval.tokenize import content_stems
@@ -65,9 +65,10 @@ def _related(built: BuiltRequest, turn: Turn, history: ViewedHistory) -> tuple[R
     seen = () if quotes else receipt.kept_turns
     if not quotes and all(run.reason in UNANSWERED for run in receipt.left_out):
         return ()
-    query = SearchQuery(draft.question)
+    text, beside = beside_which(draft.question)
+    query = SearchQuery(text)
     by_part = [
-        history.related(conversation, turn_query(f"{one.context} {one.text}"), turn.number, seen, MAX_RELATED)
+        history.related(conversation, turn_query(f"{one.context} {one.text}"), turn.number, seen, MAX_RELATED, beside)
         for one in parts_of(query) or [query]
     ]
     related: dict[int, RelatedTurn] = {}

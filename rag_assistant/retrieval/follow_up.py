@@ -49,6 +49,15 @@ TWO_QUESTIONS = re.compile(
     r"((?:(?:by|until|since|from|for|to|at|in|on) )?(?-i:who|whom|whose|what|when|where|which|how|why)\b.{4,})",
     re.IGNORECASE | re.DOTALL,
 )
+# "What did I say after we talked about the boiler?" asks for the turn next to the one with these words.
+SAID = re.compile(
+    r"\b(?:sa(?:y|id)|tell|told|talk(?:ed)?|mention(?:ed)?|discuss(?:ed)?|ask(?:ed)?|sage?n?|sagte\w*|gesagt|erzähl\w*|"
+    r"besprochen|erwähnt\w*|gefragt)\b|[说聊问]",
+    re.IGNORECASE,
+)
+# "You said before that" means earlier.
+AFTER = re.compile(r"\b(?:right |just )?(?:after|following|nach(?:dem)?)\b(?!\s*[.,?!]|\s+that\b|$)|之后|以后", re.I)
+BEFORE = re.compile(r"\b(?:right |just )?(?:before|be?vor)\b(?!\s*[.,:?!]|\s+that\b|$)|之前|以前", re.I)
 # The end of a question. Each is searched separately, up to this many.
 QUESTION_END = re.compile(r"\?(?=\s|$)|[\uff1f\u061f](?![\uff1f\u061f])")
 MAX_PARTS = 3
@@ -123,6 +132,14 @@ def parts_of(query: SearchQuery) -> list[SearchQuery]:
         SearchQuery(one, before, SHARE_BY_WORDS) if leans else SearchQuery(one)
         for (before, one), leans in zip(pairwise(texts), points_back, strict=True)
     ]
+
+
+def beside_which(question: str) -> tuple[str, int]:
+    """Return what a question asks about, and which turn it wants: 1 is the one after that, -1 before, 0 that one."""
+    which = 1 if AFTER.search(question) else -1 if BEFORE.search(question) else 0
+    if not which or not SAID.search(question):
+        return question, 0
+    return SAID.sub("", AFTER.sub("", BEFORE.sub("", question))), which
 
 
 def last_question(exchanges: Sequence[Exchange]) -> str:

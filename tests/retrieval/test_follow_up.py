@@ -11,6 +11,7 @@ from rag_assistant.retrieval.follow_up import (
     MIN_SHARE,
     SHARE_WITHOUT_WORDS,
     SearchQuery,
+    beside_which,
     context_of,
     is_about_something_else,
     last_question,
@@ -203,3 +204,23 @@ def test_a_part_leans_on_the_one_before_where_it_points_back() -> None:
 )  # fmt: skip
 def test_one_question_stays_one(question: str) -> None:
     assert parts_of(SearchQuery(question)) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "which"),
+    [
+        ("What did I say right after I told you about the boiler?", 1),
+        ("What did we discuss before the hazelnuts?", -1),
+        ("Was habe ich gesagt, nachdem wir über den Kessel gesprochen haben?", 1),
+        ("You told me before that it is limited, didn't you?", 0),
+        ("You talked about a bill before. How does it work?", 0),
+        ("我在提到锅炉之后说了什么?", 1),
+        ("Must the pump be off before the hatch is opened?", 0),
+        ("What happens after the deposit is paid?", 0),
+        ("What did I say about the boiler?", 0),
+    ],
+)
+def test_a_question_may_ask_for_what_was_said_before_or_after(question: str, which: int) -> None:
+    text, asked = beside_which(question)
+    assert asked == which
+    assert (text == question) is (which == 0)

@@ -80,11 +80,18 @@ class HistoryStore(Store):
         return next((int(history["tokens"]["passages"]) for history in last if history), 0)
 
     def related(
-        self, conversation: Conversation, words: Sequence[str], before: int, seen: Collection[int], limit: int
+        self,
+        conversation: Conversation,
+        words: Sequence[str],
+        before: int,
+        seen: Collection[int],
+        limit: int,
+        beside: int = 0,
     ) -> list[RelatedTurn]:
         """Return up to ``limit`` turns before number ``before`` that match ``words``, best first.
 
-        ``seen`` are the numbers of turns the model sees anyway. Purged and erased turns are never found.
+        With ``beside`` 1 the turn after the best follows it, with -1 the one before. ``seen`` are the numbers of turns
+        the model sees anyway. Purged and erased turns are never found.
         """
         if not words or not limit:
             return []
@@ -106,6 +113,12 @@ class HistoryStore(Store):
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []
+            if beside:
+                best = select(turns.c.number + beside).where(turns.c.id == sure[0]).scalar_subquery()
+                neighbour = connection.execute(select(turns.c.id).where(*is_unseen, turns.c.number == best)).scalar()
+                if neighbour is not None:
+                    sure.append(neighbour)
+                    surest[neighbour] = surest[sure[0]]
             rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
             related = []
             for turn in as_turns(connection, rows):

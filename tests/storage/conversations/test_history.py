@@ -230,13 +230,17 @@ def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:
 
 @both_engines
 def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk: Talk) -> None:
-    def related(*words: str, seen: tuple[int, ...] = ()) -> list[tuple[int, str]]:
-        found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, seen, 3)
+    def related(*words: str, seen: tuple[int, ...] = (), beside: int = 0) -> list[tuple[int, str]]:
+        found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, seen, 3, beside)
         assert all(MIN_CERTAINTY <= turn.certainty <= 1 for turn in found)
         return [(turn.number, turn.why) for turn in found]
 
     assert related("three") == [(3, "")]
     assert related("three", seen=(3,)) == []
+    assert related("two", beside=1) == [(3, ""), (2, "")]
+    assert related("two", beside=-1) == [(2, ""), (1, "")]
+    assert related("two", seen=(3,), beside=1) == [(2, "")]
+    assert related("nothing", beside=1) == []
     assert related() == []
     # One word of many is no reason to speak of a turn.
     assert related("three", "seals", "swim", "towards", "harbours") == []
