@@ -64,9 +64,9 @@ def print_queries(services: Services, half: str) -> None:
         question, file = one["question"], FILES / half / one["file"]
         sources = number_sources(services.retriever.find(question, PASSAGES)[0])
         is_recognised = needs_everything(question, [source.text for source in sources])
-        by_rules = services.retriever.computed(question, sources) if is_recognised else None
+        by_rules = services.retriever.sources.computed(question, sources) if is_recognised else None
         given = queries.get(question) if is_recognised else None
-        by_query = queried(services.retriever.tables(sources), **given) if given else None
+        by_query = queried(services.retriever.sources.tables(sources), **given) if given else None
         for name, quote in zip(figures, (by_rules, by_query, by_query or by_rules), strict=True):
             text = "" if quote is None else "\n> ".join([quote.note, *(row.text for row in quote.sentences)])
             is_list = float(one["kind"] == "list")

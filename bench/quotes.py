@@ -57,7 +57,9 @@ def two_in_one(collection: Collection, shelf: CollectionShelf) -> str:
     for first, second in pairs:
         query = SearchQuery(f"{first.text.rstrip('?')} and {second.text[0].lower()}{second.text[1:]}")
         sources = number_sources(shelf.by_both(query, PASSAGES))
-        texts = [(quote.n, one.text) for quote in shelf.retriever.quotes(query, sources) for one in quote.sentences]
+        texts = [
+            (quote.n, one.text) for quote in shelf.retriever.sources.quotes(query, sources) for one in quote.sentences
+        ]
         both.append(float(all(holds(one, collection, sources, texts) for one in (first, second))))
     return f"Of {len(pairs)} questions that are two in one, both answers are quoted for {mean(both):.3f}."
 
@@ -88,7 +90,9 @@ def row(name: str, questions: Sequence[Asked], collection: Collection, shelf: Co
     for asked in questions:
         query = shelf.retriever.follow_up(asked.text, asked.exchanges[-EXCHANGES:])
         sources = number_sources(shelf.by_both(query, PASSAGES))
-        texts = [(quote.n, one.text) for quote in shelf.retriever.quotes(query, sources) for one in quote.sentences]
+        texts = [
+            (quote.n, one.text) for quote in shelf.retriever.sources.quotes(query, sources) for one in quote.sentences
+        ]
         found.append(holds(asked, collection, sources, [(one.n, one.text) for one in sources]))
         held.append(holds(asked, collection, sources, texts))
         words.append(float(sum(len(search_words(text)) for _, text in texts)))

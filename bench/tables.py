@@ -59,7 +59,9 @@ def figures_of(shelf: CollectionShelf, asked: Mapping[str, str]) -> dict[str, bo
     query = SearchQuery(asked["question"])
     passages = shelf.by_both(query, PASSAGES)
     sources = number_sources(passages)
-    quotes = [f"{one.lead}\n{one.text}" for quote in shelf.retriever.quotes(query, sources) for one in quote.sentences]
+    quotes = [
+        f"{one.lead}\n{one.text}" for quote in shelf.retriever.sources.quotes(query, sources) for one in quote.sentences
+    ]
     by_words = [one.text for one in shelf.by_keywords(asked["question"], PASSAGES)]
     found = [one.text for one in passages]
     return {

@@ -49,11 +49,11 @@ def with_everything(
     Without one, a model gets all sections of short documents, if they fit.
     """
     sources, search = search_result.sources, search_result.search or {}
-    if computed := retriever.computed(question, sources):
+    if computed := retriever.sources.computed(question, sources):
         return replace(search_result, computed=computed, search=search | {"support": "found"})
-    sections = retriever.sections(sources)
+    sections = retriever.sources.sections(sources)
     if not profile.endpoint.quotes:
-        passages = retriever.in_full(sources, sections, MAX_WHOLE_CHARS)
+        passages = retriever.sources.in_full(sources, sections, MAX_WHOLE_CHARS)
         whole = {one.document_id for one in passages}
         others = [one for one in sources if one.document_id not in whole]
         numbered = number_sources(passages)
@@ -82,7 +82,7 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
 
 def _from_table(draft: Draft, task: Task) -> Draft:
     """Return the draft with the result of the model's query of a table in the sources, if there is one."""
-    tables = task.deps.retriever.tables(draft.found.sources)
+    tables = task.deps.retriever.sources.tables(draft.found.sources)
     if not tables:
         return draft
     task.live.tell("reading", QUERYING)
@@ -100,8 +100,8 @@ def _from_table(draft: Draft, task: Task) -> Draft:
 def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
     """Return the draft with the model's notes of all sections of the documents, as far as the budget allows."""
     before, retriever, live = draft.found.sources, task.deps.retriever, task.live
-    sections = retriever.sections(before)
-    sources = number_sources(retriever.in_full(before, sections, budget * CHARS_PER_TOKEN))
+    sections = retriever.sources.sections(before)
+    sources = number_sources(retriever.sources.in_full(before, sections, budget * CHARS_PER_TOKEN))
     tokens = sum(estimate_tokens(one.text) for one in sources)
     if not sources or tokens > budget:
         needed = tokens or sum(end - start for _, start, end in sections.values()) // CHARS_PER_TOKEN

@@ -127,7 +127,7 @@ def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bo
     quotes = (
         [result.computed]
         if result.computed is not None and is_computed
-        else retriever.quotes(result.query, draft.sources)
+        else retriever.sources.quotes(result.query, draft.sources)
     )
     coverage = None if is_computed else result.coverage
     pieces = quoted_answer(quotes, count, model_failed=model_failed, is_near=result.near, coverage=coverage)

@@ -6,10 +6,10 @@ A follow-up question is searched for together with its context.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from math import ceil
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,17 +33,8 @@ from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.library_state import LibraryState
 from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
-from rag_assistant.retrieval.quotes import (
-    MAX_TEXT_CHARS,
-    Compare,
-    Quote,
-    SourceTable,
-    choose_quotes,
-    from_tables,
-    nearest_range,
-    tables_in,
-)
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
+from rag_assistant.retrieval.source_reader import MIN_KNOWN_PIECES, SourceReader, with_vectors
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
@@ -56,16 +47,11 @@ if TYPE_CHECKING:
     from rag_assistant.storage.documents.chunks import ChunkStore
 
 log = logging.getLogger(__name__)
-Chosen = TypeVar("Chosen")
 
 CANDIDATES = 100  # How many hits each half contributes before they are fused.
 # What is near a question or its context needs both its cosines: with 100 of each, mtrag loses 0.006 nDCG@10.
 FOLLOW_UP_CANDIDATES = 300
 MIN_CANDIDATES_READ = 10  # How many passages are checked before nothing counts as found.
-# How many quotes answer each part of a question.
-QUOTES_OF_PART = 2
-# How many tables a model is asked to query.
-MAX_TABLES = 3
 # How many sections are named if no passage is near enough.
 MAX_HEADINGS = 3
 # A question that depends on the earlier questions by less is standalone: with the whole context, at most 0.3 % of a
@@ -73,8 +59,6 @@ MAX_HEADINGS = 3
 SURELY_ALONE = 0.2
 # For a model that knows fewer of a text's words whole, cosines between questions say nothing: all look alike.
 MIN_KNOWN_WORDS = 0.5
-# If a model sees only single letters of a text, its vectors say nothing at all.
-MIN_KNOWN_PIECES = 0.5
 
 
 class Retriever:
@@ -91,6 +75,7 @@ class Retriever:
         self._keywords = keywords
         self._vectors = vectors
         self.reranking = reranking
+        self.sources = SourceReader(chunks, vectors)
 
     def library(self, scope: Scope | LibraryState) -> LibraryState:
         """Return the library within a scope, for everything that one question asks of it."""
@@ -137,7 +122,7 @@ class Retriever:
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
         # "Oldest" may be nowhere in the text: a table that has all other words answers nonetheless.
-        if support != "found" and self.computed(query.text, number_sources(passages)):
+        if support != "found" and self.sources.computed(query.text, number_sources(passages)):
             support = "found"
         return ([], support) if support == "nothing_found" else (passages, support)
 
@@ -194,7 +179,7 @@ class Retriever:
         chunks = len(within.ids) if within is not None else vectors.count if vectors is not None else 0
 
         def support_with(min_share: float) -> Support:
-            return _with_vectors(
+            return with_vectors(
                 vectors, query, lambda one: support_of(query, passages, best_cosine, chunks, one, min_share)
             )
 
@@ -269,53 +254,6 @@ class Retriever:
         library, of_context = [library, *nearest(around)] if earlier else nearest(own, around)
         return Similarity(of_last, vectors.similarity(own, around), library, of_context)
 
-    def quotes(self, query: SearchQuery, sources: Sequence[Source]) -> list[Quote]:
-        """Return the quotes from sources that answer a question."""
-        if parts := parts_of(query):
-            quotes = (quote for part in parts for quote in self.quotes(part, sources)[:QUOTES_OF_PART])
-            return list(dict.fromkeys(quotes))
-        texts = self._texts(sources)
-        return _with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
-
-    def computed(self, question: str, sources: Sequence[Source]) -> Quote | None:
-        """Return the answer computed from all of a table or list in the sources."""
-        return from_tables(question, sources, self._texts(sources))
-
-    def tables(self, sources: Sequence[Source]) -> list[SourceTable]:
-        """Return the first tables and lists in the sources."""
-        return list(islice(tables_in(sources, self._texts(sources)), MAX_TABLES))
-
-    def sections(self, sources: Sequence[Source]) -> dict[int, tuple[int, int, int]]:
-        """Return all sections of the documents of some sources, by id: document, start and end of each."""
-        return self._chunks.sections_of({one.document_id for one in sources})
-
-    def in_full(
-        self, sources: Sequence[Source], sections: Mapping[int, tuple[int, int, int]], max_chars: int
-    ) -> list[Passage]:
-        """Return all passages of as many documents as have at most ``max_chars`` together, best document first."""
-        scores: dict[int, float] = {}
-        left = max_chars
-        for document_id, score in {one.document_id: one.score for one in reversed(sources)}.items():
-            own = {
-                section_id: end - start
-                for section_id, (held_by, start, end) in sections.items()
-                if held_by == document_id
-            }
-            if sum(own.values()) <= left:
-                left -= sum(own.values())
-                scores |= dict.fromkeys(own, score)
-        return self._chunks.passages(scores)
-
-    def _texts(self, sources: Sequence[Source]) -> dict[int, str]:
-        return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
-
-    def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
-        """Return the range of the sentence nearest to a question in a source's text.
-
-        ``None`` if none stands out.
-        """
-        return _with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
-
     @step("keywords")
     def _by_keyword(self, query: SearchQuery, library: LibraryState) -> list[Hit]:
         # Pending chunks must not use up the limit.
@@ -375,18 +313,6 @@ def _together(
     supports = {support for _, support in parts}
     support: Support = "near" if len(supports) > 1 else next(iter(supports))
     return joined(within_budget(list(passages.values()), budget_tokens)), support
-
-
-def _with_vectors(
-    vectors: ServingVectors | None, query: SearchQuery, choose: Callable[[Compare | None], Chosen]
-) -> Chosen:
-    """Choose sentences with the embedding model; if its vectors say nothing, by words alone."""
-    try:
-        if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
-            return choose(vectors.compare)
-    except EmbedderFailed as error:
-        log.warning("Choosing sentences by keywords alone: %s", error)
-    return choose(None)
 
 
 def _knows(vectors: ServingVectors | None, question: str) -> bool:

@@ -72,7 +72,7 @@ def test_keywords_answer_while_the_embedder_is_broken(house: Shelf, monkeypatch:
     monkeypatch.setattr(house.embedders.configured(), "embed_questions", broken)
     assert len(house.found("geese")) == 1
     sources = number_sources(house.retriever.search("geese", 5))
-    (quote,) = house.retriever.quotes(SearchQuery("Who feeds geese?"), sources)
+    (quote,) = house.retriever.sources.quotes(SearchQuery("Who feeds geese?"), sources)
     assert quote.sentences[0].text.startswith("the keeper feeds geese.")
 
 

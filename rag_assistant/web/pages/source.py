@@ -72,7 +72,7 @@ def _cited_range(turn: Turn, source: Source) -> tuple[int, int] | None:
     context = how.get("follow_up_context") or ""
     text = " ".join([how.get("query") or turn.question, *sentences_citing(turn.answer, source.n)])
     query = SearchQuery(text, context, SHARE_BY_WORDS if context else 0.0)
-    return services().retriever.nearest_range(query, source)
+    return services().retriever.sources.nearest_range(query, source)
 
 
 def _document_of(source: Source) -> Document | None:
