@@ -20,6 +20,10 @@ from weakref import WeakSet
 
 from tests.testkit.embedders import WordHashEmbedder
 
+# A text of more words is streamed in pieces of several, unless it matters where a piece ends: each costs as much CPU
+# time in the SDK and on its way as a statement in SQL.
+MAX_PIECES = 20
+
 
 @dataclass
 class Reply:
@@ -51,7 +55,10 @@ class Reply:
         if self.tool_calls and self.text == "An answer.":
             return []
         words = self.text.split(" ")
-        return [word if n == 0 else " " + word for n, word in enumerate(words)]
+        words = [word if n == 0 else " " + word for n, word in enumerate(words)]
+        counted = self.hang_at is not None or self.break_at is not None or self.seconds_between
+        at_once = 1 if counted else len(words) // MAX_PIECES + 1
+        return ["".join(words[n : n + at_once]) for n in range(0, len(words), at_once)]
 
 
 @dataclass
