@@ -104,7 +104,7 @@ def port() -> int:
 def start_server(fork: ServerFork, folder: Path, stub: StubModel, port: int, **more: str) -> ServerProcess:
     """Return a server that has started."""
     own = {"OPENAI_BASE_URL": stub.url, "OPENAI_MODEL": "stub-model", "QUERY_REWRITING": "words", "PORT": str(port)}
-    own["OCR"] = "off"  # To recognise a page takes seconds.
+    own |= {"OCR": "off", "EXACT_INDEX": "yes"}  # To recognise a page takes seconds; to start Chroma, one.
     made = ServerProcess(folder, fork.launch, **own | more)
     made.start("/readyz")
     return made

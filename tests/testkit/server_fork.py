@@ -3,7 +3,8 @@
 Most of a start is importing modules. Forked servers run the same ``app.py`` as ``python app.py``; tests of the start
 itself run that command (tests/test_server.py), with the real embedding model; here it is a fast one, which takes half
 as long for a question. With KILL_AT in its environment, a server kills itself at that step; LEASE_SECONDS and
-REQUEST_SECONDS shorten leases and the timeout of silent clients, and MAX_DESCRIPTORS limits open files.
+REQUEST_SECONDS shorten leases and the timeout of silent clients, MAX_DESCRIPTORS limits open files, and with
+EXACT_INDEX it starts no Chroma, which would take longer than most tests of a page.
 
 As a program this module is the forking process, one for all testing processes.
 """
@@ -33,6 +34,7 @@ from typing import Any
 from flask import Flask
 
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.runtime.supervised_process import end_with_parent
 from rag_assistant.services import Services
 from rag_assistant.storage import leases
@@ -255,6 +257,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     if seconds := os.environ.pop("REQUEST_SECONDS", None):
         serve: Any = import_module("rag_assistant.server.serve")
         serve.IDLE_SECONDS = serve.CLEANUP_INTERVAL_SECONDS = int(seconds)
+    if os.environ.pop("EXACT_INDEX", None):
+        ChromaIndex.start = lambda _: None  # type: ignore[method-assign, assignment]
     if limit := os.environ.pop("MAX_DESCRIPTORS", None):
         resource.setrlimit(resource.RLIMIT_NOFILE, (int(limit), int(limit)))
     status = 1
