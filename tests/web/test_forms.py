@@ -35,9 +35,9 @@ from rag_assistant.web.routing import routes_of
     ],
 )  # fmt: skip
 def test_the_fields_of_a_form_become_the_body_of_the_api(
-    app: Flask, model: Any, fields: dict[str, Any], content: dict[str, Any]
+    model: Any, fields: dict[str, Any], content: dict[str, Any]
 ) -> None:
-    with app.test_request_context(method="POST", data=fields):
+    with Flask(__name__).test_request_context(method="POST", data=fields):
         assert request.form
         assert form_fields(model) == content
 
