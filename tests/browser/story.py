@@ -1,8 +1,7 @@
 """Documents about one topic, a lake and its lighthouse, and what is said about them: for the pictures and the views."""
 
-from fpdf import FPDF
-
 from tests.browser.shelf import upload
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.server_process import ServerProcess
 
 YEARS = range(1990, 2008)
@@ -51,7 +50,7 @@ QUESTIONS = {
 
 def lake_report() -> bytes:
     """Return a report of three pages as a PDF."""
-    pdf = FPDF()
+    pdf = new_pdf()
     for part in range(3):
         pdf.add_page()
         pdf.set_font("helvetica", size=18)

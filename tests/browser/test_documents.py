@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from fpdf import FPDF
 from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -18,7 +18,7 @@ def a_file(name: str, content: str | bytes) -> FilePayload:
 
 
 def a_pdf_with_a_picture() -> bytes:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     pdf.add_page()
     pdf.multi_cell(0, text="Boats. " * 150)

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from fpdf import FPDF
 from playwright.sync_api import Page, expect
 
 from tests.browser.holding import Held
 from tests.browser.shelf import FACT, upload
 from tests.browser.talk import ask
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -17,7 +17,7 @@ PRICES = "# Prices in Europe\n\nA berth costs forty crowns.\n"
 
 
 def a_pdf() -> bytes:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for text in ("Boats pass. " * 100, f"Gulls steal bread.\n\n{FACT}"):
         pdf.add_page()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fpdf import FPDF
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records.documents import ExtractedText
@@ -24,6 +23,7 @@ from tests.extraction.archives import (
     shape,
 )
 from tests.extraction.reading import read
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.shared_data import shared
 
 FILES = Path(__file__).parent / "files"
@@ -314,7 +314,7 @@ def test_what_cannot_be_read_says_what_it_is_and_what_to_do(tmp_path: Path, cont
 
 
 def a_pdf(*pages: str, picture_on: int | None = None) -> bytes:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for number, text in enumerate(pages, 1):
         pdf.add_page()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pypdfium2
 import pytest
-from fpdf import FPDF
 from msgspec import convert
 
 from rag_assistant.extraction import page_render
@@ -14,12 +13,13 @@ from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.page_layout import find_letters, letters_of
 from rag_assistant.extraction.page_render import PNG, TINT, Mark, MarkedLines, draw_page, png_of
 from rag_assistant.records.errors import ExtractionFailed
+from tests.testkit.pdfs import new_pdf
 
 FACT = "The lighthouse keeper feeds seventeen geese."
 
 
 def a_pdf(tmp_path: Path, *pages: str) -> Path:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for page in pages:
         pdf.add_page()

@@ -1,18 +1,21 @@
 """A PDF is read as a person reads it: column by column, what is filled in beside its label, what is attached behind."""
 
 from pathlib import Path
-
-from fpdf import FPDF
+from typing import TYPE_CHECKING
 
 from rag_assistant.extraction.formats.pdf_order import Field, ordered_text
 from rag_assistant.extraction.page_layout import Box
 from tests.extraction.reading import read
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.shared_data import shared
 
+if TYPE_CHECKING:
+    from fpdf import FPDF
 
-def a_page(*texts: tuple[float, float, str]) -> FPDF:
+
+def a_page(*texts: tuple[float, float, str]) -> "FPDF":
     """Return a page of 210 by 297 mm with texts at their places, in the order in which they are drawn."""
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.add_page()
     pdf.set_font("helvetica", size=10)
     for x, y, text in texts:

@@ -115,11 +115,10 @@ CONTENTS = {
     "twice": b'{"max_history_turns": 3, "max_history_turns": "x"}',
     "bytes": bytes(range(256)),
     "deep": b"[" * 100_000,
-    "100 MB": b" " * 100_000_000,
 }
 BROKEN: dict[str, Callable[[Path], object]] = {
     name: functools.partial(Path.write_bytes, data=content) for name, content in CONTENTS.items()
-}
+} | {"100 MB": lambda file: file.write_bytes(b" " * 100_000_000)}
 
 
 ODD_FILES: dict[str, Callable[[Path], object]] = {

@@ -7,10 +7,8 @@ import os
 import unicodedata
 from pathlib import Path
 
-import docx
 import pytest
 from flask.testing import FlaskClient
-from fpdf import FPDF
 
 from rag_assistant.conversations.exchange.files import archived_documents
 from rag_assistant.documents.embedding import DocumentEmbedder
@@ -18,13 +16,14 @@ from rag_assistant.extraction.extract import extract
 from rag_assistant.extraction.formats.kinds import SUFFIXES
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import FACT, found, replace_after_each_read
 from tests.web.conftest import ask, until, upload
 
 
 def a_pdf(*pages: str) -> bytes:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for text in pages:
         pdf.add_page()
@@ -34,6 +33,8 @@ def a_pdf(*pages: str) -> bytes:
 
 
 def a_docx(*paragraphs: str) -> bytes:
+    import docx  # It takes as long to load as a test.
+
     document = docx.Document()
     document.add_heading("Notes", 1)
     for text in paragraphs:

@@ -17,6 +17,7 @@ from rag_assistant.extraction.page_render import TINT
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, until, upload
 
@@ -49,9 +50,7 @@ def a_scan(*lines: str, kind: str = "PNG") -> bytes:
 
 def a_pdf(*pages: str | bytes) -> bytes:
     """Return a PDF with a page for each text, and for each picture."""
-    from fpdf import FPDF
-
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for page in pages:
         pdf.add_page()

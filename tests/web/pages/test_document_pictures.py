@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
-from fpdf import FPDF
 
 from rag_assistant.documents import page_images
 from rag_assistant.documents.page_images import PageView
@@ -16,6 +15,7 @@ from rag_assistant.extraction.page_render import Mark
 from rag_assistant.records import NewDocument
 from rag_assistant.records.errors import ExtractionFailed
 from rag_assistant.services import Services
+from tests.testkit.pdfs import new_pdf
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.documents import replace_after_each_read
 from tests.web.conftest import PAGE, ask, upload
@@ -25,7 +25,7 @@ QUESTION = "How many geese does the keeper feed?"
 
 
 def a_pdf(*more: str) -> bytes:
-    pdf = FPDF()
+    pdf = new_pdf()
     pdf.set_font("helvetica", size=12)
     for text in ("Boats pass.", f"{FACT} Gulls steal bread.", *more):
         pdf.add_page()
