@@ -183,14 +183,10 @@ def test_a_restart_remembers_the_limit_until_another_one_is_set(
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        (
-            "/api/ps",
-            {"models": [{"name": "other", "context_length": 9}, {"name": "stub-model", "context_length": 4096}]},
-        ),
         ("/api/show", {"parameters": 'temperature 0.7\nnum_ctx                  4096\nstop "<|eot|>"'}),
         ("/props", {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}),
-        ("/api/v0/models", {"data": [{"id": "stub-model", "state": "loaded", "loaded_context_length": 4096}]}),
     ],
+    ids=["by POST", "by GET"],
 )
 def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
     client: FlaskClient, stub: StubModel, path: str, body: dict[str, Any]
@@ -204,10 +200,7 @@ def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
 
 
 @pytest.mark.usefixtures("asked_for_its_limit")
-@pytest.mark.parametrize(
-    "body", [[], {"models": [None]}, {"models": [{"name": "stub-model", "context_length": "9"}]}, 7]
-)
-def test_a_server_that_answers_something_else_tells_no_limit(client: FlaskClient, stub: StubModel, body: Any) -> None:
-    stub.own_addresses |= {"/api/ps": body, "/api/show": body, "/props": body, "/api/v0/models": body}
+def test_a_server_that_answers_something_else_tells_no_limit(client: FlaskClient, stub: StubModel) -> None:
+    stub.own_addresses |= dict.fromkeys(OWN_ADDRESSES, 7)
     ask(client)
     assert ask(client)["history"]["tokens"]["limit"] is None
