@@ -57,9 +57,9 @@ def main() -> None:
     kinds = ("number", "name", "negation")
     print(
         "| set | half | sentences | true but doubted | wrong passage | number | name | negation | mean detected "
-        "| neighbouring passage |"
+        "| neighbouring passage | and the right one sent | true, neighbour and three others sent, doubted |"
     )
-    print("|---" * 10 + "|")
+    print("|---" * 12 + "|")
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         for half in (0, 1):
             some = [one for one in every if one.half == half]
@@ -68,30 +68,39 @@ def main() -> None:
             moved = share(doubted(one, passage=other) for one, other in zip(some, others, strict=True))
             caught = [moved, *(share(planted(some, kind, chance)) for kind in kinds)]
             cells = " | ".join(f"{value:.2f}" for value in (*caught, statistics.fmean(caught)))
-            beside = share(doubted(one, passage=one.neighbour) for one in some if one.neighbour)
+            with_one = [one for one in some if one.neighbour]
+            beside = share(doubted(one, passage=one.neighbour) for one in with_one)
+            sent = share(doubted(one, passage=one.neighbour, others=[one.passage]) for one in with_one)
+            strangers = [[one.neighbour, *(other.passage for other in chance.sample(some, 3))] for one in with_one]
+            true = share(doubted(one, others=others) for one, others in zip(with_one, strangers, strict=True))
             print(
-                f"| {name} | {half} | {len(some)} | {share(map(doubted, some)):.3f} | {cells} | {beside:.2f} |",
+                f"| {name} | {half} | {len(some)} | {share(map(doubted, some)):.3f} | {cells} | {beside:.2f} "
+                f"| {sent:.2f} | {true:.3f} |",
                 flush=True,
             )
     for language in ("en", "de", "zh"):
         told = list(of_xquad(language))
         why = Counter(reason(one) for one in told)
-        print(f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | | |")
+        print(
+            f"| xquad {language}, its own sentences | | {len(told)} | {1 - why[None] / len(told):.3f} | | | | | | | | |"
+        )
     for name, every in (("mtrag", list(of_mtrag())), ("doc2dial", list(of_doc2dial()))):
         print(f"\n{name}, half 1: {offers([one for one in every if one.half == 1])}")
     print(f"\n{milliseconds(list(of_mtrag())):.2f} ms of CPU for an answer of five sentences and six passages")
 
 
-def reason(one: Cited, sentence: str | None = None, passage: str | None = None) -> str | None:
-    """Return the reason why a citation is doubted."""
-    passages = {1: one.passage if passage is None else passage}
+def reason(
+    one: Cited, sentence: str | None = None, passage: str | None = None, others: Sequence[str] = ()
+) -> str | None:
+    """Return the reason why a citation is doubted; ``others`` are passages that were sent and aren't cited."""
+    passages = dict(enumerate((one.passage if passage is None else passage, *others), 1))
     text = one.sentence if sentence is None else sentence
     doubts = check_citations(f"{text.rstrip('.!')} [1].", one.asked, passages)[1].doubts
     return doubts[0].problem if doubts else None
 
 
-def doubted(one: Cited, sentence: str | None = None, passage: str | None = None) -> bool:
-    return reason(one, sentence, passage) is not None
+def doubted(one: Cited, sentence: str | None = None, passage: str | None = None, others: Sequence[str] = ()) -> bool:
+    return reason(one, sentence, passage, others) is not None
 
 
 def planted(some: Sequence[Cited], kind: str, chance: random.Random) -> Iterable[bool]:

@@ -46,6 +46,8 @@ MIN_BESIDE_NUMBER = 2
 # one.
 MIN_CARRIED = 0.6
 MIN_OFFERED = 0.8
+# So much more of a sentence's words in another passage means that the wrong one is cited.
+MIN_BETTER = 0.25
 # A sentence of a passage with this share of the words says the same, or the opposite.
 MIN_ALIKE = 0.7
 # If this many words are capitalised, like nouns in German, capitals don't indicate names.
@@ -99,10 +101,16 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
             cited[n] += 1
         if not numbers and (carrier := _carrier(sentence, texts, of_question, MIN_OFFERED)) is not None:
             checked[carrier] = replace(checked[carrier], offered=(*checked[carrier].offered, sentence))
-        problem = _problem(sentence, [texts[n] for n in cited_numbers], of_question) if cited_numbers else None
+        if not cited_numbers:
+            continue
+        own = [texts[n] for n in cited_numbers]
+        problem = _problem(sentence, own, of_question)
+        others = {n: text for n, text in texts.items() if n not in cited_numbers}
+        least = MIN_CARRIED if problem else max(MIN_CARRIED, _share(content_stems(sentence), own) + MIN_BETTER)
+        carrier = _carrier(sentence, others, of_question, least)
+        if problem is None and carrier is not None:
+            problem = "words", ()
         if problem is not None:
-            others = {n: text for n, text in texts.items() if n not in cited_numbers}
-            carrier = _carrier(sentence, others, of_question, MIN_CARRIED)
             for n in dict.fromkeys(cited_numbers):
                 doubt = Doubt(cited[n], *problem, carrier)
                 checked[n] = replace(checked[n], doubts=(*checked[n].doubts, doubt))
@@ -135,7 +143,7 @@ def _carrier(sentence: str, texts: Mapping[int, _Text], question: _Text, least: 
     words = content_stems(sentence)
     if len(words) < MIN_WORDS:
         return None
-    shares = {n: len(words & text.stems) / len(words) for n, text in texts.items()}
+    shares = {n: _share(words, [text]) for n, text in texts.items()}
     best_first = sorted((n for n in shares if shares[n] >= least), key=lambda n: -shares[n])
     return next((n for n in best_first if _problem(sentence, [texts[n]], question) is None), None)
 
@@ -184,19 +192,25 @@ def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
 
 def _problem(sentence: str, passages: Sequence[_Text], question: _Text) -> tuple[Problem, tuple[str, ...]] | None:
     """Return what a sentence says that no passage has, the clearest problem first; ``None`` if they support it."""
-    stems = frozenset[str]().union(*(passage.stems for passage in passages))
     words = content_stems(sentence)
     strange = tuple(number for number in _numbers(sentence) if not _is_known(number, words, [*passages, question]))
     if strange:
         return "number", strange
     if len(words) < MIN_WORDS:
         return None
-    names = tuple(name for name in _names(sentence) if not set(map(stem, search_words(name))) <= stems | question.stems)
+    stems = question.stems.union(*(passage.stems for passage in passages))
+    names = tuple(name for name in _names(sentence) if not stems.issuperset(map(stem, search_words(name))))
     if names:
         return "name", names
-    if len(words & stems) < MIN_SHARE * len(words):
+    if _share(words, passages) < MIN_SHARE:
         return "words", ()
     return ("negation", ()) if _is_opposite(sentence, words, passages) else None
+
+
+def _share(words: frozenset[str], texts: Sequence[_Text]) -> float:
+    """Return the share of a sentence's content words that some texts have together; 1 without any."""
+    stems = frozenset[str]().union(*(text.stems for text in texts))
+    return len(words & stems) / len(words) if words else 1.0
 
 
 def _is_known(number: str, words: frozenset[str], texts: Sequence[_Text]) -> bool:

@@ -72,6 +72,20 @@ def test_what_it_does_not_carry_is_doubted_with_what_is_missing_and_who_has_it(
     assert problems(answer) == [doubt]
 
 
+def test_a_passage_that_says_clearly_more_of_a_sentence_is_the_one_to_cite() -> None:
+    passages = {
+        1: "Geese stay at the harbour of Lindau until the ice breaks, and the keeper of the light counts them.",
+        2: "The keeper of the harbour at Lindau feeds the geese every morning with barley from the mill.",
+    }
+    answer = "The keeper feeds the geese at the harbour every morning with barley [{}]."
+    doubt = check_citations(answer.format(1), ASKED, passages)[1].doubts
+    assert [(one.problem, one.carried_by) for one in doubt] == [("words", 2)]
+    # Alone, it says enough; and both together say all.
+    assert check_citations(answer.format(1), ASKED, {1: passages[1]})[1].doubts == ()
+    assert all(one.doubts == () for one in check_citations(answer.format("1, 2"), ASKED, passages).values())
+    assert all(one.doubts == () for one in check_citations(answer.format(2), ASKED, passages).values())
+
+
 def test_what_the_question_says_may_be_repeated() -> None:
     assert problems("In Quito, at 1990, the keeper feeds 17 geese [1].", "Who fed geese in Quito in 1990?") == []
 
