@@ -27,7 +27,7 @@ STEPS_OF_A_TURN = (
     f"{TURNS}.keep_receipt:after:1",
     f"{ANSWERS}.append_all:before:1",
     f"{ANSWERS}.append_all:after:1",
-    f"{ANSWERS}.append_all:after:5",
+    f"{ANSWERS}.append_all:after:2",
     f"{TURNS}.finish:before:1",
     f"{TURNS}.finish:after:1",
     "rag_assistant.answering.live:LiveTurn.finish:before:1",
