@@ -74,7 +74,8 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
     if coverage is None or not budget or draft.profile.endpoint.quotes:
         return draft
     draft = _from_table(draft, task)
-    if draft.found.computed is None and coverage.read < coverage.of:
+    has_failed = any(not one["answer"] for one in draft.found.reading)
+    if draft.found.computed is None and coverage.read < coverage.of and not has_failed:
         draft = _in_parts(draft, task, budget)
     task.live.turn = shown_with(task.live.turn, draft)
     return draft
@@ -110,7 +111,7 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
     limit = draft.profile.request_tokens and draft.profile.request_tokens // 2
     parts = _parts(sources, min_limit(limit, MAX_PART_TOKENS) or MAX_PART_TOKENS)
     notes: dict[int, str] = {}
-    read = failed = 0
+    read = usable = 0
     for number, part in enumerate(parts, 1):
         figures = {"n": len(sources), "n1": len(parts), "n2": f"{tokens:,}", "n3": number}
         live.tell("reading", READING.format(**figures))
@@ -118,12 +119,12 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
         draft = replace(draft, found=result)
         own = {int(match[1]): match[2].strip() for match in NOTE.finditer(answer)}
         own = {one.n: own[one.n] for one in part if own.get(one.n)}
-        is_usable = bool(own) or NOTHING in answer
-        failed += not is_usable
-        read += len(part) if is_usable else 0
-        notes |= own
-    if failed:
-        live.note(NOT_READ.format(n=failed, n1=len(parts)))
+        if own or NOTHING in answer:
+            usable, read, notes = usable + 1, read + len(part), notes | own
+        elif not answer:
+            break  # The model failed, and the answer's own request will say why.
+    if usable < len(parts):
+        live.note(NOT_READ.format(n=len(parts) - usable, n1=len(parts)))
     if not read:
         return draft
     chosen = [one for one in sources if one.n in notes]

@@ -124,6 +124,17 @@ def test_a_long_document_is_read_in_parts(
     assert "Request 5 of 5 before the answer" in receipt
 
 
+def test_a_model_that_fails_is_not_asked_for_every_part(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.answering.coverage.MAX_PART_TOKENS", 350)
+    stub.replies += [Reply("[1] Year 0: herring."), Reply(status=400), Reply("Herring [1].")]
+    answer = ask(client, "Summarise the chronicle of the herring", document_ids=[3])
+    assert len(stub.requests) == 3
+    assert answer["search"]["coverage"]["read"] == 2
+    assert "4 of 5 requests to read the documents got no usable answer." in answer["notes"]
+
+
 @pytest.mark.parametrize("environment", [{"READING_TOKEN_BUDGET": "400"}], indirect=True)
 def test_reading_that_costs_too_much_is_not_begun(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("Herring [1]."))
