@@ -2,7 +2,7 @@
 half.
 
 Real passages and questions (mtrag), vectors by words, and the index that the product would use. CPU time of this
-process and of Chroma's, each question asked once.
+process and of Chroma's, each question asked once. Beside it, on the same machine, a plain product of all vectors.
 """
 
 import itertools
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 from sqlalchemy import insert, select, update
 
 from bench import aims
@@ -105,18 +106,20 @@ def measured(size: int) -> Measured:
         library = Library(database, Path(folder))
         library.fill(texts, size)
         library.wait_for_index()
+        ids, rows = library.matrix()
         tasks: dict[str, Callable[[str], object]] = {
             "keywords": library.keywords,
             "whole search": lambda question: library.retriever.search(question, PASSAGES, EVERYTHING),
             "in half of it": lambda question: library.retriever.search(question, PASSAGES, Scope(tags=(HALF,))),
+            "NumPy product": lambda question: np.argpartition(rows @ Words().embed([question])[0], -CANDIDATES),
         }
         spent = {name: cpu_ms(task, list(itertools.islice(questions, each))) for name, task in tasks.items()}
-        recall = library.recall([asked.rewrite for asked in collection.questions][:QUESTIONS_FOR_RECALL])
+        recall = library.recall([asked.rewrite for asked in collection.questions][:QUESTIONS_FOR_RECALL], ids, rows)
         told = ", ".join(f"{name} {ms:.1f}" for name, ms in spent.items())
         print(f"{size:,} chunks, CPU ms: {told}; recall {recall:.3f}", flush=True)
         library.close()
         database.close()
-    keywords, whole, scoped = spent.values()
+    keywords, whole, scoped, _ = spent.values()
     return Measured(keywords, whole, scoped, recall)
 
 
@@ -165,18 +168,20 @@ class Library:
         while index is not None and index.state != "ready":
             time.sleep(1)
 
-    def recall(self, questions: Sequence[str]) -> float:
-        """Return how much of the nearest chunks is found; equally near ones count."""
-        vectors, key = self._vectors.now(), self._embedders.configured().key
-        assert vectors is not None
-        asked = Words().embed(questions)
-        read, last = [np.empty((0, len(asked)), np.float32)], 0
+    def matrix(self) -> tuple[NDArray[np.int64], Vectors]:
+        """Return all ids and vectors."""
+        key, last, read = self._embedders.configured().key, 0, [np.empty((0, DIMENSION), np.float32)]
         while rows := self._store.vectors_after(key, last, ROWS_AT_ONCE):
             last = rows[-1][0]
-            read.append(
-                np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(-1, DIMENSION) @ asked.T
-            )
-        ids, cosines = np.array(self._store.embedded_ids(key)), np.concatenate(read)
+            read.append(np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(-1, DIMENSION))
+        return np.array(self._store.embedded_ids(key)), np.concatenate(read)
+
+    def recall(self, questions: Sequence[str], ids: NDArray[np.int64], rows: Vectors) -> float:
+        """Return how much of the nearest of all vectors is found; equally near ones count."""
+        vectors = self._vectors.now()
+        assert vectors is not None
+        asked = Words().embed(questions)
+        cosines = rows @ asked.T
         least = np.partition(cosines, -CANDIDATES, axis=0)[-CANDIDATES] - ROUNDING
         found = 0
         for number, vector in enumerate(asked):

@@ -54,7 +54,10 @@ def main() -> None:
             ]
             names = {collection.name for collection in collections}
             others = [one for other, some in questions.items() if other not in names for one in some]
-            print(f"| {name} | {shelf.size:,} | {shares(shelf, own)} | {shares(shelf, others)} |", flush=True)
+            print(
+                f"| {name} | {shelf.size:,} | {shares(results(shelf, own))} | {shares(results(shelf, others))} |",
+                flush=True,
+            )
 
 
 def some_of(collection: Collection) -> list[Asked]:
@@ -63,10 +66,14 @@ def some_of(collection: Collection) -> list[Asked]:
     return random.Random(5).sample(alone, min(QUESTIONS, len(alone)))
 
 
-def shares(shelf: CollectionShelf, questions: Sequence[Asked]) -> str:
-    """Return the share of questions with each result."""
-    counts = Counter(shelf.retriever.find(SearchQuery(one.rewrite or one.text), PASSAGES)[1] for one in questions)
-    return ", ".join(f"{counts[answer] / max(1, len(questions)):.3f}" for answer in ANSWERS)
+def results(shelf: CollectionShelf, questions: Sequence[Asked]) -> Counter[Support]:
+    """Return how many questions have each result."""
+    return Counter(shelf.retriever.find(SearchQuery(one.rewrite or one.text), PASSAGES)[1] for one in questions)
+
+
+def shares(counts: Counter[Support]) -> str:
+    """Return the share of each result."""
+    return ", ".join(f"{counts[answer] / max(1, counts.total()):.3f}" for answer in ANSWERS)
 
 
 if __name__ == "__main__":
