@@ -3,7 +3,7 @@ has no answer, and is an answer still found?
 
 ``python -m bench.retrieval.large read`` reads the manuals with the product's own readers and embeds their chunks, in an
 hour or two of one core; ``python -m bench.retrieval.large`` asks. The packages are unpacked in ``bench/results``:
-``apt-get download NAME`` and ``dpkg-deb -x FILE bench/results/packages/NAME``.
+``apt-get download NAME`` and ``dpkg-deb -x FILE bench/results/.packages/NAME``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rag_assistant.retrieval.chunking import chunk_document, indexed_text
 from rag_assistant.retrieval.support import Support
 from rag_assistant.storage.database import Database
 
-PACKAGES = FILE.parent / "packages"
+PACKAGES = FILE.parent / ".packages"
 TEXTS = FILE.parent / "manuals.jsonl"
 # What the folders of the pages in English have in their names.
 MANUALS = {
