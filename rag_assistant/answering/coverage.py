@@ -17,6 +17,7 @@ from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Message, ModelRequest, Source
+from rag_assistant.retrieval.coverage import asks_for_everything
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.table_query import TableQuery
@@ -75,7 +76,9 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
         return draft
     draft = _from_table(draft, task)
     has_failed = any(not one["answer"] for one in draft.found.reading)
-    if draft.found.computed is None and coverage.read < coverage.of and not has_failed:
+    is_read = draft.found.computed is not None or coverage.read == coverage.of
+    # "Who trains the drivers?" may be about a table, and is no reason to read all documents.
+    if asks_for_everything(_question(draft)) and not is_read and not has_failed:
         draft = _in_parts(draft, task, budget)
     task.live.turn = shown_with(task.live.turn, draft)
     return draft

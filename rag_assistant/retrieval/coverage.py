@@ -26,9 +26,14 @@ WHICH = re.compile(
 )
 
 
+def asks_for_everything(question: str) -> bool:
+    """Return whether a question asks for all of a document, whatever that contains."""
+    return EVERYTHING.search(question) is not None
+
+
 def needs_everything(question: str, texts: Sequence[str]) -> bool:
     """Return whether a question needs all of something, such as of a table or list in ``texts``."""
-    if EVERYTHING.search(question):
+    if asks_for_everything(question):
         return True
     return (is_computed(question) or WHICH.match(question) is not None) and any(
         LIST.search(text) or Tables(text).all for text in texts[:1]

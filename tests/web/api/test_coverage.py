@@ -96,6 +96,13 @@ def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: Stub
     assert "Sum of price: 820. 40 rows." in said_to(stub)
 
 
+def test_a_question_about_a_table_reads_no_other_documents(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies += [Reply('{"table": 0}'), Reply("Nobody [1].")]
+    answer = ask(client, "Which of the assets in Oslo is the dearest to insure?")
+    assert answer["search"]["coverage"]["unit"] == "sections"
+    assert len(stub.requests) == 2
+
+
 def test_a_long_document_is_read_in_parts(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
