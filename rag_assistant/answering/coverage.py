@@ -6,7 +6,7 @@ Each request and its answer are in the receipt. Without a model, ``retrieval/tab
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from msgspec import DecodeError, json
@@ -55,10 +55,7 @@ def with_everything(
     sections = retriever.sources.sections(sources)
     if not profile.endpoint.quotes:
         passages = retriever.sources.in_full(sources, sections, MAX_WHOLE_CHARS)
-        whole = {one.document_id for one in passages}
-        others = [one for one in sources if one.document_id not in whole]
-        numbered = number_sources(passages)
-        numbered += tuple(replace(one, n=n) for n, one in enumerate(others, len(numbered) + 1))
+        numbered = _before_others(number_sources(passages), sources, {one.document_id for one in passages})
         limit = min_limit(budget, profile.request_tokens and profile.request_tokens // 2)
         if list(numbered) == within_budget(numbered, limit):
             sources, search = numbered, search | {"found": len(numbered)}
@@ -131,9 +128,7 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
     if not read:
         return draft
     chosen = [one for one in sources if one.n in notes]
-    whole = {one.document_id for one in sources}
-    others = [one for one in before if one.document_id not in whole]
-    numbered = tuple(replace(one, n=n) for n, one in enumerate([*chosen, *others], 1))
+    numbered = _before_others(chosen, before, {one.document_id for one in sources})
     result = replace(
         draft.found,
         sources=numbered,
@@ -142,6 +137,12 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
         read_in_vain=read - len(chosen),
     )
     return replace(draft, found=result)
+
+
+def _before_others(chosen: Sequence[Source], sources: Sequence[Source], whole: Set[int]) -> tuple[Source, ...]:
+    """Return the chosen sources, then those of documents that were not read whole, numbered anew."""
+    others = [one for one in sources if one.document_id not in whole]
+    return tuple(replace(one, n=n) for n, one in enumerate([*chosen, *others], 1))
 
 
 def _parts(sources: Sequence[Source], limit: int) -> list[list[Source]]:

@@ -210,20 +210,18 @@ def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list
 def table_request(question: str, tables: Sequence[SourceTable]) -> list[Message]:
     """Return the messages that ask a model for a query of one of the tables."""
     described = "\n\n".join(f"Table {number}: {_unfence(one.described)}" for number, one in enumerate(tables, 1))
-    return [
-        {"role": "system", "content": TABLE_INSTRUCTIONS},
-        {"role": "user", "content": f"<passages>\n{described}\n</passages>\n\nThe question: {_unfence(question)}"},
-    ]
+    return _request_before(TABLE_INSTRUCTIONS, described, question)
 
 
 def reading_request(question: str, sources: Sequence[Source]) -> list[Message]:
     """Return the messages that ask a model for notes on each of some sections."""
+    return _request_before(READING_INSTRUCTIONS, passages_text(sources), question)
+
+
+def _request_before(instructions: str, passages: str, question: str) -> list[Message]:
     return [
-        {"role": "system", "content": READING_INSTRUCTIONS},
-        {
-            "role": "user",
-            "content": f"<passages>\n{passages_text(sources)}\n</passages>\n\nThe question: {_unfence(question)}",
-        },
+        {"role": "system", "content": instructions},
+        {"role": "user", "content": f"<passages>\n{passages}\n</passages>\n\nThe question: {_unfence(question)}"},
     ]
 
 

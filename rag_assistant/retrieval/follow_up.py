@@ -51,13 +51,13 @@ TWO_QUESTIONS = re.compile(
 )
 # "What did I say after we talked about the boiler?" asks for the turn next to the one with these words.
 SAID = re.compile(
-    r"\b(?:sa(?:y|id)|tell|told|talk(?:ed)?|mention(?:ed)?|discuss(?:ed)?|ask(?:ed)?|sage?n?|sagte\w*|gesagt|erzähl\w*|"
-    r"besprochen|erwähnt\w*|gefragt)\b|[说聊问]",
+    r"\bdid (?:i|we|you) (?:say|tell|talk|mention|discuss|ask)\b|\b(?:said|told|talked|mentioned|discussed|asked|"
+    r"sagte\w*|gesagt|erzählt\w*|besprochen|erwähnt\w*|gefragt)\b|[说聊问]",
     re.IGNORECASE,
 )
-# "You said before that" means earlier.
-AFTER = re.compile(r"\b(?:right |just )?(?:after|following|nach(?:dem)?)\b(?!\s*[.,?!]|\s+that\b|$)|之后|以后", re.I)
-BEFORE = re.compile(r"\b(?:right |just )?(?:before|be?vor)\b(?!\s*[.,:?!]|\s+that\b|$)|之前|以前", re.I)
+# "You said before that" means earlier, and "gefragt nach" asked about.
+AFTER = re.compile(r"\b(?:right |just )?(?:after|nachdem)\b(?!\s*[.,?!]|\s+that\b|$)|之后|以后", re.I)
+BEFORE = re.compile(r"\b(?:right |just )?(?:before|bevor)\b(?!\s*[.,:?!]|\s+that\b|$)|之前|以前", re.I)
 # The end of a question. Each is searched separately, up to this many.
 QUESTION_END = re.compile(r"\?(?=\s|$)|[\uff1f\u061f](?![\uff1f\u061f])")
 MAX_PARTS = 3

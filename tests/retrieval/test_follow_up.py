@@ -218,6 +218,10 @@ def test_one_question_stays_one(question: str) -> None:
         ("Must the pump be off before the hatch is opened?", 0),
         ("What happens after the deposit is paid?", 0),
         ("What did I say about the boiler?", 0),
+        ("Was hast du gefragt, bevor ich den Kessel erwähnt habe?", -1),
+        ("Was habe ich nach dem Preis gefragt?", 0),
+        ("Tell me what happens after the deposit is paid", 0),
+        ("Should I ask my doctor before I take it?", 0),
     ],
 )
 def test_a_question_may_ask_for_what_was_said_before_or_after(question: str, which: int) -> None:

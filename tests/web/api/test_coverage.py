@@ -2,13 +2,14 @@
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.conftest import PAGE, ask, environment_in, served_before
+from tests.web.conftest import PAGE, ask, environment_in, served_before, until
 
 ASSETS = "asset,place,price\n" + "".join(f"A{n},{'Oslo' if n % 2 else 'Bergen'},{n}\n" for n in range(1, 41))
 MINUTES = "# Minutes\n\n" + "\n\n".join(
@@ -129,6 +130,18 @@ def test_a_long_document_is_read_in_parts(
     assert "1 of 5 requests to read the documents got no usable answer." in answer["notes"]
     receipt = client.get(f"/turns/{answer['turn_id']}/receipt", headers=PAGE).text
     assert "Request 5 of 5 before the answer" in receipt
+
+
+def test_stop_ends_reading_at_once(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.append(Reply(hang_before_headers=True))
+    body = {"question": "Summarise the chronicle of the herring", "document_ids": [3]}
+    waiting = threading.Thread(target=lambda: client.application.test_client().post("/api/query", json=body))
+    waiting.start()
+    until(lambda: stub.requests)
+    client.post("/api/turns/1/stop")
+    waiting.join(5)
+    assert client.get("/api/turns/1").json["status"] == "stopped"
+    assert len(stub.requests) == 1
 
 
 def test_a_model_that_fails_is_not_asked_for_every_part(
