@@ -20,7 +20,7 @@ from rag_assistant.records import Message, ModelRequest, Source
 from rag_assistant.retrieval.coverage import asks_for_everything
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.table_query import TableQuery
+from rag_assistant.retrieval.table_query import MAX_CONDITIONS, MAX_SECONDS, QueryTooLarge, TableQuery
 
 if TYPE_CHECKING:
     from rag_assistant.answering.answer import Task
@@ -34,6 +34,7 @@ CHARS_PER_TOKEN = 4
 NOTE = re.compile(r"^\W*\[(\d+)\]\W*(.*(?:\n(?!\W*\[\d+\]).*)*)", re.MULTILINE)
 NOTHING = "NONE"
 QUERYING = "Asking the model what to look up in the table."
+TOO_LARGE = "The model's query of a table was too large: {n} conditions and {n1} seconds of computing are allowed."
 READING = "Reading {n} sections in {n1} requests, about {n2} tokens. Request {n3}."
 TOO_LONG = (
     "This answer rests on part of the documents. Reading all of them would take about {n} tokens; "
@@ -91,9 +92,12 @@ def _from_table(draft: Draft, task: Task) -> Draft:
     draft = replace(draft, found=result)
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
+        computed = tables[query.table - 1].queried(query) if 0 < query.table <= len(tables) else None
     except DecodeError:
         return draft
-    computed = tables[query.table - 1].queried(query) if 0 < query.table <= len(tables) else None
+    except QueryTooLarge:
+        task.live.note(TOO_LARGE.format(n=MAX_CONDITIONS, n1=MAX_SECONDS))
+        return draft
     search = {**(result.search or {}), "support": "found"}
     return draft if computed is None else replace(draft, found=replace(result, computed=computed, search=search))
 

@@ -2,8 +2,10 @@
 
 import operator
 import re
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -12,9 +14,15 @@ from rag_assistant.retrieval.tables import Table, cells_of, headings_above, rows
 
 # A row with totals.
 TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwischensumme)\W*", re.IGNORECASE)
-UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|\s*[€$£%]\s*")
+UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|(?<!\s)\s*[€$£%]\s*")
 NUMBER = re.compile(r"[-+]?\d[\d.,'\u2019 ]*")
 DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d{1,2}")
+SEPARATORS = str.maketrans("", "", "'\u2019 ")
+# Longer figures aren't computed; within this precision, those of any number of rows are exact.
+MAX_FIGURE_CHARS = 100
+EXACT = Context(prec=3 * MAX_FIGURE_CHARS)
+MAX_CONDITIONS, MAX_SECONDS = 8, 2
 # Up to this many values are written out as a sum.
 MAX_SUMMANDS = 12
 
@@ -26,6 +34,10 @@ ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
 }
+
+
+class QueryTooLarge(Exception):
+    """A query with more than MAX_CONDITIONS, or that takes longer than MAX_SECONDS of CPU."""
 
 
 class TableAnswer(Struct, frozen=True):
@@ -67,19 +79,29 @@ def parsed(text: str, table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
-    """Return the result of a query of a table in a text; ``None`` if it names no column of it, or finds nothing."""
+    """Return the result of a query of a table in a text; ``None`` if it names no column of it, or finds nothing.
+
+    Raises QueryTooLarge.
+    """
+    if len(query.where) > MAX_CONDITIONS:
+        raise QueryTooLarge
+    end = time.thread_time() + MAX_SECONDS
     head, rows = parsed(text, table)
     columns = {name.casefold(): n for n, name in enumerate(head)}
     used = [0 if table.is_list else columns.get(one.column.casefold(), -1) for one in query.where]
     if -1 in used:
         return None
     usable = usable_rows(rows)
-    each = [{n for n in usable if _holds(one, rows[n][column])} for one, column in zip(query.where, used, strict=True)]
-    chosen = usable.intersection(*each) if not query.any_of else usable.intersection(set().union(*each))
+    conditions_met, chosen = any if query.any_of else all, list[int]()
+    for n in sorted(usable):
+        if time.thread_time() > end:
+            raise QueryTooLarge
+        if conditions_met(_holds(one, rows[n][at]) for one, at in zip(query.where, used, strict=True)):
+            chosen.append(n)
     conditions = [f"{head[column]} {one.comparison} {one.value}" for one, column in zip(query.where, used, strict=True)]
     of_rows = described(len(chosen), len(usable), conditions, table.is_list, " or " if query.any_of else " and ")
     column = columns.get((query.column or "").casefold())
-    return computed(query.operation, column, head, rows, sorted(chosen), of_rows) if chosen else None
+    return computed(query.operation, column, head, rows, chosen, of_rows) if chosen else None
 
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> frozenset[int]:
@@ -111,6 +133,8 @@ def computed(
         return None
     name, cells = head[column], {n: rows[n][column] for n in chosen}
     figures = {n: value for n, cell in cells.items() if (value := figure(cell)) is not None}
+    if any(len(cells[n]) > MAX_FIGURE_CHARS for n in figures):
+        return TableAnswer(tuple(chosen), f"The figures of {name} are too long to compute. {of_rows}")
     if operation in ("largest", "smallest"):
         dates = {n: cell for n, cell in cells.items() if DATE.fullmatch(cell)}
         values: Mapping[int, Any] = dates if len(dates) > len(figures) else figures
@@ -121,20 +145,23 @@ def computed(
         return TableAnswer(those, f"{operation.capitalize()} {name}: {cells[those[0]]}. {of_rows}")
     if not figures:
         return None
-    total = sum(figures.values(), Decimal(0))
+    with localcontext(EXACT):
+        total = sum(figures.values(), Decimal(0))
+        average = round(total / len(figures), 2)
     if operation == "average":
-        return TableAnswer(tuple(chosen), f"Average of {name}: {round(total / len(figures), 2):,}. {of_rows}")
+        return TableAnswer(tuple(chosen), f"Average of {name}: {average:,}. {of_rows}")
     parts = f"{' + '.join(map('{:,}'.format, figures.values()))} = " if 1 < len(figures) <= MAX_SUMMANDS else ""
     return TableAnswer(tuple(chosen), f"Sum of {name}: {parts}{total:,}. {of_rows}")
 
 
+@lru_cache(maxsize=100)
 def figure(cell: str) -> Decimal | None:
     """Return a cell's figure, without its unit or currency."""
     number = NUMBER.fullmatch(UNIT.sub("", cell.strip()))
     if number is None or DATE.fullmatch(cell):
         return None
-    plain = re.sub(r"['\u2019 ]", "", number[0])
-    if plain.rfind(",") > plain.rfind(".") >= 0 or re.fullmatch(r"[-+]?\d+,\d{1,2}", plain):
+    plain = number[0].translate(SEPARATORS)
+    if plain.rfind(",") > plain.rfind(".") >= 0 or DECIMAL_COMMA.fullmatch(plain):
         plain = plain.replace(".", "").replace(",", ".")
     try:
         return Decimal(plain.replace(",", ""))
@@ -150,6 +177,8 @@ def _holds(condition: Condition, cell: str) -> bool:
             return order(own, limit)
         return bool(DATE.fullmatch(value) and DATE.fullmatch(cell)) and order(cell, value)
     has, wanted = cell.strip().casefold(), value.casefold()
-    numbers = figure(cell), figure(value)
-    is_same = has == wanted or (None not in numbers and numbers[0] == numbers[1])
-    return {"=": is_same, "!=": not is_same, "contains": wanted in has, "not contains": wanted not in has}[comparison]
+    if comparison in ("contains", "not contains"):
+        return (wanted in has) is (comparison == "contains")
+    number = figure(value)
+    is_same = has == wanted or (number is not None and number == figure(cell))
+    return is_same is (comparison == "=")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.table_query import Condition, TableAnswer, TableQuery, run
+from rag_assistant.retrieval.table_query import Condition, Operation, QueryTooLarge, TableAnswer, TableQuery, run
 from rag_assistant.retrieval.tables import Tables, lists_of
 
 FLEET = """| Van | Home | Bought | Price (EUR) | Seats |
@@ -70,3 +70,38 @@ def test_what_the_table_does_not_hold_has_no_result(query: TableQuery) -> None:
 def test_a_list_is_a_table_of_one_column() -> None:
     query = TableQuery(1, "count", where=(where("Actions", "contains", "Ann"),))
     assert run(query, LIST, *lists_of(LIST)) == TableAnswer((0, 2), "2 of 3 items, where Actions contains Ann.")
+
+
+@pytest.mark.parametrize(
+    ("operation", "note"),
+    [
+        ("sum", "Sum of n: 11,111,111,111,111,111,111,111,111,111 + 0.25 = 11,111,111,111,111,111,111,111,111,111.25."),
+        ("average", "Average of n: 5,555,555,555,555,555,555,555,555,555.62."),
+        ("largest", "Largest n: 11111111111111111111111111111."),
+    ],
+)
+def test_long_figures_are_computed_exactly(operation: Operation, note: str) -> None:
+    table = f"| n |\n|---|\n| {'1' * 29} |\n| 0.25 |"
+    result = run(TableQuery(1, operation, "n"), table, *Tables(table).all)
+    assert result is not None
+    assert result.note.startswith(note)
+
+
+@pytest.mark.parametrize("operation", ["sum", "average", "largest", "smallest"])
+def test_figures_that_are_too_long_are_said_to_be(operation: Operation) -> None:
+    table = f"| n |\n|---|\n| {'1' * 5000} |\n| 2 |"
+    result = run(TableQuery(1, operation, "n"), table, *Tables(table).all)
+    assert result == TableAnswer((0, 1), "The figures of n are too long to compute. 2 rows.")
+
+
+def test_a_query_has_at_most_eight_conditions() -> None:
+    conditions = (where("Seats", ">", 1),) * 9
+    assert run(TableQuery(1, where=conditions[:8]), FLEET, *Tables(FLEET).all) is not None
+    with pytest.raises(QueryTooLarge):
+        run(TableQuery(1, where=conditions), FLEET, *Tables(FLEET).all)
+
+
+def test_a_query_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assistant.retrieval.table_query.MAX_SECONDS", 0)
+    with pytest.raises(QueryTooLarge):
+        run(TableQuery(1, where=(where("Seats", ">", 1),)), FLEET, *Tables(FLEET).all)

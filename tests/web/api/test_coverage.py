@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.coverage import TOO_LARGE
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, environment_in, served_before, until
 
@@ -95,6 +96,14 @@ def test_without_a_usable_query_the_rules_decide(client: FlaskClient, stub: Stub
     assert len(stub.requests) == 2
     assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
     assert "Sum of price: 820. 40 rows." in said_to(stub)
+
+
+def test_a_query_with_too_many_conditions_is_told_in_a_note(client: FlaskClient, stub: StubModel) -> None:
+    conditions = [{"column": "place", "comparison": "=", "value": "oslo"}] * 9
+    stub.replies += [Reply(json.dumps({"table": 1, "where": conditions})), Reply("Unknown [1].")]
+    answer = ask(client, "What is the total price of all assets?")
+    assert answer["notes"] == [TOO_LARGE.format(n=8, n1=2)]
+    assert answer["search"]["coverage"] == {"read": 40, "of": 40, "unit": "rows"}
 
 
 def test_a_question_about_a_table_reads_no_other_documents(client: FlaskClient, stub: StubModel) -> None:
