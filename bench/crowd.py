@@ -105,7 +105,7 @@ def _words(text: str) -> str:
 def _add_conversations(connection: Connection) -> None:
     """Add conversations of one turn, the newest with the highest id; every thousandth is in the trash."""
     began, chance = now() - timedelta(seconds=CONVERSATIONS), random.Random(1)
-    counted = {"turns": 1, "visible_turns": 1, "visible_messages": 2, "user_messages": 1, "assistant_messages": 1}
+    counted = {"turns": 1, "visible_turns": 1, "visible_messages": 2}
     for start, end in _parts(CONVERSATIONS):
         texts = [[_text(chance.randrange(DIFFERENT_TEXTS)) for _ in range(2)] for _ in range(start, end)]
         listed, asked, said, words = [], [], [], []

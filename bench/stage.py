@@ -67,7 +67,6 @@ def add_conversation(database: Database, turn_count: int) -> int:
             .values(
                 title="bench", created_at=moment, updated_at=moment, overrides={},
                 turns=turn_count, visible_turns=turn_count, visible_messages=2 * turn_count,
-                user_messages=turn_count, assistant_messages=turn_count,
             )
             .returning(conversations.c.id)
         ).scalar_one()  # fmt: skip

@@ -17,7 +17,7 @@ from rag_assistant.storage.conversations.conversations import (
     insert_conversation,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import count_all_messages, counted, covered_by, recount
+from rag_assistant.storage.conversations.counters import counted, covered_by, recount
 from rag_assistant.storage.conversations.elsewhere import copy_sent_elsewhere
 from rag_assistant.storage.conversations.receipts import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
@@ -174,7 +174,6 @@ def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int
     copy_sent_turns(connection, origin, branch_id, before)
     copy_sent_elsewhere(connection, pairs)
     TURN_WORDS.copy(connection, pairs)
-    count_all_messages(connection, branch_id)
 
 
 def _copy_rows(connection: Connection, table: Table, pairs: Any) -> None:

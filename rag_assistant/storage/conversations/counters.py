@@ -18,13 +18,11 @@ from rag_assistant.storage.tables import (
     MARKED,
     conversations,
     history_changes,
-    messages,
     summaries,
     turns,
 )
 
 MAX_HIDDEN_LISTED = 200
-ROLES = ("user", "assistant", "tool")
 
 # A turn without an answer was never completed, however it is marked.
 ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
@@ -32,12 +30,7 @@ WHY_HIDDEN = case(
     (turns.c.status == "erased", "erased"), (~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded"
 )
 
-MORE_MESSAGES = {f"{role}_messages": conversations.c[f"{role}_messages"] + bindparam(f"more_{role}") for role in ROLES}
-_MESSAGES_IN = (
-    select(messages.c.role, func.count()).where(messages.c.turn_id == bindparam("turn")).group_by(messages.c.role)
-)
 _OWN = turns.c.conversation_id == bindparam("conversation")
-_OF_TURN = select(turns.c.conversation_id).where(turns.c.id == bindparam("turn")).scalar_subquery()
 _BETWEEN = turns.c.number.between(bindparam("first"), bindparam("last"))
 _COUNT = select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(_OWN, _BETWEEN)
 _VISIBLE, _HELD = _COUNT.where(turns.c.visible), _COUNT.where(HELD)
@@ -62,7 +55,6 @@ _BEFORE_THOSE = (
     .group_by(WHY_HIDDEN)
 )
 _ROW = select(conversations).where(conversations.c.id == bindparam("conversation"))
-_COUNT_MESSAGES = update(conversations).where(conversations.c.id == _OF_TURN).values(MORE_MESSAGES)
 _COVERED = select(summaries.c.covered).where(summaries.c.id == bindparam("summary"))
 
 
@@ -107,25 +99,6 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
     for first, last in zip(starts, ends, strict=True):
         if first <= last:
             connection.execute(hold.where(number.between(first, last)))
-
-
-def messages_in(connection: Connection, turn_id: int) -> dict[str, int]:
-    """Return the number of a turn's messages by role."""
-    return dict.fromkeys(ROLES, 0) | dict(connection.execute(_MESSAGES_IN, {"turn": turn_id}).all())
-
-
-def count_messages(connection: Connection, turn_id: int, sign: int = 1) -> None:
-    """Add the messages of a finished turn to its conversation's counters; subtract them with the ``sign`` -1."""
-    more = {f"more_{role}": sign * count for role, count in messages_in(connection, turn_id).items()}
-    connection.execute(_COUNT_MESSAGES, {"turn": turn_id} | more)
-
-
-def count_all_messages(connection: Connection, conversation_id: int) -> None:
-    """Count the messages of a new conversation without running turns."""
-    own = select(messages.c.role, func.count()).join(turns, turns.c.id == messages.c.turn_id)
-    rows = connection.execute(own.where(turns.c.conversation_id == conversation_id).group_by(messages.c.role))
-    if counts := {f"{role}_messages": count for role, count in rows}:
-        set_values(connection, conversations, conversation_id, counts)
 
 
 def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:

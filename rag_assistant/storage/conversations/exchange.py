@@ -21,7 +21,7 @@ from rag_assistant.storage.conversations.conversations import (
     drop_conversations,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import count_all_messages, recount
+from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.history import insert_summary
 from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_endings import message_rows, words_found_by
@@ -195,7 +195,6 @@ def _pieces_of(all_turns: Sequence[WholeTurn]) -> Iterator[tuple[int, Sequence[W
 
 def _complete(connection: Connection, new_id: int, whole: WholeConversation) -> None:
     """Complete a conversation whose turns are inserted, and read it back."""
-    count_all_messages(connection, new_id)
     shown: dict[str, Any] = {"deleted_at": None, "operation": None}
     if (summary := whole.summary) is not None:
         about = summary.text, summary.covered, summary.written_by, summary.created_at

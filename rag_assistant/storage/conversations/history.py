@@ -8,7 +8,20 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ARRAY, Connection, Integer, Select, delete, exists, func, insert, literal, select, update
+from sqlalchemy import (
+    ARRAY,
+    Connection,
+    Integer,
+    Select,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from rag_assistant.records import Conversation, DataUrl, Note, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.records.errors import HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
@@ -18,13 +31,13 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
     refuse_while_running,
 )
-from rag_assistant.storage.conversations.counters import ROLES, covered_by, recount
+from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.elsewhere import find_elsewhere
 from rag_assistant.storage.conversations.notes import in_force
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, history_changes, now, summaries, turns
+from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
 
 BEING_SUMMARISED = (
     "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
@@ -36,6 +49,12 @@ MARKS = ("pinned", "excluded")
 MIN_CERTAINTY = 0.2
 # With at most this many turns in between, words are looked up in each of them.
 FEW, NEAR = 100, 2_000
+_COUNTS = (
+    select(messages.c.role, func.count())
+    .join(turns, turns.c.id == messages.c.turn_id)
+    .where(turns.c.conversation_id == bindparam("conversation"), turns.c.status != "running")
+    .group_by(messages.c.role)
+)
 
 
 class HistoryStore(Store):
@@ -70,8 +89,8 @@ class HistoryStore(Store):
     def counts(self, conversation_id: int) -> dict[str, int]:
         """Return the number of a conversation's messages by role, without a running turn."""
         with self._database.read() as connection:
-            row = load_conversation(connection, conversation_id)
-        return {role: row[f"{role}_messages"] for role in ROLES if row[f"{role}_messages"]}
+            load_conversation(connection, conversation_id)
+            return dict(connection.execute(_COUNTS, {"conversation": conversation_id}).all())
 
     def last_passage_tokens(self, conversation_id: int) -> int:
         """Return how many tokens the last answer's passages took; the answer before, if the last has no figures."""

@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Integer, Text, bindparam, delete, insert, select, update
 
 from rag_assistant.records import Message, Turn
 from rag_assistant.records.errors import AnswerTakenOver
-from rag_assistant.storage.conversations.counters import MORE_MESSAGES, messages_in, recount
+from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_leaning
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Database, insert_rows
+from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
 
@@ -25,7 +25,6 @@ _COUNT = (
     update(conversations)
     .where(conversations.c.id == bindparam("conversation"))
     .values(
-        **MORE_MESSAGES,
         visible_turns=conversations.c.visible_turns + bindparam("more_turns"),
         visible_messages=conversations.c.visible_messages + bindparam("more_messages"),
         updated_at=bindparam("moment"),
@@ -87,16 +86,15 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[
         connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
     if answer.strip():
         TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
-    counts = messages_in(connection, turn.id)
     more = {
         "conversation": turn.conversation_id,
         "moment": moment,
         "more_turns": int(visible),
-        "more_messages": sum(counts.values()) * visible,
+        "more_messages": count * visible,
         "answered": turn.status != "failed",
         "unseen": turn.unseen,
     }
-    connection.execute(_COUNT, more | {f"more_{role}": count for role, count in counts.items()})
+    connection.execute(_COUNT, more)
     if turn.waiting is not None or turn.pinned or not visible:
         if purged:
             connection.execute(_PURGE, {"turn": turn.confirms_turn})
@@ -130,13 +128,15 @@ def message_row(
     return {"turn_id": turn_id, "position": position, "role": role, "content": content, "extra": extra}
 
 
+_OURS = turns.c.status == "running", turns.c.owner == bindparam("present_owner")
 # Another process that ends a turn for us locks its row: we wait, and look again.
-_OURS = (
-    select(turns.c.id)
-    .where(turns.c.id.in_(bindparam("turns", expanding=True)), turns.c.status == "running")
-    .where(turns.c.owner == bindparam("present_owner"))
-    .with_for_update(read=True, key_share=True)
+_APPEND = insert(answer_parts).from_select(
+    ["turn_id", "position", "text"],
+    select(turns.c.id, bindparam("position", type_=Integer), bindparam("text", type_=Text))
+    .where(turns.c.id == bindparam("turn"), *_OURS)
+    .with_for_update(read=True, key_share=True),
 )
+_STILL_OURS = select(turns.c.id).where(turns.c.id.in_(bindparam("turns", expanding=True)), *_OURS)
 
 # A turn, the position in its answer, and the text.
 Piece = tuple[int, int, str]
@@ -168,9 +168,10 @@ class AnswerLog:
         Raises StorageFailed if nothing could be committed.
         """
         turn_ids = {turn_id for turn_id, _, _ in pieces}
+        ours, own = turn_ids, {"present_owner": self.owner}
         with self._database.write(forced=False) as connection:
-            ours = set(connection.execute(_OURS, {"turns": list(turn_ids), "present_owner": self.owner}).scalars())
-            rows = [{"turn_id": one[0], "position": one[1], "text": one[2]} for one in pieces if one[0] in ours]
-            insert_rows(connection, answer_parts, rows)
+            rows = [{"turn": turn_id, "position": position, "text": text, **own} for turn_id, position, text in pieces]
+            if connection.execute(_APPEND, rows, execution_options={"preserve_rowcount": True}).rowcount < len(rows):
+                ours = set(connection.execute(_STILL_OURS, {"turns": list(turn_ids), **own}).scalars())
         self._tell(turn_ids)
         return turn_ids - ours

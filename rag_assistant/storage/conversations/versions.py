@@ -21,7 +21,7 @@ from rag_assistant.records.errors import (
     VersionNotFound,
 )
 from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
-from rag_assistant.storage.conversations.counters import count_messages, covered_by, recount
+from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_turn
 from rag_assistant.storage.database import Database, Store, record_of, set_values
@@ -83,7 +83,6 @@ class VersionStore:
             take_answer_off(connection, turn_id, row["figures"] | {"version": version})
             if row["messages"]:
                 insert_messages(connection, turn_id, row["messages"])
-            count_messages(connection, turn_id)
             if row["receipt"] is not None:
                 connection.execute(insert(receipts).values(turn_id=turn_id, body=row["receipt"]))
             answered = replace(turn, answer=answer_in(row["messages"]))
@@ -121,7 +120,6 @@ def keep_version(connection: Connection, turn: Turn) -> None:
 
 def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]) -> None:
     """Remove the answer of a finished turn and set ``values``. The caller recounts."""
-    count_messages(connection, turn_id, -1)
     unanswered = {"message_count": 1, "visible": False, "stop_requested": False, "finished_at": None, "retry_at": None}
     fresh = ABOUT_THE_ANSWER | unanswered | values
     set_values(connection, turns, turn_id, fresh)

@@ -33,10 +33,6 @@ conversations = table_of_ids(
     Column("turns", Integer, nullable=False),
     Column("visible_turns", Integer, nullable=False),
     Column("visible_messages", Integer, nullable=False),
-    # Messages of finished turns, by role.
-    Column("user_messages", Integer, nullable=False, server_default="0"),
-    Column("assistant_messages", Integer, nullable=False, server_default="0"),
-    Column("tool_messages", Integer, nullable=False, server_default="0"),
     # Incremented with every change that no other column shows.
     Column("changes", Integer, nullable=False, server_default="0"),
     # Where the model's view begins: moved by clear and reset; after a summary, view_start is the turn after it.

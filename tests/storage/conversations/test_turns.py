@@ -13,7 +13,6 @@ from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.storage.conversations import turn_endings
 from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.counters import messages_in
 from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -255,12 +254,15 @@ def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     next_turns: list[Turn] = []
     asking = threading.Thread(target=lambda: next_turns.append(ask(turns, "And?", turn.conversation_id)))
 
-    def count_beside_a_question(*given: Any) -> dict[str, int]:
+    step = "recount" if interrupted else "words_found_by"
+    end_with = getattr(turn_endings, step)
+
+    def end_beside_a_question(*given: Any) -> Any:
         asking.start()
         asking.join(0.3)  # It has come as far as it can.
-        return messages_in(*given)
+        return end_with(*given)
 
-    monkeypatch.setattr(turn_endings, "messages_in", count_beside_a_question)
+    monkeypatch.setattr(turn_endings, step, end_beside_a_question)
     ended = turns.interrupt(turn.id, mark_cited) if interrupted else turns.finish(turn, "completed", "Because.")
     asking.join(20)
     assert ended.status == ("failed" if interrupted else "completed")
