@@ -135,10 +135,9 @@ class AnswerWriter:
         while True:
             try:
                 return self._turns.finish(turn, status, text, usage=usage_of(live.call.replies), error=error)
-            except StorageFailed as error:
-                if isinstance(error, StorageDamaged) or time.monotonic() > end:
-                    raise
-                if self._closing.wait(RETRY_INTERVAL_SECONDS):
+            except StorageFailed as failure:
+                is_over = isinstance(failure, StorageDamaged) or time.monotonic() > end
+                if is_over or self._closing.wait(RETRY_INTERVAL_SECONDS):
                     raise
 
     def fail(self, live: LiveTurn, error: AssistantError) -> Turn:

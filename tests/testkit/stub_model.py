@@ -39,8 +39,9 @@ class Reply:
     break_at: int | None = None
     seconds_between: float = 0.0
     seconds_before: float = 0.0
-    # The first piece waits until it is set.
+    # The piece with the number ``gate_at`` waits until it is set.
     gate: threading.Event | None = None
+    gate_at: int = 0
     bytes_at_once: int | None = None
     usage: dict[str, Any] | None = None
     # None: it ends without a finish reason.
@@ -219,12 +220,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         parts = reply.parts()
         time.sleep(reply.seconds_before)
-        if reply.gate is not None:
-            reply.gate.wait(60)
         read = self.model.count(seen.messages) if self.model.count else 10
         usage = reply.usage or {"prompt_tokens": read, "completion_tokens": len(parts)}
         due = time.monotonic()
         for number, part in enumerate(parts):
+            if reply.gate is not None and number == reply.gate_at:
+                reply.gate.wait(60)
             if number == reply.hang_at:
                 return self._hang(seen)
             if number == reply.break_at:
