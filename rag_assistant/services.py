@@ -17,10 +17,10 @@ from msgspec import structs
 
 from rag_assistant.accounts.accounts import Accounts, Actor, Setup
 from rag_assistant.accounts.limits import PersonalLimits, TokenLimits
-from rag_assistant.answering.answer import Dependencies
 from rag_assistant.answering.assistant import Assistant
 from rag_assistant.answering.evaluation import Evaluation
 from rag_assistant.answering.live import LiveTurns
+from rag_assistant.answering.task import Dependencies
 from rag_assistant.answering.tools import Tools
 from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions

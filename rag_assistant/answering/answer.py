@@ -5,10 +5,7 @@ is what people see.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Any
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rag_assistant.answering import overflow
@@ -19,14 +16,12 @@ from rag_assistant.answering.recall import notes_about, with_recall
 from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, build_request, shown_with
 from rag_assistant.answering.search import search_for
 from rag_assistant.answering.sending import announce, check_ending, say, show, stream
-from rag_assistant.answering.tools import DELETES, ToolCalls, Tools, is_confirmation, with_results
-from rag_assistant.answering.writer import AnswerWriter
+from rag_assistant.answering.task import Dependencies, Task
+from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
-from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import Conversation, ModelRequest, Turn
 from rag_assistant.records.errors import (
     AssistantError,
@@ -35,14 +30,7 @@ from rag_assistant.records.errors import (
     QuestionDoesNotFit,
     ToolsRefused,
 )
-from rag_assistant.retrieval.search import Retriever
-from rag_assistant.runtime.telemetry.metrics import Observer
 from rag_assistant.runtime.telemetry.steps import step
-from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.conversations.conversations import ConversationManager
-from rag_assistant.storage.conversations.notes import NoteStore
-from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.documents.documents import DocumentStore
 
 log = logging.getLogger(__name__)
 
@@ -52,32 +40,6 @@ MAX_TOOL_ITERATIONS = 8
 SHARE_OF_REFUSED = 0.8
 WITHOUT_TOOLS = "This model does not use tools, so your documents were searched for it instead."
 NO_TOOL_CALLED = "The model called no tool, so your documents were searched for it instead."
-
-
-class Dependencies(Struct, frozen=True):
-    """What answering needs of other packages; ``stateless`` is the writer for answers that aren't stored."""
-
-    conversations: ConversationManager
-    turns: TurnStore
-    history: ViewedHistory
-    notes: NoteStore
-    retriever: Retriever
-    documents: DocumentStore
-    tools: Tools
-    models: LanguageModels
-    writer: AnswerWriter
-    stateless: AnswerWriter
-    observer: Observer
-    settings: Callable[[], Settings]
-
-
-class Task(Struct, frozen=True):
-    """One answer in the making: its turn, the settings with the turn's options, and the requests ``sent`` so far."""
-
-    live: LiveTurn
-    deps: Dependencies
-    settings: Settings
-    sent: list[dict[str, Any]] = field(default_factory=list)
 
 
 def answer(

@@ -15,7 +15,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from rag_assistant.accounts.limits import PersonalLimits
-from rag_assistant.answering.answer import Dependencies, answer, refuse_undecided
+from rag_assistant.answering.answer import answer, refuse_undecided
 from rag_assistant.answering.live import (
     HEARTBEAT_INTERVAL_SECONDS,
     LiveTurn,
@@ -25,6 +25,7 @@ from rag_assistant.answering.live import (
     stored_events,
 )
 from rag_assistant.answering.request import SearchResult
+from rag_assistant.answering.task import Dependencies
 from rag_assistant.answering.tools import is_confirmation
 from rag_assistant.conversations.pictures import check_pictures
 from rag_assistant.conversations.prompts import mark_cited, title_for

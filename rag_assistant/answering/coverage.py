@@ -23,7 +23,7 @@ from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.table_query import MAX_CONDITIONS, MAX_SECONDS, QueryTooLarge, TableQuery
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Task
+    from rag_assistant.answering.task import Task
 
 # Up to this length together, short documents are sent whole if a question needs all of them: about ten pages.
 MAX_WHOLE_CHARS = 27_000

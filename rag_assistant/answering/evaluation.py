@@ -10,9 +10,10 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from rag_assistant.answering.answer import Dependencies, answer
+from rag_assistant.answering.answer import answer
 from rag_assistant.answering.live import LiveTurn, stateless_turn
 from rag_assistant.answering.scoring import Score, Verdict, compare, score_of, verdict_of
+from rag_assistant.answering.task import Dependencies
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import ConversationNotFound
 from rag_assistant.storage.conversations.branching import BranchStore

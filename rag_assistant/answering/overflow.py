@@ -15,8 +15,8 @@ from rag_assistant.history.words import figures_in_words, numbers_in_words, sent
 from rag_assistant.records.errors import HistoryChanged, NothingToSummarise, OverflowDecisionNeeded
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Task
     from rag_assistant.answering.request import BuiltRequest, Draft
+    from rag_assistant.answering.task import Task
 
 CONTINUED = "All earlier turns were sent this once, up to the model's limit."
 CONTINUED_IN_PART = (

@@ -19,8 +19,8 @@ from rag_assistant.retrieval.terms import turn_query
 from rag_assistant.retrieval.tokenize import content_stems
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Dependencies, Task
     from rag_assistant.answering.request import Draft
+    from rag_assistant.answering.task import Dependencies, Task
     from rag_assistant.conversations.viewed_history import ViewedHistory
     from rag_assistant.records import Note, RelatedTurn, Scope, Source, Turn
     from rag_assistant.retrieval.search import Retriever

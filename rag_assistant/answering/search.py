@@ -35,7 +35,7 @@ from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Task
+    from rag_assistant.answering.task import Task
 
 # From this probability on a model is asked to rewrite a question. It repairs more than our own method, so that a
 # possible follow-up is worth the request (bench/retrieval/README.md).

@@ -19,8 +19,8 @@ from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
 
 if TYPE_CHECKING:
-    from rag_assistant.answering.answer import Task
     from rag_assistant.answering.live import LiveTurn
+    from rag_assistant.answering.task import Task
 
 EMPTY_ANSWER = "The model returned an empty answer. Your question was saved; try again."
 ONLY_THOUGHTS = "The model thought but wrote no answer. If max_answer_tokens is set, raise it; or try again."

@@ -15,7 +15,6 @@ from contextvars import copy_context
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.answering.tool_arguments import (
@@ -29,6 +28,7 @@ from rag_assistant.answering.tool_arguments import (
     read_arguments,
     schema_of,
 )
+from rag_assistant.answering.tool_results import ToolResult, quoted_name
 from rag_assistant.conversations.model_profile import PROPOSES_NOTE
 from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.llm.tool_calls import calls_in_text
@@ -52,8 +52,6 @@ MAX_CALLS_AT_ONCE = 16
 THREADS = 4
 MAX_LISTED = 100
 DOCUMENTS_NAMED = 5
-MAX_NAME_CHARS = 60
-NAME_END_CHARS = 15
 PASSAGES = "<passages>\n{}\n</passages>"
 
 LEGAL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -67,18 +65,6 @@ NO = frozenset("no n nope cancel cancelled stop nein non abort".split()) | {
 
 
 ToolCalls = tuple[dict[str, Any], ...]
-
-
-class ToolResult(Struct, frozen=True):
-    """A tool's result: text for the model, passages to number as sources, a question to a
-    person, or a note to store.
-    """
-
-    text: str
-    passages: tuple[Passage, ...] = ()
-    asks: str | None = None
-    arguments: dict[str, Any] | None = None
-    note: str | None = None
 
 
 class Tools:
@@ -281,13 +267,6 @@ def well_formed(call: dict[str, Any]) -> dict[str, Any]:
 
 def _documents(count: int) -> str:
     return "1 document" if count == 1 else f"{count} documents"
-
-
-def quoted_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
-    """Return a name so that nothing in it can be taken for one of our sentences, in plain text and as Markdown."""
-    if len(name) > max_chars:
-        name = f"{name[: max_chars - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
-    return "`" + name.replace("`", "'") + "`"
 
 
 def _names(names: Sequence[str]) -> str:
