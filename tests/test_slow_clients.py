@@ -3,17 +3,24 @@
 import contextlib
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.task import Task
 
+from rag_assistant.server.connections import Server, Threads
 from tests.testkit.server_fork import ServerFork
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import StubModel
+from tests.torture.stage import until
 
 MORE_THAN_THREADS = 60
 ASKED = b'{"question": "Why?"}'
@@ -74,6 +81,63 @@ def test_nobody_waits_for_those_who_send_half_a_request(server: ServerProcess, h
         assert server.call("GET", "/healthz") == (200, {"status": "ok"})
         status, answer = server.call("POST", "/api/query", {"question": "Why?"})
         assert (status, answer["status"]) == (200, "completed")
+
+
+def test_a_burst_of_connections_is_accepted_in_two_looks_at_all_of_them() -> None:
+    """One for each look at all others is quadratic: 2,000 took 2 to 5 seconds of the server's CPU time."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=400))
+        sockets = dict[int, Any]()
+        limits = Adjustments(backlog=400, connection_limit=1000)
+        server = Server(lambda *_: [], sockets, True, listener, Threads(8), limits, bind_socket=False)
+        stack.callback(server.task_dispatcher.shutdown)
+        stack.callback(wasyncore.close_all, sockets)
+        others = len(sockets)
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(listener.getsockname()))
+        wasyncore.loop(timeout=5, use_poll=True, map=sockets, count=2)
+        assert len(sockets) - others == 300
+
+
+class Waiting(Task):
+    """A task that lasts until an event."""
+
+    def __init__(self, ended: threading.Event) -> None:
+        self.ended = ended
+
+    def service(self) -> None:
+        self.ended.wait(20)
+
+
+def test_threads_come_with_work_and_leave_without() -> None:
+    threads, ended = Threads(20), threading.Event()
+    for expected, added in ((8, 8), (9, 1), (20, 31)):
+        for _ in range(added):
+            threads.add_task(Waiting(ended))
+        assert len(threads.threads) == expected
+    ended.set()
+    assert until(lambda: not threads.queue and threads.active_count == 0, 20)
+    threads.end_idle()
+    assert until(lambda: len(threads.threads) == 10, 20)
+    for _ in range(3):
+        threads.end_idle()
+    assert until(lambda: len(threads.threads) == 8, 20)
+    threads.shutdown()
+
+
+def test_who_holds_many_connections_loses_the_oldest_and_nobody_else(tmp_path: Path, server_fork: ServerFork) -> None:
+    """With 240 descriptors, which are 72 connections; the oldest would leave by itself after 30 seconds."""
+    server = ServerProcess(tmp_path, server_fork.launch, MAX_DESCRIPTORS="240", MAX_RUNNING_ANSWERS="8")
+    with ExitStack() as stack:
+        stack.callback(server.kill)
+        server.start("/healthz")
+        other = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20, ("127.0.0.2", 0)))
+        other.sendall(HEAD + b"Connection: close\r\nContent-Length: 3\r\n\r\n{")
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 20))
+        assert server.call("GET", "/healthz")[0] == 200
+        other.sendall(b"}}")
+        assert other.recv(100).startswith(b"HTTP/1.1 400 "), "it still had its turn"
 
 
 def test_who_says_nothing_makes_room_for_more(tmp_path: Path, server_fork: ServerFork) -> None:
@@ -164,6 +228,32 @@ def test_a_host_is_named_and_is_the_same_in_capitals(server: ServerProcess) -> N
 def test_a_body_in_impossible_parts_is_a_bad_request(server: ServerProcess, size: bytes) -> None:
     parts = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
     assert sent(server, parts).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    ],
+    ids=["length", "address"],
+)
+def test_a_head_that_says_the_impossible_is_a_bad_request(server: ServerProcess, head: bytes) -> None:
+    assert sent(server, head).startswith(b"HTTP/1.1 400 ")
+    assert "exception" not in server.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "doubt"),
+    [(b"1.1", b"Content-Length: 5\r\nTransfer-Encoding: chunked"), (b"1.0", b"Transfer-Encoding: chunked")],
+)
+def test_a_connection_ends_where_the_length_of_a_body_is_in_doubt(
+    server: ServerProcess, version: bytes, doubt: bytes
+) -> None:
+    head = b"GET /healthz HTTP/" + version + b"\r\nHost: localhost\r\nConnection: keep-alive\r\n" + doubt
+    smuggled = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    answer = sent(server, head + b"\r\n\r\n0\r\n\r\n", smuggled)
+    assert (answer.count(b"HTTP/1."), b"Connection: close" in answer) == (1, True)
 
 
 def test_the_longest_search_of_the_page_fits_into_an_address(server: ServerProcess) -> None:

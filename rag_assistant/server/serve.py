@@ -19,16 +19,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
-from waitress.server import BaseWSGIServer, create_server
+from waitress.adjustments import Adjustments
 from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
 from rag_assistant.runtime.request_context import ids
+from rag_assistant.server.connections import Server, Threads
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home
 from rag_assistant.settings.schema import Settings
@@ -83,8 +82,6 @@ MAX_CONNECTIONS = 4096
 SPARE_DESCRIPTORS = 100
 # An idle connection is closed after this time; one with a running request never is.
 IDLE_SECONDS = 30
-# Of a body, within that time: a smaller one arrives whole.
-MIN_BODY_BYTES = 65_536
 CLEANUP_INTERVAL_SECONDS = 5
 # A client that reads nothing for this long is considered gone.
 SEND_TIMEOUT_SECONDS = 60
@@ -97,44 +94,11 @@ LOCK_TIMEOUT_SECONDS = 2.0
 # How long clients have to read the end of their answers.
 READERS_TIMEOUT_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 0.05
-TLS_HANDSHAKE = 0x16  # The first byte of a TLS client (RFC 8446, 5.1), and of no HTTP request.
 
 
 # From glibc's malloc.h. Each arena keeps its peak memory: after embedding 900 chunks, a server had 680 MB with glibc's
 # eight for each core, and 345 with two.
 M_ARENA_MAX, MAX_ARENAS = -8, 2
-
-
-class Parser(HTTPRequestParser):
-    """Refuses TLS at once: its client and a plain server would otherwise wait for each other."""
-
-    def received(self, data: bytes) -> int:
-        """Process received data of a request; return how much was consumed."""
-        if data[0] == TLS_HANDSHAKE and not self.header_plus and self.body_rcv is None:
-            super().received(b"TLS\r\n\r\n")
-            return len(data)
-        return super().received(data)
-
-
-class Channel(HTTPChannel):
-    """A connection. Single bytes don't keep it alive: a head, and regular amounts of a body, must arrive in time."""
-
-    parser_class = Parser
-    _progress_at = 0.0
-    _bytes_since = 0
-
-    def received(self, data: bytes) -> bool:
-        """Process received data; it counts as activity if a request began or ended, or much of a body came."""
-        before = self.request
-        taken = super().received(data)
-        present = self.request
-        ended = self.requests and present is not before
-        begun = before is None and present is not None and (present.headers_finished or present.header_plus.strip())
-        self._bytes_since += len(data)
-        if begun or ended or self._bytes_since >= MIN_BODY_BYTES:
-            self._progress_at, self._bytes_since = self.last_activity, 0
-        self.last_activity = self._progress_at
-        return taken
 
 
 def serve() -> None:
@@ -167,8 +131,9 @@ def serve() -> None:
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
     served = logged(app) if settings.access_log else app
-    server = cast(BaseWSGIServer, create_server(served, sockets=[listener], **options(settings)))
-    server.channel_class = Channel
+    threads = Threads(settings.max_running_answers + SPARE_THREADS)
+    adjustments = Adjustments(**options(settings))
+    server = Server(served, {}, True, listener, threads, adjustments, bind_socket=False)
     ending.begin_with(services, app.extensions["readers"])
     print(f"Ready: open {address}", flush=True)
     server.run()
@@ -186,7 +151,6 @@ def options(settings: Settings) -> dict[str, Any]:
     """Return what differs from waitress's defaults. Trusted proxies are decided in web/entry.py."""
     logging.getLogger("waitress").setLevel(logging.ERROR)  # A client that leaves or a growing queue is no news.
     return {
-        "threads": settings.max_running_answers + SPARE_THREADS,
         "connection_limit": max_connections(settings),
         "backlog": MAX_CONNECTIONS,
         "asyncore_use_poll": True,
