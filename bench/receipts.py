@@ -96,7 +96,7 @@ def file_of(chain: ReceiptChain, signer: Signer, conversation_id: int) -> list[b
 
 def check(lines: list[bytes]) -> bool:
     """Return whether a file is intact and signed."""
-    seal = check_chain(io.BytesIO(b"".join(lines)))
+    seal, _ = check_chain(io.BytesIO(b"".join(lines)))
     return is_signed(seal.signed, seal.signature, seal.key)
 
 

@@ -35,15 +35,20 @@ def verify(file: Path, public_key: str | None) -> None:
 
     try:
         with file.open("rb") as lines:
-            seal = check_chain(lines)
+            seal, erased = check_chain(lines)
     except InvalidReceipts as error:
         raise click.ClickException(str(error)) from error
     if public_key is not None and public_key.strip().lower() != seal.key:
         raise click.ClickException(f"The file was signed with another key: {seal.key}.")
     if not is_signed(seal.signed, seal.signature, seal.key):
         raise click.ClickException("The signature does not match: the file was changed, or signed with another key.")
-    erased = f", {seal.erased} parts of them erased" if seal.erased else ""
     count = f"{seal.links} receipt" if seal.links == 1 else f"{seal.links} receipts"
-    click.echo(f"Conversation {seal.conversation}: {count}{erased}, signed on {seal.signed_at[:10]}.")
+    click.echo(f"Conversation {seal.conversation}: {count}, signed on {seal.signed_at[:10]}.")
+    for time, parts in sorted(erased.items()):
+        click.echo(
+            f"Erased by its owner: {parts} part{'s' * (parts > 1)}, {time or 'at a time that was not recorded'}."
+        )
+    if not seal.lines:
+        click.echo("The file is of release 1.0: anybody who had it may have erased parts of it, but not changed any.")
     if public_key is None:
         click.echo(f"Signed with {seal.key}. Compare that with: rag-assistant receipts key")

@@ -272,3 +272,6 @@ def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, st
     replayed = run("history", "replay", "1")
     assert replayed.stdout == "In the boat.\n"
     assert "-An answer.\n+In the boat." in replayed.stderr
+    run("history", "erase", "1", "--yes")
+    file.write_text(run("receipts", "export", "1").stdout)
+    assert "\nErased by its owner: 7 parts, 20" in run("receipts", "verify", str(file), "--key", key).stdout

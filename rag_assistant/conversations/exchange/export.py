@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from rag_assistant.history.receipt_chain import canonical
@@ -100,15 +101,18 @@ def as_json(conversation: Conversation, turns: Iterable[Turn], versions: Version
 
 def signed_receipts(conversation_id: int, links: Iterable[dict[str, Any]], signer: Signer) -> Iterator[bytes]:
     """Yield a self-contained file: one receipt per line, and a signature at the end."""
-    count, last_hash = 0, ""
+    count, last_hash, digest = 0, "", sha256()
     for link in links:
-        yield canonical(link) + b"\n"
+        line = canonical(link) + b"\n"
+        digest.update(line)
+        yield line
         count, last_hash = count + 1, link["hash"]
     seal = {
         "conversation": conversation_id,
         "links": count,
         "hash": last_hash,
         "key": signer.public_key,
+        "lines": digest.hexdigest(),
         "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     yield canonical(seal | {"signature": signer.sign(canonical(seal))}) + b"\n"

@@ -16,7 +16,7 @@ from rag_assistant.storage.conversations.conversations import Row, load_conversa
 from rag_assistant.storage.conversations.turn_rows import as_turns
 from rag_assistant.storage.conversations.versions import answer_in
 from rag_assistant.storage.database import Store
-from rag_assistant.storage.tables import answer_versions, receipt_links, receipts, turns
+from rag_assistant.storage.tables import answer_versions, now, receipt_links, receipts, turns
 
 LINKS_AT_ONCE = 100
 _OF_CONVERSATION = receipt_links.c.conversation_id == bindparam("conversation")
@@ -116,13 +116,13 @@ def forgetting(connection: Connection, turn_ids: Collection[int]) -> Iterator[No
     linked = {row["turn_id"] for row in rows}
     before = _values(connection, linked)
     yield
-    after = _values(connection, linked)
+    after, erased_at = _values(connection, linked), now().isoformat(timespec="seconds")
     for row in rows:
         key = row["turn_id"], row["version"]
         had, has = before.get(key, {}), after.get(key, {})
         changed = {name: value for name, value in had.items() if name not in has or has[name] != value}
         parts = row["parts"] | {
-            name: {"hash": hash_of_part(part | {"value": changed[name]})}
+            name: {"hash": hash_of_part(part | {"value": changed[name]}), "erased_at": erased_at}
             for name, part in row["parts"].items()
             if name in changed and "hash" not in part
         }

@@ -231,7 +231,7 @@ answer_versions = Table(
     sqlite_with_rowid=False,
 )
 
-# The receipts of a conversation as a chain: for each part its salt, or its hash once erased.
+# The receipts of a conversation as a chain: for each part its salt, or its hash and the time once erased.
 receipt_links = Table(
     "receipt_links",
     metadata,

@@ -16,7 +16,7 @@ def file_of(client: FlaskClient, conversation: int) -> tuple[list[dict[str, Any]
     """Return the receipts of a conversation, checked, and the text of the file."""
     response = client.get(f"/api/conversations/{conversation}/receipts")
     assert (response.status_code, response.mimetype) == (200, "application/x-ndjson")
-    seal = check_chain(io.BytesIO(response.data))
+    seal, _ = check_chain(io.BytesIO(response.data))
     assert seal.key == client.get("/api/receipts/key").json["public_key"]
     assert is_signed(seal.signed, seal.signature, seal.key)
     return [json.loads(line) for line in response.data.splitlines()][:-1], response.text
@@ -45,7 +45,7 @@ def test_an_erased_turn_leaves_the_chain_valid_and_no_text_behind(client: FlaskC
     after, text = file_of(client, conversation)
     assert "sesame" not in text
     assert [one["hash"] for one in after] == [one["hash"] for one in before]
-    assert all(set(part) == {"hash"} for part in after[0]["parts"].values())
+    assert all(set(part) == {"hash", "erased_at"} for part in after[0]["parts"].values())
     assert sum("hash" in part for part in after[1]["parts"].values()) < len(after[1]["parts"]) / 2
     client.delete("/api/turns/2?permanently=1")
     again, _ = file_of(client, conversation)
