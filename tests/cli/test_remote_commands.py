@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -274,4 +275,5 @@ def test_receipts_are_exported_checked_offline_and_a_change_is_told(run: Run, st
     assert "-An answer.\n+In the boat." in replayed.stderr
     run("history", "erase", "1", "--yes")
     file.write_text(run("receipts", "export", "1").stdout)
-    assert "\nErased by its owner: 7 parts, 20" in run("receipts", "verify", str(file), "--key", key).stdout
+    checked = run("receipts", "verify", str(file), "--key", key)
+    assert re.search(r"\nErased by its owner: \d+ parts, 20", checked.stdout), checked.output

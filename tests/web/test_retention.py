@@ -3,12 +3,14 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import update
 
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
-from tests.web.conftest import ask, post
+from tests.testkit.people import add_person, client_of, quick_passwords
+from tests.web.conftest import PAGE, ask, post
 from tests.web.pages.conversation_rows import fill
 
 
@@ -159,3 +161,30 @@ def test_a_project_may_keep_its_conversations_longer_or_not_as_long(
     assert 1 in ids(client), "what is restored is not old at once"
     refused = client.patch(f"/api/projects/{short['project_id']}", json={"retention_days": 0})
     assert refused.json["error"]["message"].startswith("retention_days is 0; it must be a whole number from 1 to 36500")
+
+
+@pytest.mark.parametrize("environment", ["sqlite", "postgresql", "for ever"], indirect=True)
+def test_a_shared_projects_retention_is_set_by_its_owner_and_moves_nobody_elses(app: Flask, services: Services) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name)
+        ann, ben = client_of(app, "Ann"), client_of(app, "Ben")
+    project = ann.post("/api/projects", json={"name": "Harbour"}).json["project_id"]
+    ann.put(f"/api/projects/{project}/shares", json={"person": "Ben", "access": "write"})
+    first, second = (ask(one, "Where is the key?", project_id=project)["conversation_id"] for one in (ann, ben))
+    refused = ben.patch(f"/api/projects/{project}", json={"retention_days": 1})
+    assert (refused.status_code, "belongs to somebody else" in refused.text) == (403, True)
+    assert 'name="retention_days"' not in ben.get(f"/projects/{project}").text
+    saved = ben.post(f"/projects/{project}", data={"name": "Harbour", "instructions": "Of boats."}, headers=PAGE)
+    assert saved.status_code == 303, saved.text
+    assert "It holds for your conversations only." in ann.get(f"/projects/{project}").text
+    assert ann.patch(f"/api/projects/{project}", json={"retention_days": 1}).json["retention_days"] == 1
+    assert "moves_to_trash_at" in ann.get("/api/conversations").json["conversations"][0]
+    for number in (first, second):
+        make_older(services, number, updated_at=30)
+    assert "Moves to the trash on " not in ben.get("/").text
+    services.retention.look()
+    assert [ids(one) for one in (ann, ben)] == [set(), {second}]
+    changes = [entry.action for entry in services.accounts.log.newest(9) if entry.subject == "Harbour"]
+    assert "changed a project (retention_days)" in changes
+    assert "changed a project (instructions, name)" in changes

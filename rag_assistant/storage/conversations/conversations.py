@@ -42,7 +42,7 @@ from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import own_conversations, owner_of_new, projects_of, readable_project
+from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
 from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -227,16 +227,17 @@ class ConversationManager(Store):
     def unused_since(self, moment: datetime | None, in_projects: Mapping[int, datetime | None]) -> list[int]:
         """Return the unpinned conversations that nobody has used since a moment.
 
-        ``in_projects`` overrides the moment for some projects; ``None`` means never. An older version, which isn't
-        listed, stays as long as a newer one does.
+        ``in_projects`` overrides the moment for their owners' conversations in some projects; ``None`` means never. An
+        older version, which isn't listed, stays as long as a newer one does.
         """
         branches = conversations.alias()
         has_newer = exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
         person = conversations.c.person_id
-        in_use = person.is_(None) | conversations.c.project_id.in_(projects_of(person))
+        of_owner = select(projects.c.id).where(projects.c.person_id == person)
+        mine = person.is_(None) | conversations.c.project_id.in_(of_owner)
         since: ColumnElement[datetime] = literal(moment, conversations.c.updated_at.type)
         for project_id, own in in_projects.items():
-            here = in_use & (conversations.c.project_id == project_id)
+            here = mine & (conversations.c.project_id == project_id)
             since = case((here, literal(own, conversations.c.updated_at.type)), else_=since)
         old = conversations.c.updated_at < since, ~conversations.c.pinned, conversations.c.deleted_at.is_(None)
         at_rest = conversations.c.listed | ~has_newer, conversations.c.operation.is_(None)
@@ -366,12 +367,22 @@ def _projects_of(connection: Connection, project_ids: set[int]) -> dict[int, Pro
     if not project_ids:
         return {}
     query = select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
-    return {row["id"]: record_of(with_rules(row), Project) for row in connection.execute(query).mappings()}
+    projects_here = {}
+    for row in connection.execute(query).mappings():
+        own = {"retention_days": own_retention(connection, row["person_id"], row["overrides"])}
+        projects_here[row["id"]] = record_of(with_rules(row) | own, Project)
+    return projects_here
 
 
 def with_rules(row: Row) -> dict[str, Any]:
     """Return the row of a conversation or project with its overrides as columns."""
     return {**row, **row["overrides"], "scope": row["scope"] or {}}
+
+
+def own_retention(connection: Connection, owner: int | None, overrides: Mapping[str, Any]) -> int | Unset | None:
+    """Return a project's ``retention_days``; UNSET for others than its owner, whose conversations it does not touch."""
+    is_own = person_of(connection) in (None, owner)
+    return overrides.get("retention_days", UNSET) if is_own else UNSET
 
 
 def count_pinned(connection: Connection) -> int:

@@ -6,10 +6,10 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping, Select, delete, func, select, update
 
-from rag_assistant.records import EVERYTHING, UNSET, ListedConversation, Project, Scope
+from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
 from rag_assistant.records.errors import NotProjectOwner, ProjectExists, ProjectNotFound
 from rag_assistant.storage.accounts.sharing import SharedStore
-from rag_assistant.storage.conversations.conversations import ENTRY, with_own, with_rules
+from rag_assistant.storage.conversations.conversations import ENTRY, own_retention, with_own, with_rules
 from rag_assistant.storage.database import set_values
 from rag_assistant.storage.ownership import own_conversations, projects_of, readable_project
 from rag_assistant.storage.tables import conversations, now, project_shares, projects
@@ -36,14 +36,15 @@ class ProjectStore(SharedStore[Project]):
         scope: Scope | None = None,
         own: Mapping[str, Any] | None = None,
     ) -> Project:
-        """Change a project, as a conversation is changed; only its owner sets ``everyone``.
+        """Change a project, as a conversation is changed; only its owner sets ``everyone`` and ``retention_days``.
 
         Raises ProjectNotFound, NotProjectOwner, ProjectExists.
         """
         with self._database.write() as connection:
-            row = self._own(connection, project_id, writers="everyone" not in values)
+            own = own or {}
+            row = self._own(connection, project_id, writers=not {"everyone", "retention_days"} & {*values, *own})
             self._refuse_taken_name(connection, {**row, **values})
-            changed = {**values, "overrides": with_own(row["overrides"], own or {})}
+            changed = {**values, "overrides": with_own(row["overrides"], own)}
             if scope is not None:
                 changed["scope"] = scope.as_dict()
             set_values(connection, projects, project_id, changed)
@@ -59,15 +60,16 @@ class ProjectStore(SharedStore[Project]):
             in_one = conversations.c.project_id.is_not(None), own_conversations(connection, of_few=True)
             listed = select(*ENTRY, conversations.c.project_id, rank).where(*in_one, *shown).subquery()
             is_in = (listed.c.project_id == projects.c.id) & (listed.c.rank <= limit)
-            query = select(projects.c.id, projects.c.name, projects.c.overrides, *listed.c).outerjoin(listed, is_in)
+            of_project = projects.c.id, projects.c.name, projects.c.person_id, projects.c.overrides
+            query = select(*of_project, *listed.c).outerjoin(listed, is_in)
             query = query.where(readable_project(connection, projects.c.id))
             groups: dict[int, tuple[int, str, list[ListedConversation]]] = {}
             query = query.order_by(projects.c.name, projects.c.id, "rank")
-            for project_id, name, own, *row in connection.execute(query):
+            for project_id, name, owner, own, *row in connection.execute(query):
                 group = groups.setdefault(project_id, (project_id, name, []))
                 if row[0] is not None:
                     listed_one = ListedConversation(*row[: len(ENTRY)])
-                    group[2].append(replace(listed_one, retention_days=own.get("retention_days", UNSET)))
+                    group[2].append(replace(listed_one, retention_days=own_retention(connection, owner, own)))
         return list(groups.values())
 
     def delete(self, project_id: int) -> None:

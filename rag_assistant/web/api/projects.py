@@ -62,6 +62,7 @@ def change(project_id: int) -> Response:
     changed = services().projects.change(project_id, values, scope=scope, own=body.own())
     if "everyone" in values:
         note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", changed.name)
+    note_for_audit(f"changed a project ({', '.join(sorted(body.model_fields_set))})", changed.name)
     return jsonify(project_data(changed))
 
 

@@ -163,11 +163,6 @@ def test_a_project_asks_its_libraries_of_which_everybody_finds_what_they_may_rea
     ann.put(f"{path}/shares", json={"person": "ben", "access": "write"})
     assert found(ben, project_id=project) == set(), "a project opens no library to anybody"
     ann.put(f"/api/libraries/{library}/shares", json={"person": "ben", "access": "read"})
-    ben.patch(path, json={"retention_days": 7})
-    assert "moves_to_trash_at" in ben.get("/api/conversations").json["conversations"][0]
-    ann.put(f"{path}/shares", json={"person": "ben", "access": None})
-    assert "moves_to_trash_at" not in ben.get("/api/conversations").json["conversations"][0], "no project of Ben's"
-    ann.put(f"{path}/shares", json={"person": "ben", "access": "write"})
     assert found(ben, project_id=project) == {"boat.txt"}
     refused = ben.patch(path, json={"document_ids": None, "library_ids": [99]})
     assert (refused.status_code, refused.json["error"]["message"]) == (404, "There is no library 99.")
