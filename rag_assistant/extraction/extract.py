@@ -19,7 +19,7 @@ from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.runtime.parent import end_with_parent
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,6 @@ def _shortened(extracted: ExtractedText) -> ExtractedText:
 
 def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
     """Read one file under limits and print its text; return the exit status."""
-    end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
     try:
@@ -99,4 +98,5 @@ def main(path: str, media_type: str, memory_mb: str, seconds: str) -> int:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(*sys.argv[1:]))

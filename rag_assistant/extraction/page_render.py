@@ -23,7 +23,7 @@ from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, 
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.runtime.parent import end_with_parent
 
 PNG = b"\x89PNG\r\n\x1a\n"
 FAILED = b"failed\n"
@@ -240,7 +240,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, seconds: str) -> int:
     """Render one page under limits and print the image; return the exit status."""
-    end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
     try:
@@ -255,4 +254,5 @@ def main(path: str, media_type: str, page: str, mark: str, memory_mb: str, secon
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(*sys.argv[1:]))

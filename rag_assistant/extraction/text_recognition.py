@@ -24,7 +24,7 @@ from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, lines_confined
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionFailed
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.settings.package_files import command_for_extra
 
 INSTALL = command_for_extra("ocr")
@@ -149,7 +149,6 @@ def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:
 
 def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -> int:
     """Recognise pages of one file under limits and print their text; return the exit status."""
-    end_with_parent()
     os.nice(NICENESS)
     limit(int(memory_mb), int(seconds))
     confine(Path(path))
@@ -165,4 +164,5 @@ def main(path: str, media_type: str, pages: str, memory_mb: str, seconds: str) -
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(*sys.argv[1:]))

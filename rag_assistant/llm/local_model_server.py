@@ -12,6 +12,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from rag_assistant.runtime.parent import end_with_parent
+
 MAX_THREADS = 8
 
 
@@ -57,4 +59,5 @@ def described(address: str, key: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

@@ -1,30 +1,28 @@
-"""Child processes that are started in the background, supervised, restarted, and ended together with us.
-
-``python -m rag_assistant.runtime.supervised_process PROGRAM ARGUMENT ...`` becomes that program, after asking the
-kernel to end it together with its parent. A process that reads its input to the end doesn't need that.
-"""
+"""Child processes that are started in the background, supervised, restarted, and ended together with us (parent.py)."""
 
 import ctypes
 import logging
 import os
-import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Generic, Literal, TypeVar
 
+from rag_assistant.runtime.parent import parent_variable
 from rag_assistant.settings.package_files import FILES, IS_INSTALLED
 
 log = logging.getLogger(__name__)
 
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE = 1, 4
+PR_SET_DUMPABLE = 4
 PLAIN_VARIABLES = frozenset(
     "PATH HOME LANG LC_ALL LC_CTYPE TZ TMPDIR VIRTUAL_ENV PYTHONPATH PYTHONUTF8 LD_LIBRARY_PATH".split()
 )
 RESTART_BACKOFF_SECONDS = (1.0, 2.0, 5.0, 15.0, 60.0)
+SLOW_SECONDS = 30.0
 
-State = Literal["off", "starting", "ready", "failed"]
+State = Literal["off", "starting", "slow", "ready", "failed"]
 Service = TypeVar("Service")
 Process = subprocess.Popen[str]
 
@@ -32,7 +30,9 @@ Process = subprocess.Popen[str]
 class SupervisedProcess(Generic[Service]):
     """Keeps one process running. ``service`` is what it offers, such as its address, once it is ready.
 
-    ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it never will.
+    ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it ended before.
+    Time is no sign of failure: a process that takes long to start is ``slow``, and is waited for. After its end, it has
+    ``failed`` until it is launched again.
     """
 
     def __init__(self, name: str, launch: Callable[[], Process], ready: Callable[[Process], Service | None]) -> None:
@@ -43,16 +43,23 @@ class SupervisedProcess(Generic[Service]):
         self._closing = threading.Event()
         self._process: Process | None = None
         self._service: Service | None = None
-        self.state: State = "off"
+        self._state: State = "off"
+        self._since = 0.0
         self.problem: str | None = None
 
     def start(self) -> None:
         """Start the process in the background, once."""
         with self._changed:
-            if self.state != "off":
+            if self._state != "off":
                 return
-            self.state = "starting"
+            self._become("starting")
         threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    @property
+    def state(self) -> State:
+        """What the process is doing now."""
+        is_slow = self._state == "starting" and time.monotonic() - self._since > SLOW_SECONDS
+        return "slow" if is_slow else self._state
 
     @property
     def service(self) -> Service | None:
@@ -68,14 +75,15 @@ class SupervisedProcess(Generic[Service]):
         """Return the service as soon as it is ready; ``None`` if it failed, ``ended``, or after ``seconds``."""
         waited = 0.0
         with self._changed:
-            while self._service is None and self.state == "starting" and not ended() and waited < seconds:
+            while self._service is None and self._state == "starting" and not ended() and waited < seconds:
                 self._changed.wait(0.2)
                 waited += 0.2
             return self._service
 
     def close(self) -> None:
         """Stop the process permanently."""
-        self._closing.set()
+        with self._changed:  # A process is either launched by now, or never.
+            self._closing.set()
         self.kill()
 
     def kill(self) -> None:
@@ -96,49 +104,57 @@ class SupervisedProcess(Generic[Service]):
 
     def _run_once(self) -> bool:
         """Run one process from start to end; return whether it ever served."""
+        self._become("starting")
+        process = service = None
+        problem = "Its process ended before it was ready."
         try:
-            process = self._process = self._launch()
+            with self._changed:
+                if self._closing.is_set():
+                    return False
+                process = self._process = self._launch()
+            service = self._ready(process)
         except Exception as error:  # noqa: BLE001 - whatever keeps it from starting is the same to those who wait
-            if str(error) != self.problem:  # Retried every minute, but logged once.
-                log.error("%s cannot be started: %s", self._name, error)
-            self._become("failed", None, str(error))
-            return False
-        service = self._ready(process)
+            problem = str(error)
         if service is not None:
-            self._become("ready", service, None)
+            self.problem = None
+            self._become("ready", service)
             log.info("%s is ready.", self._name)
         else:
-            self._become("failed", None, "Its process ended before it was ready.")
-            process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
+            if problem != self.problem and not self._closing.is_set():  # Retried every minute, but logged once.
+                log.error("%s cannot be started: %s", self._name, problem)
+            self.problem = problem
+            self._become("failed")
+        if process is not None:
+            _reap(process, kill=service is None)
         if service is not None:
-            self._become("starting", None, None)
+            self._become("starting")
         return service is not None
 
-    def _become(self, state: State, service: Service | None, problem: str | None) -> None:
+    def _become(self, state: State, service: Service | None = None) -> None:
         with self._changed:
-            self.state, self._service, self.problem = state, service, problem
+            self._state, self._service, self._since = state, service, time.monotonic()
             self._changed.notify_all()
 
 
+def _reap(process: Process, *, kill: bool) -> None:
+    """Wait for the end of a process, and close its pipes."""
+    if kill:
+        process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
 def plain_environment() -> dict[str, str]:
-    """Return the environment for a child: what it needs to run, without our keys and passwords.
+    """Return the environment for a child: what it needs to run and to end with us, without our keys and passwords.
 
     In a checkout it finds our modules wherever the server was started.
     """
     needed = {name: value for name, value in os.environ.items() if name in PLAIN_VARIABLES}
     if not IS_INSTALLED:
         needed["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FILES), needed.get("PYTHONPATH"))))
-    return needed
-
-
-def end_with_parent() -> None:
-    """Ask Linux to kill this process when the thread that started it ends; elsewhere, do nothing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    return needed | parent_variable()
 
 
 def close_memory() -> None:
@@ -148,8 +164,3 @@ def close_memory() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-if __name__ == "__main__":
-    end_with_parent()
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - becoming the named program is its purpose

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from rag_assistant.runtime.parent import ending_with_us, parent_variable
 from tests.testkit.server_process import PROJECT, free_port
 
 KEY, SECRET = "test-key-123", "test-secret-456"
@@ -41,10 +42,10 @@ class S3Server:
         options = ["--config", os.devnull, "--vfs-cache-mode", "off", "--dir-cache-time", "10ms"]
         address = ["--addr", f"127.0.0.1:{self.port}", "--auth-key", f"{KEY},{SECRET}"]
         # It ends with the tests, even if these are killed.
-        ending = [sys.executable, "-m", "rag_assistant.runtime.supervised_process"]
         self.process = subprocess.Popen(
-            [*ending, PROGRAM, "serve", "s3", *options, *address, self.folder.parent],
+            ending_with_us([str(PROGRAM), "serve", "s3", *options, *address, str(self.folder.parent)]),
             cwd=PROJECT,
+            env=os.environ | parent_variable(),
             stderr=subprocess.DEVNULL,
             process_group=0,
         )

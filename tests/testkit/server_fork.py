@@ -35,7 +35,7 @@ from flask import Flask
 
 from rag_assistant.retrieval.embeddings import minilm
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.services import Services
 from rag_assistant.storage import leases
 from rag_assistant.web import create_app

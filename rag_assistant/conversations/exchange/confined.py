@@ -21,7 +21,7 @@ from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import BodyTooLarge, ExtractionFailed, ImportsBusy, InvalidRequest, MalformedBody
-from rag_assistant.runtime.supervised_process import end_with_parent
+from rag_assistant.runtime.parent import end_with_parent
 
 # Python objects take several times as much as their text; and branches repeat earlier messages.
 MIN_MEMORY_MB, MEMORY_PER_BYTE, OUTPUT_PER_BYTE = 2048, 8, 4
@@ -74,7 +74,6 @@ def read_confined(
 
 def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
     """Read one file under limits and print its content; return the exit status."""
-    end_with_parent()
     limit(int(memory_mb), int(seconds))
     confine()
     try:
@@ -89,4 +88,5 @@ def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -
 
 
 if __name__ == "__main__":
+    end_with_parent()
     sys.exit(main(*sys.argv[1:]))

@@ -6,6 +6,7 @@ are those of this machine's ``git`` and ``ssh``; neither may prompt, nor do they
 
 import hashlib
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from rag_assistant.documents.intake import SourceFile
 from rag_assistant.documents.sources.folder import Folder
 from rag_assistant.records.errors import OriginUnavailable
+from rag_assistant.runtime.parent import ending_with_us
 from rag_assistant.runtime.supervised_process import plain_environment
 
 TIMEOUT_SECONDS = 600.0
@@ -25,6 +27,7 @@ SAFE = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.symlinks=false", "-c", "protocol.ext.allow=never"),
     *("-c", "core.fsmonitor=false", "-c", "submodule.recurse=false"),
 )
+GIT = (*ending_with_us(["git"]), *SAFE)
 SILENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 DEFAULT = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes"}
 NEEDED = frozenset("SSH_AUTH_SOCK GIT_SSH_COMMAND http_proxy https_proxy HTTPS_PROXY no_proxy NO_PROXY".split())
@@ -58,7 +61,7 @@ class GitRepository:
 
     def _refuse_too_many(self) -> None:
         """Refuse more files than the limit. Raises OriginUnavailable."""
-        command = ["git", *SAFE, "-C", str(self._clone), "ls-tree", "-r", "-z", "--name-only", "FETCH_HEAD"]
+        command = [*GIT, "-C", str(self._clone), "ls-tree", "-r", "-z", "--name-only", "FETCH_HEAD"]
         # It isn't read to its end, which may be far.
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=plain_environment() | SILENT) as process:
             assert process.stdout is not None  # noqa: S101 - it was opened above, which the type checker cannot know
@@ -70,10 +73,12 @@ class GitRepository:
             raise OriginUnavailable(f"{self._url} has more than {MAX_FILES:,} files, which is the limit.")
 
     def _git(self, *words: str) -> None:
+        if shutil.which("git") is None:
+            raise OriginUnavailable("git is not installed on this machine.")
         needed = {name: value for name, value in os.environ.items() if name in NEEDED}
         try:
             subprocess.run(
-                ["git", *SAFE, *words],
+                [*GIT, *words],
                 check=True,
                 capture_output=True,
                 text=True,
@@ -82,8 +87,6 @@ class GitRepository:
                 timeout=TIMEOUT_SECONDS,
                 env=plain_environment() | DEFAULT | needed | SILENT,
             )
-        except FileNotFoundError as error:
-            raise OriginUnavailable("git is not installed on this machine.") from error
         except subprocess.TimeoutExpired as error:
             raise OriginUnavailable(f"{self._url} takes longer than {TIMEOUT_SECONDS:g} seconds.") from error
         except subprocess.CalledProcessError as error:

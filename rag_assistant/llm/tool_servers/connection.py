@@ -17,6 +17,7 @@ from anyio.from_thread import start_blocking_portal
 from msgspec import Struct
 
 from rag_assistant.records.errors import ToolFailed
+from rag_assistant.runtime.parent import ending_with_us, parent_variable
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
@@ -138,7 +139,8 @@ class ToolServer:
 
 
 def _command(words: Sequence[str]) -> mcp.StdioServerParameters:
-    return mcp.StdioServerParameters(command=words[0], args=[*words[1:]])
+    command, *args = ending_with_us(words)
+    return mcp.StdioServerParameters(command=command, args=args, env=parent_variable())
 
 
 def _shortened(text: str) -> str:

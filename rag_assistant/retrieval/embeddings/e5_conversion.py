@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.retrieval.embeddings.quantised import quantise
+from rag_assistant.runtime.parent import end_with_parent
 
 MAGIC = b"E5S1"
 BLOCK = 32
@@ -188,4 +189,5 @@ def convert(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     convert(Path(sys.argv[1]), Path(sys.argv[2]))

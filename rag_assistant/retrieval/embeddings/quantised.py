@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 from rag_assistant.records.errors import EmbedderFailed
+from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.runtime.supervised_process import plain_environment
 
 
@@ -51,4 +52,5 @@ def quantise(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     quantise(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -65,7 +65,7 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         "quotes_notice": not models.connected and "quotes" not in request.cookies.get("dismissed", ""),
         "unreachable": models.known_endpoint().base_url if models.state == "unreachable" else None,
         "embedder_problem": None if embedders.loaded else embedders.problem,
-        "model_starting": models.state == "starting",
+        "model_starting": models.state in ("starting", "slow"),
         "settings_problem": services().settings.problem if identity().may_manage else None,
         "restart_required": services().settings.restart_required if identity().may_manage else (),
         "settings_path": services().settings.path,

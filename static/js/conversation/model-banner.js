@@ -10,6 +10,8 @@ const banner = () => document.getElementById("starting");
 export function enableModelBanner() {
   if (!banner()) return;
   poll(async () => {
-    if (banner() && (await (await fetch(address("/readyz"))).json()).parts.model !== "starting") await refreshPage();
+    if (!banner()) return;
+    const { parts } = await (await fetch(address("/readyz"))).json();
+    if (!["starting", "slow"].includes(parts.model)) await refreshPage();
   }, interval);
 }
