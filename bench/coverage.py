@@ -23,6 +23,7 @@ from bench.retrieval.measures import mean
 from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.records import Question, Turn
 from rag_assistant.retrieval.coverage import needs_everything
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.quotes import Quote, SourceTable
 from rag_assistant.retrieval.table_query import TableQuery
@@ -64,7 +65,7 @@ def print_queries(services: Services, half: str) -> None:
         question, file = one["question"], FILES / half / one["file"]
         sources = number_sources(services.retriever.find(question, PASSAGES)[0])
         is_recognised = needs_everything(question, [source.text for source in sources])
-        by_rules = services.retriever.sources.computed(question, sources) if is_recognised else None
+        by_rules = services.retriever.sources.computed(SearchQuery(question), sources) if is_recognised else None
         given = queries.get(question) if is_recognised else None
         by_query = queried(services.retriever.sources.tables(sources), **given) if given else None
         for name, quote in zip(figures, (by_rules, by_query, by_query or by_rules), strict=True):

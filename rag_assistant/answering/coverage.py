@@ -18,6 +18,7 @@ from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Message, ModelRequest, Source
 from rag_assistant.retrieval.coverage import asks_for_everything
+from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.table_query import MAX_CONDITIONS, MAX_SECONDS, QueryTooLarge, TableQuery
@@ -40,18 +41,19 @@ TOO_LONG = (
     "This answer rests on part of the documents. Reading all of them would take about {n} tokens; "
     "reading_token_budget allows {n1}."
 )
+UNEXPLAINED = "The table was queried without these words of the question: {parts}."
 NOT_READ = "{n} of {n1} requests to read the documents got no usable answer."
 
 
 def with_everything(
-    search_result: SearchResult, retriever: Retriever, question: str, profile: ModelProfile, budget: int | None
+    search_result: SearchResult, retriever: Retriever, query: SearchQuery, profile: ModelProfile, budget: int | None
 ) -> SearchResult:
     """Return the result of a question that needs all of something: with the result from a table or a list.
 
     Without one, a model gets all sections of short documents, if they fit.
     """
     sources, search = search_result.sources, search_result.search or {}
-    if computed := retriever.sources.computed(question, sources):
+    if computed := retriever.sources.computed(query, sources):
         return replace(search_result, computed=computed, search=search | {"support": "found"})
     sections = retriever.sources.sections(sources)
     if not profile.endpoint.quotes:
@@ -92,12 +94,15 @@ def _from_table(draft: Draft, task: Task) -> Draft:
     draft = replace(draft, found=result)
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
-        computed = tables[query.table - 1].queried(query) if 0 < query.table <= len(tables) else None
+        table = tables[query.table - 1] if 0 < query.table <= len(tables) else None
+        computed = table.queried(query) if table else None
     except DecodeError:
         return draft
     except QueryTooLarge:
         task.live.note(TOO_LARGE.format(n=MAX_CONDITIONS, n1=MAX_SECONDS))
         return draft
+    if table and computed and (words := table.unexplained(query, _question(draft))):
+        task.live.note(UNEXPLAINED.format(parts=", ".join(words)))
     search = {**(result.search or {}), "support": "found"}
     return draft if computed is None else replace(draft, found=replace(result, computed=computed, search=search))
 

@@ -27,7 +27,7 @@ from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, Passage, exchanges_of
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.coverage import needs_everything
-from rag_assistant.retrieval.follow_up import is_unclear
+from rag_assistant.retrieval.follow_up import SearchQuery, is_unclear
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.search import Retriever, sections_of
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
@@ -117,7 +117,8 @@ def search_for(
     )
     if unclear or not needs_everything(turn.question, [one.text for one in search_result.sources]):
         return search_result
-    return with_everything(search_result, retriever, turn.question, profile, budget)
+    searched = SearchQuery(str(how["query"])) if how["by"] == "model" else query
+    return with_everything(search_result, retriever, searched, profile, budget)
 
 
 def quoted(retriever: Retriever, draft: Draft, call: ModelCall, model_failed: bool) -> Generator[Part]:

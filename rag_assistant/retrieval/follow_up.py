@@ -67,7 +67,8 @@ class SearchQuery(Struct, frozen=True):
     """A search: the question, and the context, weighted with ``share``.
 
     A standalone question has no context, though its ``leaning``, from 0 to 1, may say that it is only just standalone.
-    ``nearest`` are the chunks nearest to the text and to the context, if known already.
+    ``nearest`` are the chunks nearest to the text and to the context, if known already. ``before`` is the last
+    question.
     """
 
     text: str
@@ -75,6 +76,7 @@ class SearchQuery(Struct, frozen=True):
     share: float = 0.0
     leaning: float = 0.0
     nearest: tuple[Sequence[Hit], ...] = ()
+    before: str = ""
 
     @property
     def is_follow_up(self) -> bool:
@@ -97,8 +99,8 @@ def search_query(
         return SearchQuery(question)
     share = _share_by_words(question, context) if similarity is None else share_of(question, context, similarity)
     if share < MIN_SHARE:
-        return SearchQuery(question, leaning=share, nearest=best_scores[:1])
-    return SearchQuery(question, context, share, share, best_scores)
+        return SearchQuery(question, leaning=share, nearest=best_scores[:1], before=last_question(exchanges))
+    return SearchQuery(question, context, share, share, best_scores, last_question(exchanges))
 
 
 def share_of(question: str, context: str, similarity: Similarity) -> float:

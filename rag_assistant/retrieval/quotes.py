@@ -21,7 +21,7 @@ from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, sentences_of
-from rag_assistant.retrieval.table_answers import answer_from, is_computed
+from rag_assistant.retrieval.table_answers import answer_from, is_computed, unexplained
 from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
@@ -140,7 +140,7 @@ def choose_quotes(
     say nothing, words decide.
     """
     texts = texts or {}
-    computed = from_tables(query.text, sources, texts)
+    computed = from_tables(query, sources, texts)
     if computed is not None:
         return [computed]
     scores = _scores(query, sources, compare, texts)
@@ -188,6 +188,10 @@ class SourceTable(Struct, frozen=True):
             return None
         return self.quote(answer, MAX_ROWS_LISTED if query.operation == "list" else MAX_ROWS)
 
+    def unexplained(self, query: TableQuery, question: str) -> list[str]:
+        """Return the words of a question that a query doesn't explain."""
+        return unexplained(query, question, self.text, self.table, self.document)
+
     def quote(self, answer: TableAnswer, most: int) -> Quote:
         """Return an answer with up to ``most`` of its rows."""
         kind: Kind = "list" if self.table.is_list else "row"
@@ -209,11 +213,11 @@ def tables_in(sources: Sequence[Source], texts: Mapping[int, str]) -> Iterator[S
                 yield SourceTable(source.n, source.document, text, table)
 
 
-def from_tables(question: str, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
+def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[int, str]) -> Quote | None:
     """Return the answer from the first table or list in the sources that fully matches a question."""
-    most = MAX_ROWS if is_computed(question) else MAX_ROWS_LISTED
+    most = MAX_ROWS if is_computed(query.text) else MAX_ROWS_LISTED
     for one in tables_in(sources, texts):
-        if answer := answer_from(question, one.text, one.table, one.document):
+        if answer := answer_from(query.text, one.text, one.table, one.document, query.before):
             return one.quote(answer, most)
     return None
 

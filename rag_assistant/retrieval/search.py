@@ -122,7 +122,7 @@ class Retriever:
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))
         # "Oldest" may be nowhere in the text: a table that has all other words answers nonetheless.
-        if support != "found" and self.sources.computed(query.text, number_sources(passages)):
+        if support != "found" and self.sources.computed(query, number_sources(passages)):
             support = "found"
         return ([], support) if support == "nothing_found" else (passages, support)
 

@@ -51,9 +51,9 @@ class SourceReader:
         texts = self._texts(sources)
         return with_vectors(self._vectors.now(), query, lambda compare: choose_quotes(query, sources, compare, texts))
 
-    def computed(self, question: str, sources: Sequence[Source]) -> Quote | None:
+    def computed(self, query: SearchQuery, sources: Sequence[Source]) -> Quote | None:
         """Return the answer computed from all of a table or list in the sources."""
-        return from_tables(question, sources, self._texts(sources))
+        return from_tables(query, sources, self._texts(sources))
 
     def tables(self, sources: Sequence[Source]) -> list[SourceTable]:
         """Return the first tables and lists in the sources."""

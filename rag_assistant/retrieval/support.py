@@ -7,6 +7,7 @@ grows with its size. bench/retrieval/README.md has the results, and the constant
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import log10
 from typing import Literal
@@ -15,8 +16,9 @@ from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.table_answers import names_row
-from rag_assistant.retrieval.tokenize import content_words, query_words, search_words, stem
+from rag_assistant.retrieval.table_words import FILLERS
+from rag_assistant.retrieval.tables import Tables, cells_of, rows_of
+from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, query_words, search_words, stem
 
 Support = Literal["found", "near", "nothing_found"]
 
@@ -37,6 +39,11 @@ QUANTITIES = frozenset({"many", "much"})
 SHARE_ACROSS_LANGUAGES = 0.7
 # The required share of the words if no vector says anything.
 MIN_SHARE_ALONE = 0.15
+# The object of a question: the words after an article, up to the next stop word; stemmed.
+THING = re.compile(
+    r"(?<= )(?:the|an?|my|our|your|their|what|which|whose|much|many|der|die|das|den|dem|des|eine?|welch|viele?)"
+    rf"((?: (?!(?:{'|'.join(sorted(map(stem, STOP_WORDS)))}) )\w+)+)"
+)
 
 
 def support_of(
@@ -69,6 +76,28 @@ def support_of(
     if total < least:
         return "nothing_found"
     return "near" if total < enough else "found"
+
+
+def names_row(question: str, text: str) -> bool:
+    """Return whether a question contains a cell's text that identifies a row of a table in a text.
+
+    Not if it asks for something the text doesn't mention: "the salary of Ann" isn't in a list of telephones.
+    """
+    words, in_text = _stemmed(question), set(_stemmed(text).split())
+    for table in Tables(text).all:
+        for column in zip(*(cells_of(row) for row in rows_of(text, table)), strict=False):
+            keys = [_stemmed(cell) for cell in column if content_words(cell)]
+            # A figure alone is no name.
+            named = [key for key in keys if key in words and not key.strip().isdigit()]
+            if named and len(set(keys)) == len(keys):
+                rest = words.replace(max(named, key=len), " | ")
+                things = {word for phrase in THING.findall(rest) for word in phrase.split()}
+                return in_text.issuperset(things - set(map(stem, FILLERS)))
+    return False
+
+
+def _stemmed(text: str) -> str:
+    return f" {' '.join(map(stem, search_words(text)))} "
 
 
 def _words(question: str) -> set[str]:

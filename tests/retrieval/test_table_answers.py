@@ -112,12 +112,12 @@ SHIPMENTS = """| Shipment | Weight (kg) | Hours | Severity | Carrier |
         ("Which shipment is the heaviest?", (1,), "Largest Weight (kg): 900. 3 rows."),
         ("Which shipment took the longest?", (2,), "Largest Hours: 9. 3 rows."),
         ("List all shipments", (0, 1, 2), "3 rows."),
-        ("Which shipments weigh over 50 kg?", (1, 2), "2 of 3 rows, where Weight (kg) is over 50."),
-        ("Which shipments have a weight of at most 70?", (0, 2), "2 of 3 rows, where Weight (kg) is at most 70."),
+        ("Which shipments weigh over 50 kg?", (1, 2), "2 of 3 rows, where Weight (kg) > 50."),
+        ("Which shipments have a weight of at most 70?", (0, 2), "2 of 3 rows, where Weight (kg) <= 70."),
         (
             "How many Falk shipments took less than 5 hours?",
             (1,),
-            "1 of 3 rows, where Hours is less than 5 and Carrier is Falk.",
+            "1 of 3 rows, where Carrier is Falk and Hours < 5.",
         ),
     ],
 )
@@ -135,7 +135,6 @@ LAPTOPS = """| Laptop | Department | Range (km) |
     ("question", "rows", "note"),
     [
         ("List all IT laptops", (0,), "1 of 2 rows, where Department is IT."),
-        ("List all of it, the laptops", (0, 1), "2 rows."),
         ("Which laptop has the fewest kilometres?", (1,), "Smallest Range (km): 7. 2 rows."),
     ],
 )
@@ -178,8 +177,8 @@ def list_answers(question: str) -> list[TableAnswer]:
         ("How many things are forbidden in the workshop?", 2),
         ("List all equipment", 3),
         ("Which equipment do we need?", 3),
-        ("What do I have to settle in my first week? List all", 2),
-        ("How many things are to be settled in the first week?", 2),
+        ("What is there in my first week? List all", 2),
+        ("How many things are there in the first week?", 2),
     ],
 )
 def test_a_list_answers_with_all_its_items(question: str, count: int) -> None:
@@ -187,6 +186,15 @@ def test_a_list_answers_with_all_its_items(question: str, count: int) -> None:
     assert (found.rows, found.note) == (tuple(range(count)), f"{count} items.")
 
 
-@pytest.mark.parametrize("question", ["How many rules are there?", "Is food forbidden?", "List all gloves"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many rules are there?",
+        "Is food forbidden?",
+        "What is the default in the first week?",
+        "What is the equipment for?",
+        "What do I have to settle in my first week? List all",
+    ],
+)
 def test_what_a_list_is_not_about_is_not_answered_from_it(question: str) -> None:
     assert list_answers(question) == []

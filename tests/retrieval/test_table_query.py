@@ -2,7 +2,15 @@
 
 import pytest
 
-from rag_assistant.retrieval.table_query import Condition, Operation, QueryTooLarge, TableAnswer, TableQuery, run
+from rag_assistant.retrieval.table_query import (
+    Condition,
+    Operation,
+    QueryTooLarge,
+    TableAnswer,
+    TableQuery,
+    date_of,
+    run,
+)
 from rag_assistant.retrieval.tables import Tables, lists_of
 
 FLEET = """| Van | Home | Bought | Price (EUR) | Seats |
@@ -22,20 +30,20 @@ def where(column: str, comparison: str, value: str | float) -> Condition:
     ("query", "rows", "note"),
     [
         (TableQuery(1), (0, 1, 2), "3 rows."),
-        (TableQuery(1, where=(where("home", "=", "leith"),)), (0, 2), "2 of 3 rows, where Home = leith."),
-        (TableQuery(1, where=(where("Home", "!=", "Leith"),)), (1,), "1 of 3 rows, where Home != Leith."),
+        (TableQuery(1, where=(where("home", "=", "leith"),)), (0, 2), "2 of 3 rows, where Home is leith."),
+        (TableQuery(1, where=(where("Home", "!=", "Leith"),)), (1,), "1 of 3 rows, where Home is not Leith."),
         (TableQuery(1, where=(where("Van", "contains", "OR"),)), (1,), "1 of 3 rows, where Van contains OR."),
         (
             TableQuery(1, where=(where("Van", "not contains", "o"), where("Seats", "<=", 3))),
             (0,),
-            "1 of 3 rows, where Van not contains o and Seats <= 3.",
+            "1 of 3 rows, where Van does not contain o and Seats <= 3.",
         ),
         (
             TableQuery(1, where=(where("Seats", ">", 5), where("Van", "=", "Ceto")), any_of=True),
             (1, 2),
-            "2 of 3 rows, where Seats > 5 or Van = Ceto.",
+            "2 of 3 rows, where Seats > 5 or Van is Ceto.",
         ),
-        (TableQuery(1, where=(where("Price (EUR)", "=", "28000"),)), (1,), "1 of 3 rows, where Price (EUR) = 28000."),
+        (TableQuery(1, where=(where("Price (EUR)", "=", "28000"),)), (1,), "1 of 3 rows, where Price (EUR) is 28000."),
         (TableQuery(1, where=(where("Bought", "<", "2021-01"),)), (1,), "1 of 3 rows, where Bought < 2021-01."),
         (
             TableQuery(1, "sum", "Price (EUR)"),
@@ -45,6 +53,31 @@ def where(column: str, comparison: str, value: str | float) -> Condition:
         (TableQuery(1, "average", "Seats"), (0, 1, 2), "Average of Seats: 3.33. 3 rows."),
         (TableQuery(1, "smallest", "Seats"), (2,), "Smallest Seats: 0. 3 rows."),
         (TableQuery(1, "largest", "Bought"), (2,), "Largest Bought: 2023-05-05. 3 rows."),
+        (TableQuery(1, where=(where("Bought", ">", "2021"),)), (2,), "1 of 3 rows, where Bought > 2021."),
+        (TableQuery(1, where=(where("Bought", "=", "2021-03"),)), (0,), "1 of 3 rows, where Bought is 2021-03."),
+        (
+            TableQuery(1, where=(Condition("Van", "!=", ("Alba", "Ceto")),)),
+            (1,),
+            "1 of 3 rows, where Van is not Alba or Ceto.",
+        ),
+        (TableQuery(1, "values", "Home"), (0, 1, 2), "Home, 2: Dundee; Leith. 3 rows."),
+        (TableQuery(1, "count", group_by="Home"), (0, 1, 2), "Rows per Home: Leith 2; Dundee 1. 3 rows."),
+        (
+            TableQuery(1, "sum", "Seats", group_by="Home"),
+            (0, 1, 2),
+            "Sum of Seats per Home: Dundee 7; Leith 3. 3 rows.",
+        ),
+        (
+            TableQuery(1, "average", "Seats", group_by="Home"),
+            (0, 1, 2),
+            "Average of Seats per Home: Dundee 7.00; Leith 1.50. 3 rows.",
+        ),
+        (TableQuery(1, "largest", group_by="Home"), (0, 2), "Largest rows per Home: Leith, 2. 3 rows."),
+        (
+            TableQuery(1, "smallest", "Seats", group_by="Home"),
+            (0, 2),
+            "Smallest sum of Seats per Home: Leith, 3. 3 rows.",
+        ),
     ],
 )
 def test_rows_are_filtered_and_computed(query: TableQuery, rows: tuple[int, ...], note: str) -> None:
@@ -57,6 +90,8 @@ def test_rows_are_filtered_and_computed(query: TableQuery, rows: tuple[int, ...]
         TableQuery(1, where=(where("Colour", "=", "red"),)),
         TableQuery(1, where=(where("Home", "=", "Perth"),)),
         TableQuery(1, "sum", "Colour"),
+        TableQuery(1, "count", group_by="Colour"),
+        TableQuery(1, "sum", "Van", group_by="Home"),
         TableQuery(1, "sum"),
         TableQuery(1, "average", "Home"),
         TableQuery(1, "largest", "Home"),
@@ -65,6 +100,29 @@ def test_rows_are_filtered_and_computed(query: TableQuery, rows: tuple[int, ...]
 )
 def test_what_the_table_does_not_hold_has_no_result(query: TableQuery) -> None:
     assert run(query, FLEET, *Tables(FLEET).all) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "date"),
+    [
+        ("2025-05-03", "2025-05-03"),
+        ("3 May 2025", "2025-05-03"),
+        ("May 3, 2025", "2025-05-03"),
+        ("March 2025", "2025-03"),
+        ("3. Mai 2025", "2025-05-03"),
+        ("03.05.2025", "2025-05-03"),
+        ("3/5/2025", None),
+        ("Maybe 2025", None),
+    ],
+)
+def test_dates_are_read_as_they_are_written_if_that_is_clear(written: str, date: str | None) -> None:
+    assert date_of(written) == date
+
+
+def test_a_point_before_three_digits_of_money_separates_thousands() -> None:
+    text = "| Name | Gehalt (EUR) | Gewicht |\n|---|---|---|\n| A | 52.000 | 1.500 |\n| B | 8.500 | 2.250 |"
+    answer = run(TableQuery(1, "sum", "Gehalt (EUR)"), text, *Tables(text).all)
+    assert answer == TableAnswer((0, 1), "Sum of Gehalt (EUR): 52,000 + 8,500 = 60,500. 2 rows.")
 
 
 def test_a_list_is_a_table_of_one_column() -> None:
