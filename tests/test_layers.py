@@ -76,8 +76,8 @@ PURE = (
 )
 # What a pure module may import besides our own pure ones.
 HARMLESS = frozenset(
-    "__future__ ast base64 binascii bisect collections copy datetime difflib functools hashlib heapq ipaddress "
-    "itertools json math msgspec re types typing typing_extensions pydantic pydantic_core unicodedata".split()
+    "__future__ ast base64 binascii bisect collections contextlib copy datetime difflib functools hashlib heapq "
+    "ipaddress itertools json math msgspec re types typing typing_extensions pydantic pydantic_core unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),

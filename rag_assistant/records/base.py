@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
+from msgspec.json import Decoder
+from pydantic import BaseModel
 
 # Sent and stored unchanged.
 DataUrl = str
@@ -55,3 +58,19 @@ def runs_of(numbers: Iterable[int]) -> list[list[int]]:
         else:
             runs.append([number, number])
     return runs
+
+
+def build_types() -> None:
+    """Build what records and models otherwise build at their first use: two threads at once crash msgspec there."""
+    for kind in _kinds_of(Struct):
+        with suppress(NameError, TypeError):  # One that nothing is converted to.
+            Decoder(kind)
+    for model in _kinds_of(BaseModel):
+        model.model_rebuild()
+
+
+def _kinds_of(base: type[Any]) -> Iterator[type[Any]]:
+    for kind in base.__subclasses__():
+        if kind.__module__.startswith("rag_assistant."):
+            yield kind
+        yield from _kinds_of(kind)

@@ -7,6 +7,7 @@ from flask import Flask, request
 from werkzeug.routing import IntegerConverter, Map
 
 from rag_assistant.records import MAX_INT32
+from rag_assistant.records.base import build_types
 from rag_assistant.services import Services, open_services
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web import assets, entry, errors, health, identity, languages, occupancy, routing, security
@@ -54,6 +55,7 @@ def app_of(services: Services) -> Flask:
     app.add_template_global(vars(app.jinja_env.get_template("_icons.html").module)["icon"], "icon")
     for part in PARTS:
         app.register_blueprint(import_module(f"{__name__}.{part}").blueprint)
+    build_types()  # All are imported by now, and no thread uses them.
 
     @app.before_request
     def start_services() -> None:

@@ -5,11 +5,14 @@ import threading
 import pytest
 from flask import Flask
 
+from rag_assistant.answering.tool_arguments import SearchDocuments
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
+from rag_assistant.web.request_bodies import QueryBody
+from rag_assistant.web.v1.bodies import ChatBody
 from tests.web.conftest import until
 
 
@@ -55,3 +58,9 @@ def test_a_database_that_fails_meanwhile_is_no_crash(
     services.start()
     until(lambda: not warming())
     services.close()
+
+
+def test_a_request_finds_every_type_of_its_body_built(environment: dict[str, str]) -> None:
+    made(environment)
+    models = [ChatBody, QueryBody, SearchDocuments]
+    assert [one.__name__ for one in models if not one.__pydantic_complete__] == []

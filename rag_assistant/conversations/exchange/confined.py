@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from msgspec import Struct
-from msgspec.json import decode, encode
+from msgspec.json import Decoder, encode
 
 from rag_assistant.conversations.exchange.files import read_export
 from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export
@@ -37,6 +37,10 @@ class _About(Struct):
     notes: tuple[ArchivedNote, ...] = ()
     # The class of an error, and its sentence.
     refused: tuple[str, str] | None = None
+
+
+# Built with this module, which is loaded late, rather than by two threads at once.
+_about, _conversation = Decoder(_About), Decoder(WholeConversation)
 
 
 @contextmanager
@@ -63,13 +67,11 @@ def read_confined(
         finally:
             _reading.release()
         read.seek(0)
-        about = decode(read.readline(), type=_About)
+        about = _about.decode(read.readline())
         if about.refused is not None:
             kind, sentence = about.refused
             raise REFUSALS[kind](sentence)
-        yield Export(
-            (decode(line, type=WholeConversation) for line in read), about.documents, about.unreadable, about.notes
-        )
+        yield Export((_conversation.decode(line) for line in read), about.documents, about.unreadable, about.notes)
 
 
 def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
