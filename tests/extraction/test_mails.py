@@ -8,6 +8,7 @@ from quopri import encodestring
 import pytest
 
 from rag_assistant.extraction.formats import kinds
+from rag_assistant.extraction.formats.mails import RTF_NOT_READ
 from rag_assistant.records.documents import ExtractedText
 from tests.extraction.archives import a_docx, paragraph
 from tests.extraction.reading import read
@@ -258,6 +259,18 @@ def test_what_is_attached_to_a_mail_of_outlook_is_read(tmp_path: Path) -> None:
         "# Attachment: test.txt\n\nThis is a test attachment file.\nIt contains some dummy content."
     )
     assert found.warning == "Attachments not read, or only partly: report.pdf. Add them separately."
+
+
+def test_a_mail_of_outlook_that_has_its_text_only_as_a_page_is_read(tmp_path: Path) -> None:
+    found = read(tmp_path, (FILES / "msg_html_only.msg").read_bytes())
+    assert "The crane was inspected on 2 March.\n\n| Part | State |" in found.text
+    assert "| Rope | good für sechs Monate |" in found.text
+    assert found.warning is None
+
+
+def test_a_mail_of_outlook_whose_text_is_not_read_says_so(tmp_path: Path) -> None:
+    found = read(tmp_path, shared("documents/unstructured/fake-encrypted.msg").read_bytes())
+    assert found.warning == RTF_NOT_READ
 
 
 def test_a_mail_whose_attachments_cannot_all_be_found_says_so(tmp_path: Path) -> None:

@@ -57,6 +57,71 @@ def test_a_style_numbers_its_paragraphs(tmp_path: Path) -> None:
     assert read(tmp_path, a_docx(body + plain, numbering=numbering, styles=styles)).text == "1. one\n2. two\n\nplain"
 
 
+def levels(*kinds: tuple[str, str, int], first: int = 0) -> str:
+    """Return the levels of a list, each with its format, its label and its first number."""
+    return "".join(
+        f'<w:lvl w:ilvl="{depth}"><w:start w:val="{start}"/><w:numFmt w:val="{kind}"/>'
+        f'<w:lvlText w:val="{label}"/></w:lvl>'
+        for depth, (kind, label, start) in enumerate(kinds, first)
+    )
+
+
+def listed(*items: tuple[int, int, str]) -> str:
+    """Return paragraphs, each with its list, its depth and its text."""
+    return "".join(
+        paragraph(text, f'<w:numPr><w:ilvl w:val="{depth}"/><w:numId w:val="{one}"/></w:numPr>')
+        for one, depth, text in items
+    )
+
+
+def test_clauses_have_the_numbers_that_word_shows(tmp_path: Path) -> None:
+    clauses = levels(("decimal", "%1.", 3), ("decimal", "%1.%2", 1), ("lowerLetter", "(%3)", 1), ("bullet", "o", 1))
+    articles = levels(("upperRoman", "Article %1:", 1), ("decimal", "&#167; %1-%2", 9))
+    numbering = (
+        f'<w:numbering XMLNS><w:abstractNum w:abstractNumId="0">{clauses}</w:abstractNum>'
+        f'<w:abstractNum w:abstractNumId="1">{articles}</w:abstractNum>'
+        '<w:abstractNum w:abstractNumId="2"><w:numStyleLink w:val="Legal"/></w:abstractNum>'
+        f'<w:abstractNum w:abstractNumId="3"><w:styleLink w:val="Legal"/>{levels(("decimalZero", "%1)", 1))}'
+        '</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+        '<w:num w:numId="2"><w:abstractNumId w:val="0"/></w:num>'
+        '<w:num w:numId="3"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="7"/>'
+        '</w:lvlOverride></w:num><w:num w:numId="4"><w:abstractNumId w:val="1"/></w:num>'
+        '<w:num w:numId="5"><w:abstractNumId w:val="2"/></w:num></w:numbering>'
+    )
+    body = listed(
+        (1, 0, "Delivery"), (1, 1, "in May"), (1, 1, "at once"), (1, 2, "by boat"), (1, 2, "by cart"), (1, 3, "slowly"),
+        (1, 0, "Payment"), (1, 1, "in June"), (2, 0, "goes on"), (3, 0, "begins anew"), (3, 0, "and on"),
+        (4, 0, "Fees"), (4, 1, "due"), (4, 0, "Dogs"), (5, 0, "linked"),
+    )  # fmt: skip
+    assert read(tmp_path, a_docx(body, numbering=numbering)).text.split("\n") == [
+        "3. Delivery", "   - 3.1 in May", "   - 3.2 at once", "     - (a) by boat", "     - (b) by cart",
+        "       - slowly", "4. Payment", "   - 4.1 in June", "5. goes on", "7. begins anew", "8. and on",
+        "- Article I: Fees", "  - § I-9 due", "- Article II: Dogs", "- 01) linked",
+    ]  # fmt: skip
+
+
+def test_headings_keep_the_numbers_of_their_style(tmp_path: Path) -> None:
+    kinds = levels(("upperRoman", "%1", 1)) + (
+        '<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:pStyle w:val="B"/><w:isLgl/>'
+        '<w:lvlText w:val="%1.%2"/></w:lvl>'
+    )
+    numbering = (
+        f'<w:numbering XMLNS><w:abstractNum w:abstractNumId="0">{kinds}</w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>'
+    )
+    in_list = '<w:pPr><w:numPr><w:numId w:val="1"/></w:numPr></w:pPr>'
+    styles = (
+        f'<w:styles XMLNS><w:style w:styleId="A"><w:name w:val="heading 1"/>{in_list}</w:style>'
+        f'<w:style w:styleId="B"><w:name w:val="heading 2"/>{in_list}</w:style></w:styles>'
+    )
+    texts = (("A", "Scope"), ("A", "Terms"), ("B", "Owner"), ("B", "Berth"))
+    body = "".join(paragraph(text, f'<w:pStyle w:val="{style}"/>') for style, text in texts)
+    plain = paragraph("No number", '<w:pStyle w:val="B"/><w:numPr><w:numId w:val="0"/></w:numPr>')
+    assert read(tmp_path, a_docx(body + plain, numbering=numbering, styles=styles)).text.split("\n\n") == [
+        "# I Scope", "# II Terms", "## 2.1 Owner", "## 2.2 Berth", "## No number",
+    ]  # fmt: skip
+
+
 def with_files(body: str, *files: tuple[str, bytes]) -> bytes:
     held = io.BytesIO(a_docx(body))
     with zipfile.ZipFile(held, "a") as archive:

@@ -29,6 +29,9 @@ SIGNATURES = ("application/pgp-signature", "application/pkcs7-signature", "appli
 # Properties of attachments in Outlook's format: the data, and the names in order of preference.
 MSG_ATTACHMENT = "__attach_version1.0_#"
 MSG_DATA = "37010102"
+# Those of the mail's own text: plain, as a page, as compressed RTF.
+MSG_PLAIN, MSG_PAGE, MSG_RTF = (("1000001F", "utf-16-le"), ("1000001E", "cp1252")), "10130102", "10090102"
+RTF_NOT_READ = "The text of this email is only in Outlook's RTF, which is not read. Save the email as HTML and add it."
 MSG_NAMES = (("3707001F", "utf-16-le"), ("3707001E", "cp1252"), ("3704001F", "utf-16-le"), ("3001001F", "utf-16-le"))
 # Where a mail begins in a mailbox, and the escape of such a line within a mail (RFC 4155).
 FROM_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
@@ -51,8 +54,9 @@ def read_mail(content: bytes, media_type: str, read: Read) -> ExtractedText:
         if mail.media_type == HTML:
             return mail
     else:
+        attachments, text, whole = _parts_of_msg(content, read)
         mail = read_converted(content, MSG)
-        attachments, whole = _attached_to_msg(content)
+        mail = replace(mail, text=joined([mail.text, text.text]), warning=mail.warning or text.warning)
     blocks, warnings = read_attachments(attachments, read)
     if not whole:
         warnings.append("This email is damaged: not all of its attachments could be found.")
@@ -157,27 +161,41 @@ def _fullest(alternatives: list[list[str]]) -> list[str]:
     return next((blocks for blocks, length in zip(alternatives, lengths, strict=True) if length >= enough), [])
 
 
-def _attached_to_msg(content: bytes) -> tuple[Attachments, bool]:
-    """Return the attachments, those that are mails themselves without data; and whether that is all."""
+def _parts_of_msg(content: bytes, read: Read) -> tuple[Attachments, ExtractedText, bool]:
+    """Return the attachments, those that are mails themselves without data; the text of the page, where the plain text
+    is less; and whether that is all.
+    """
     import olefile
 
     attachments: Attachments = []
+    text = ExtractedText("", HTML)
     try:
         with olefile.OleFileIO(BytesIO(content)) as file:
             for folder, *inner in file.listdir(streams=False, storages=True):
                 if folder.startswith(MSG_ATTACHMENT) and not inner:
-                    names = (_property(file, folder, which).decode(kind, "replace") for which, kind in MSG_NAMES)
-                    attachments.append((next(filter(None, names), ""), _property(file, folder, MSG_DATA)))
-    except MemoryError:
+                    attachments.append((_first(file, folder, MSG_NAMES), _property(file, folder, MSG_DATA)))
+            plain, page = _first(file, "", MSG_PLAIN).split(), _property(file, "", MSG_PAGE)
+            if page.strip():
+                text = read(page, HTML)
+            if len("".join(plain)) >= MIN_SHARE_OF_PAGE * len("".join(text.text.split())):
+                text = ExtractedText("", HTML)
+            if not plain and not page.strip() and _property(file, "", MSG_RTF):
+                text = ExtractedText("", HTML, warning=RTF_NOT_READ)
+    except (MemoryError, ExtractionFailed):
         raise
     except Exception:
         # The library raises anything for a damaged file: OSError, ValueError, AttributeError.
-        log.info("Not all attachments of a mail could be found", exc_info=True)
-        return attachments, False
-    return attachments, True
+        log.info("Not all parts of a mail could be found", exc_info=True)
+        return attachments, text, False
+    return attachments, text, True
+
+
+def _first(file: Any, folder: str, names: tuple[tuple[str, str], ...]) -> str:
+    """Return the first of some properties that is there, empty if none is."""
+    return next(filter(None, (_property(file, folder, which).decode(kind, "replace") for which, kind in names)), "")
 
 
 def _property(file: Any, folder: str, which: str) -> bytes:
-    """Return a property of an attachment, empty if it has none."""
-    path = [folder, f"__substg1.0_{which}"]
+    """Return a property of an attachment, or of the mail itself without a folder; empty if it has none."""
+    path = [folder, f"__substg1.0_{which}"] if folder else [f"__substg1.0_{which}"]
     return bytes(file.openstream(path).read()) if file.exists(path) else b""

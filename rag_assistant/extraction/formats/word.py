@@ -20,6 +20,7 @@ from rag_assistant.extraction.formats.markup import (
     with_powers,
 )
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
+from rag_assistant.extraction.formats.word_lists import DEEPEST_LIST, ORDERED, Lists, lists_of
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 
@@ -27,31 +28,20 @@ from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
 AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
-DEEPEST_LIST = 9
-NO_NUMBER = ("bullet", "none")
 AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
 
 class Styles(Struct):
-    """The meaning of paragraph styles, and the lists: which are numbered, and their counters.
+    """The meaning of paragraph styles: headings, and what is in which list.
 
     ``embedded`` are the texts of embedded files, by relationship id.
     """
 
     levels: dict[str, int] = field(default_factory=dict)
-    lists: set[str] = field(default_factory=set)
-    numbered: set[tuple[str, int]] = field(default_factory=set)
-    counts: dict[str, list[int]] = field(default_factory=dict)
-    numbering: dict[str, tuple[str, int]] = field(default_factory=dict)
+    bullets: set[str] = field(default_factory=set)
+    numbering: dict[str, tuple[str | None, int | None]] = field(default_factory=dict)
+    lists: Lists = field(default_factory=Lists)
     embedded: dict[str, str] = field(default_factory=dict)
-
-    def mark(self, number_id: str, depth: int) -> str:
-        """Return the marker of a list's next item, and count it."""
-        if (number_id, depth) not in self.numbered:
-            return "-"
-        counts = self.counts.setdefault(number_id, [0] * DEEPEST_LIST)
-        counts[depth:] = [counts[depth] + 1] + [0] * (DEEPEST_LIST - depth - 1)
-        return f"{counts[depth]}."
 
 
 def read_docx(package: Package, read: Read) -> ExtractedText:
@@ -66,7 +56,7 @@ def read_docx(package: Package, read: Read) -> ExtractedText:
                 styles.embedded[identifier] = read(content, media_type_of(content, part)).text
             except (ExtractionFailed, UnsupportedDocument):
                 package.unread.append(part)
-    styles.numbered = _numbered(package.optional(f"{folder}/numbering.xml"))
+    styles.lists = lists_of(package.optional(f"{folder}/numbering.xml"))
     blocks = _blocks(package.xml(main), styles)
     for part in ("footnotes", "endnotes", "comments"):
         root = package.optional(f"{folder}/{part}.xml")
@@ -92,7 +82,7 @@ def _styles(root: Element | None) -> Styles:
             elif local(part) == "name" and value.lower() == "title":
                 styles.levels[identifier] = 1
             elif local(part) == "name" and value.lower().startswith("list ") and value.lower() != "list paragraph":
-                styles.lists.add(identifier)
+                styles.bullets.add(identifier)
             elif local(part) == "basedOn":
                 based_on[identifier] = value
             elif local(part) == "pPr" and (numbering := next((one for one in part if local(one) == "numPr"), None)):
@@ -113,27 +103,11 @@ def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
             inherited[identifier] = inherited[parent]
 
 
-def _list_place(numbering: Element) -> tuple[str, int]:
-    """Return the list of a paragraph, and its depth."""
+def _list_place(numbering: Element) -> tuple[str | None, int | None]:
+    """Return the list of a paragraph, and its depth, as far as they are given."""
     values = {local(inner): attribute(inner, "val") or "0" for inner in numbering}
-    return values.get("numId", ""), min(number(values.get("ilvl")), DEEPEST_LIST - 1)
-
-
-def _numbered(root: Element | None) -> set[tuple[str, int]]:
-    """Return the lists and depths with numbered items."""
-    kinds: dict[str, set[int]] = {}
-    numbered = set()
-    for element in root if root is not None else ():
-        if local(element) == "abstractNum":
-            for level in element.findall("{*}lvl"):
-                formats = [attribute(part, "val") for part in level.findall("{*}numFmt")]
-                deep = attribute(level, "ilvl") or ""
-                if deep.isdigit() and formats and formats[0] not in NO_NUMBER:
-                    kinds.setdefault(attribute(element, "abstractNumId") or "", set()).add(int(deep))
-        elif local(element) == "num":
-            kind = next((attribute(part, "val") for part in element.findall("{*}abstractNumId")), None)
-            numbered |= {(attribute(element, "numId") or "", deep) for deep in kinds.get(kind or "", ())}
-    return numbered
+    depth = min(number(values["ilvl"]), DEEPEST_LIST - 1) if "ilvl" in values else None
+    return values.get("numId"), depth
 
 
 def _blocks(parent: Element, styles: Styles) -> list[str]:
@@ -156,9 +130,13 @@ def _paragraph(element: Element, styles: Styles) -> list[str]:
     boxes: list[Element] = []
     text = with_powers(_text(element, boxes).strip())
     level, depth, number_id = _place(element, styles)
-    block = heading(level, text) if level else text
-    if not level and depth is not None and text:
-        block = item(depth, text, styles.mark(number_id, depth))
+    label = styles.lists.next_label(number_id, depth) if depth is not None else ""
+    if level:
+        block = heading(level, f"{label} {text}" if text else "")
+    elif depth is not None and text:
+        block = item(depth, text, label) if ORDERED.fullmatch(label) else item(depth, f"{label} {text}")
+    else:
+        block = text
     return [block, *(inner for box in boxes for inner in _blocks(box, styles))]
 
 
@@ -169,14 +147,18 @@ def _place(paragraph: Element, styles: Styles) -> tuple[int, int | None, str]:
         value = attribute(part, "val") or ""
         if local(part) == "pStyle":
             level = level or styles.levels.get(value, 0)
-            depth = 0 if value in styles.lists else depth
-            number_id, depth = styles.numbering.get(value, (number_id, depth))
+            depth = 0 if value in styles.bullets else depth
+            if value in styles.numbering:
+                listed, deep = styles.numbering[value]
+                number_id = listed or ""
+                depth = styles.lists.depth_of(number_id, value) if deep is None else deep
         elif local(part) == "outlineLvl" and value.isdigit() and int(value) < 9:
             level = int(value) + 1
         elif local(part) == "numPr":
-            number_id, deep = _list_place(part)
-            depth = deep if number_id != "0" else None
-    return level, depth, number_id
+            listed, deep = _list_place(part)
+            number_id = number_id if listed is None else listed
+            depth = (depth or 0) if deep is None else deep
+    return level, None if number_id == "0" else depth, number_id
 
 
 def _text(element: Element, boxes: list[Element]) -> str:
