@@ -33,7 +33,7 @@ install = UV_DEFAULT_INDEX="$(INDEX)" $(BIN)/uv pip install --quiet --python $(1
 # The process that reads a document may write no file, so it would compile what it alone loads for each document.
 # olefile brings a module for Python 2 along.
 COMPILE_READERS = $(BIN)/python -m compileall -q -x olefile2 rag_assistant/extraction $$(ls -d .venv/lib/python3*/site-packages/* \
-	| grep -E '/(chardet|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr)$$')
+	| grep -E '/(chardet|cv2|kreuzberg|olefile|PIL|pypdfium2|pypdfium2_raw|rapidocr|xlrd)$$')
 
 .PHONY: run test test-long lint torture cluster matrix bench bench-history bench-retrieval clients translations docs wheel \
 	pictures clean

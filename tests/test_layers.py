@@ -92,6 +92,7 @@ HOMES = {
     "tokenizers": ("retrieval",),
     "Stemmer": ("retrieval",),
     "kreuzberg": ("extraction",),
+    "xlrd": ("extraction",),
     "olefile": ("extraction",),
     "pypdfium2": ("extraction",),
     "rapidocr": ("extraction",),

@@ -51,12 +51,12 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
         return read_image(content, media_type)
     if media_type in PACKAGES:
         return _read_package(content, around)
-    if media_type == kinds.XLS and not content.startswith(kinds.OLE_MARK):
-        from rag_assistant.extraction.formats.workbooks import read_excel_2003
-
-        return read_excel_2003(content)
     if media_type == kinds.OLE:
         media_type = kinds.kind_of_ole(content)
+    if media_type == kinds.XLS:
+        from rag_assistant.extraction.formats.older_workbooks import read_excel_2003, read_xls
+
+        return read_xls(content) if content.startswith(kinds.OLE_MARK) else read_excel_2003(content)
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
         from rag_assistant.extraction.formats.mails import read_mail, read_mailbox
 
@@ -70,6 +70,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
 
 def _read_package(content: bytes, around: int) -> ExtractedText:
     from rag_assistant.extraction.formats.converted import read_converted
+    from rag_assistant.extraction.formats.older_workbooks import read_ods
     from rag_assistant.extraction.formats.opendocument import read_opendocument
     from rag_assistant.extraction.formats.packages import Package
     from rag_assistant.extraction.formats.slides import read_pptx
@@ -88,6 +89,8 @@ def _read_package(content: bytes, around: int) -> ExtractedText:
         extracted = read_opendocument(package, kind)
     elif kind == kinds.XLSX:
         extracted = read_xlsx(package, content)
+    elif kind == kinds.ODS:
+        extracted = read_ods(package)
     else:
         package.unpack_in_vain()
         return read_converted(content, kind)

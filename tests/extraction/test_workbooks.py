@@ -7,8 +7,9 @@ import pytest
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.cell_formats import shown
 from rag_assistant.records.errors import ExtractionFailed
-from tests.extraction.archives import PREFIXES, an_xlsx, relations
+from tests.extraction.archives import PREFIXES, an_opendocument, an_xlsx, relations
 from tests.extraction.reading import read
+from tests.testkit.shared_data import shared
 
 MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 RELATED = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
@@ -23,7 +24,12 @@ RELATED = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
         ("#,##0.00 [$€-407]", 99.9, "99.90 €"), ('#,##0.0,,"M"', 2_500_000, "2.5M"), ("0.00E+00", 12345, "1.23E+04"),
         ("0\\ kg", 5, "5 kg"), ("_-* #,##0.00 _€_-;-* #,##0.00 _€_-", 1234.5, "1,234.50"), ("#", 0, "0"),
         ("General", 0.1 + 0.2, "0.3"), ("General", 17, "17"), ("General", 1e-7, "1e-07"), ("@", 5, "5"),
-        ("# ?/?", 1.5, "1.5"), ("[<1000]0;0.0", 2500.5, "2500.5"), (";;;", 5, "5"), ("000-000", 123456, "123456"),
+        ("# ?/?", 1.5, "1 1/2"), ("# ?/8", 2.375, "2 3/8"), ("?/?", 0.75, "3/4"), ("# ?/?", 2, "2"),
+        ("# ?/4", 0.99, "1"),
+        ("[<1000]0;0.0", 2500.5, "2500.5"), (";;;", 5, "5"), ("000-000", 123456, "123-456"),
+        ("###-####", 4612345, "461-2345"), ("+00 000-0000", 49301234567, "+4930 123-4567"),
+        ("000-0000", 12, "000-0012"),
+        ('"yes";"yes";"no"', 1, "yes"), ('"yes";"yes";"no"', 0, "no"), ('0.0"x"0', 5, "5"),
         ("yyyy-mm-dd", 46096, "2026-03-15"), ("dd/mm/yyyy", 46096.0, "2026-03-15"), ("mmm yyyy", 46096, "2026-03-15"),
         ("hh:mm", 0.6145833333333334, "14:45"), ("h:mm AM/PM", 0.6145833333333334, "14:45"),
         ("h:mm:ss", 0.25, "06:00:00"),
@@ -169,3 +175,49 @@ def test_the_xml_of_excel_2003_is_a_workbook(tmp_path: Path) -> None:
 def test_a_page_that_is_called_a_workbook_is_a_page(tmp_path: Path) -> None:
     page = "<table><tr><td>bird</td><td>number</td></tr><tr><td>goose</td><td>17</td></tr></table>"
     assert "| goose | 17 |" in read(tmp_path, page, "birds.xls").text
+
+
+def ods_cell(text: str, properties: str = "", inside: str = "") -> str:
+    return f"<table:table-cell {properties}>{inside}<text:p>{text}</text:p></table:table-cell>"
+
+
+def test_a_workbook_of_opendocument_is_read_as_it_shows_its_cells(tmp_path: Path) -> None:
+    times, comment = (
+        'table:number-columns-repeated="2"',
+        "<office:annotation><text:p>Since May.</text:p></office:annotation>",
+    )
+    rows = [
+        ods_cell("bird", inside=comment) + ods_cell("share") + ods_cell("price") + ods_cell("day") + ods_cell("time"),
+        ods_cell("goose", 'table:number-rows-spanned="2"')
+        + ods_cell("15.7%", 'office:value-type="percentage" office:value="0.157"')
+        + ods_cell("1.499,50 €", 'office:value-type="currency" office:value="1499.5"')
+        + ods_cell("15.03.26", 'office:value-type="date" office:date-value="2026-03-15"')
+        + ods_cell("37:30", 'office:value-type="time" office:time-value="PT37H30M00S"'),
+        "<table:covered-table-cell/>" + ods_cell("7", times)
+        + ods_cell("16.03.26 09:05", 'office:value-type="date" office:date-value="2026-03-16T09:05:00.5"')
+        + f"<table:table-cell {times}/>",
+    ]  # fmt: skip
+    empty = '<table:table-cell table:number-columns-repeated="16384"/>'
+    rest = f'<table:table-row table:number-rows-repeated="1048000">{empty}'
+    sheet = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows) + f"{rest}</table:table-row>"
+    body = f'<table:table table:name="Birds">{sheet}</table:table>'
+    found = read(tmp_path, an_opendocument("spreadsheet", f"<office:spreadsheet>{body}</office:spreadsheet>"))
+    assert (found.media_type, found.text.split("\n")) == (
+        kinds.ODS,
+        [
+            "## Birds", "", "| bird | share | price | day | time |", "| --- | --- | --- | --- | --- |",
+            "| goose | 15.7% | 1.499,50 € | 2026-03-15 | 37:30 |", "| goose | 7 | 7 | 2026-03-16 09:05:00 |  |", "",
+            "- Comment: Since May.",
+        ],
+    )  # fmt: skip
+    with pytest.raises(ExtractionFailed, match="no text in the cells"):
+        read(tmp_path, an_opendocument("spreadsheet", "<office:spreadsheet/>"))
+
+
+def test_a_workbook_of_excel_97_shows_its_numbers_in_their_formats(tmp_path: Path) -> None:
+    found = read(tmp_path, shared("documents/tika/testEXCEL-formats.xls").read_bytes())
+    for text in ("1,599.99", "($1,599.99)", "1.98E+08", "2.50%", "2 1/2", "18:15", "2007-05-17", "2008-01-19 04:35"):
+        assert f"| {text} |" in found.text
+    content = shared("documents/tika/testEXCEL-formats.xls").read_bytes()
+    with pytest.raises(ExtractionFailed, match="damaged"):
+        read(tmp_path, content[:2000] + b"\xff" * 4000 + content[6000:])

@@ -5,6 +5,7 @@ Number formats: https://ecma-international.org/publications-and-standards/standa
 
 import re
 from datetime import datetime, timedelta
+from fractions import Fraction
 from functools import lru_cache
 
 from msgspec import Struct
@@ -19,7 +20,8 @@ BUILT_IN = {
 # Text, escaped characters, spacing, fill characters, brackets; anything else is one character.
 TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
 ELAPSED = re.compile(r"[hms]+", re.I)
-PLACEHOLDERS = "0#?.,"
+PLACEHOLDERS, PLACES = "0#?.,", "0#?"
+FRACTION = re.compile(r"[#0? ]{0,20}[?#0]/([?#]{1,9}|\d{1,4})")
 FIRST_DAYS = {False: datetime(1899, 12, 30), True: datetime(1904, 1, 1)}
 DAY_SECONDS = 86_400
 # Longer numbers weren't formatted by anybody.
@@ -28,7 +30,10 @@ MAX_DAYS = 2_958_466
 
 
 class Section(Struct, frozen=True):
-    """A section of a number format: its digits, literal text, and parts of a time."""
+    """A section of a number format: its digits, literal text, and parts of a time.
+
+    ``mask`` has the places and the text between them, such as ``000-0000``; ``fraction`` what is below its line.
+    """
 
     digits: str = ""
     before: str = ""
@@ -36,6 +41,8 @@ class Section(Struct, frozen=True):
     scale: float = 1.0
     clock: str = ""
     elapsed: str = ""
+    mask: tuple[str, ...] = ()
+    fraction: str = ""
     is_general: bool = False
 
 
@@ -47,9 +54,16 @@ def shown(value: float, code: str, *, is_1904: bool = False) -> str:
     if section.clock or section.elapsed:
         if 0 <= value < MAX_DAYS:
             return _moment(value, section, is_1904)
-    elif section.digits and not section.is_general and abs(value) < MAX_FORMATTED:
+    elif not section.is_general and abs(value) < MAX_FORMATTED:
         sign = "-" if value < 0 and not is_negative else ""
-        return f"{sign}{section.before}{_digits(abs(value) * section.scale, section.digits)}{section.after}".strip()
+        if section.fraction:
+            return sign + _fraction(abs(value), section.fraction)
+        if section.mask:
+            return sign + _masked(abs(value), section.mask)
+        if section.digits:
+            return f"{sign}{section.before}{_digits(abs(value) * section.scale, section.digits)}{section.after}".strip()
+        if section.before.strip():  # A word for every number.
+            return section.before.strip()
     return f"{value:.0f}" if value == int(value) else f"{value:.15g}"
 
 
@@ -80,6 +94,32 @@ def _digits(value: float, digits: str) -> str:
     return f"{number}.{rest}" if rest else number or "0"
 
 
+def _fraction(value: float, below: str) -> str:
+    """Return a number as a fraction, whose denominator is given or has at most that many digits."""
+    whole = int(value)
+    denominator = int(below) if below.isdigit() and int(below) else 0
+    part = Fraction(value - whole).limit_denominator(10 ** min(len(below), 4) - 1)
+    above, under = (round((value - whole) * denominator), denominator) if denominator else part.as_integer_ratio()
+    if above == under:
+        whole, above = whole + 1, 0
+    return f"{whole} {above}/{under}" if whole and above else f"{above}/{under}" if above else str(whole)
+
+
+def _masked(value: float, mask: tuple[str, ...]) -> str:
+    """Return the digits of a whole number in the places of a mask, filled from the right."""
+    digits, parts = list(f"{value:.0f}"), []
+    places = sum(place in PLACES for place in mask)
+    for place in reversed(mask):
+        if place in PLACES:
+            places -= 1
+            # The first place takes all digits that are left.
+            taken = "".join(digits) if not places else digits.pop() if digits else ""
+            parts.append(taken or ("0" if place == "0" else ""))
+        else:
+            parts.append(place)
+    return "".join(reversed(parts)).strip()
+
+
 @lru_cache(maxsize=1000)
 def _sections(code: str) -> list[Section]:
     """Return the sections of a format: for all numbers, or for positive, negative and zero."""
@@ -95,7 +135,10 @@ def _sections(code: str) -> list[Section]:
 def _section(tokens: list[re.Match[str]]) -> Section:
     digits, before, after, clock, elapsed, scale = "", "", "", "", "", 1.0
     plain = "".join(token[6] or "" for token in tokens)
+    fraction = FRACTION.fullmatch(plain.strip())
     is_general = "general" in plain.lower() or "@" in plain or ("/" in plain and bool(set(plain) & set("0#?")))
+    is_general = is_general and fraction is None
+    mask: list[str] = []
     for token in tokens:
         text, escaped, bracketed, _, exponent, sign = token.groups()
         literal = text or escaped or ""
@@ -110,7 +153,8 @@ def _section(tokens: list[re.Match[str]]) -> Section:
             and sign in PLACEHOLDERS
             and not (sign in ".," and not digits and "0" not in plain and "#" not in plain)
         ):
-            is_general = is_general or bool(after)
+            mask += [*(after if digits else before), sign]
+            after = ""
             digits += sign
         elif sign and sign.lower() in "ymdhs" and not digits:
             clock += sign.lower()
@@ -120,5 +164,10 @@ def _section(tokens: list[re.Match[str]]) -> Section:
         elif sign:
             literal = sign
         before, after = (before, after + literal) if digits else (before + literal, after)
+    mask += after
+    has_text_between = len(mask) - len(before) - len(after) > len(digits)
+    is_general = is_general or (has_text_between and not set(digits) <= set(PLACES))
     trailing = len(digits) - len(digits.rstrip(","))
-    return Section(digits.rstrip(","), before, after, scale / 1000**trailing, clock, elapsed, is_general)
+    scale /= 1000**trailing
+    between, below = tuple(mask) if has_text_between else (), fraction[1] if fraction else ""
+    return Section(digits.rstrip(","), before, after, scale, clock, elapsed, between, below, is_general)

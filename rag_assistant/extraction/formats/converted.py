@@ -7,7 +7,7 @@ import html
 import re
 from typing import Any
 
-from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, ODS, PPT, RTF, XLS, XLSX
+from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
 from rag_assistant.extraction.formats.markup import raised, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.page_tables import with_merged_cells
 from rag_assistant.extraction.formats.texts import clean, decoded
@@ -16,11 +16,11 @@ from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 NAMES = {
-    HTML: "page", MSG: "mail", XLSX: "workbook", XLS: "workbook", ODS: "workbook", EPUB: "book",
+    HTML: "page", MSG: "mail", XLSX: "workbook", EPUB: "book",
     RTF: "RTF file", DOC: "DOC file", PPT: "PPT file",
 }  # fmt: skip
 NO_CELLS = "There is no text in the cells of this workbook. Pictures are not read."
-NEWER = {DOC: "DOCX", PPT: "PPTX", XLS: "XLSX"}
+NEWER = {DOC: "DOCX", PPT: "PPTX"}
 # Metadata in a page, which the library would put in front of the text.
 FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
 NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
@@ -48,17 +48,10 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
     text = with_plain_tables(PICTURE.sub(lambda match: match[1] or match[2] or "", text))
     if title and not re.search(r"^# ", text, re.M):
         text = f"# {title}\n\n{text}"
-    if media_type in (XLSX, XLS, ODS):
+    if media_type == XLSX:
         text = DAY_ZERO.sub(r"\1", MIDNIGHT.sub(r"\1", text))
-    if media_type in (XLS, ODS) and not cells_of(text):
-        raise ExtractionFailed(NO_CELLS)
     warning = "Not all parts of this file could be read." if result.processing_warnings else None
     return ExtractedText(text, media_type, markdown=True, warning=warning)
-
-
-def cells_of(text: str) -> str:
-    """Return a workbook's text without the names of its sheets."""
-    return re.sub(r"^## .*$", "", text, flags=re.M).strip()
 
 
 def _convert(content: bytes, media_type: str) -> Any:
@@ -76,14 +69,19 @@ def _convert(content: bytes, media_type: str) -> Any:
         return kreuzberg.extract_bytes_sync(content, media_type, config=config)
     except kreuzberg.KreuzbergError as error:
         name = NAMES[media_type]
-        if "password" in str(error).lower() or "encrypt" in str(error).lower():
-            raise ExtractionFailed(f"This {name} has a password. Save it without one and add it again.") from error
-        if media_type in NEWER:
-            raise ExtractionFailed(
-                f"This {name} cannot be read: it is damaged, has a password, or is in a very old format. "
-                f"Save it as {NEWER[media_type]} and add it again."
-            ) from error
+        if media_type in NEWER or "password" in str(error).lower() or "encrypt" in str(error).lower():
+            raise unreadable(name, str(error), NEWER.get(media_type, "")) from error
         raise ExtractionFailed(f"This {name} is damaged and cannot be read.") from error
+
+
+def unreadable(name: str, reason: str, newer: str) -> ExtractionFailed:
+    """Return the error for a file that a library could not read, which gave its reason."""
+    if "password" in reason.lower() or "encrypt" in reason.lower():
+        return ExtractionFailed(f"This {name} has a password. Save it without one and add it again.")
+    return ExtractionFailed(
+        f"This {name} cannot be read: it is damaged, has a password, or is in a very old format. "
+        f"Save it as {newer} and add it again."
+    )
 
 
 def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:

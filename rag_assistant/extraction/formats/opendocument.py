@@ -14,9 +14,7 @@ SKIPPED = frozenset("tracked-changes forms sequence-decls variable-decls note-ci
 
 def read_opendocument(package: Package, media_type: str) -> ExtractedText:
     """Return the text of an ODT or ODP as Markdown. Raises ExtractionFailed."""
-    manifest = package.optional("META-INF/manifest.xml")
-    if manifest is not None and manifest.find(".//{*}encryption-data") is not None:
-        raise ExtractionFailed("This document has a password. Save it without one and add it again.")
+    refuse_encrypted(package)
     root = package.xml("content.xml")
     if media_type == ODP:
         return pages_of([_slide(slide) for slide in root.findall(".//{*}page")], ODP, markdown=True)
@@ -27,6 +25,13 @@ def read_opendocument(package: Package, media_type: str) -> ExtractedText:
         if local(element) in ("header", "footer"):
             blocks += _blocks(element)
     return ExtractedText(joined(blocks), ODT, markdown=True)
+
+
+def refuse_encrypted(package: Package) -> None:
+    """Raise ExtractionFailed for a file with a password."""
+    manifest = package.optional("META-INF/manifest.xml")
+    if manifest is not None and manifest.find(".//{*}encryption-data") is not None:
+        raise ExtractionFailed("This document has a password. Save it without one and add it again.")
 
 
 def _slide(slide: Element) -> str:
@@ -58,10 +63,15 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
         elif kind == "list":
             blocks += _blocks(element, depth + 1)
         elif kind == "table":
-            blocks.append(table([_row(row) for row in _rows(element)]))
+            blocks.append(table([_row(row) for row in rows_in(element)]))
         elif kind not in SKIPPED:
             blocks += _blocks(element, depth)
     return blocks
+
+
+def text_of(element: Element) -> str:
+    """Return the text of a paragraph or comment alone, on one line."""
+    return " ".join(_text(element, [], top=True).split())
 
 
 def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
@@ -81,13 +91,13 @@ def _text(element: Element, beside: list[Element], *, top: bool = False) -> str:
     return text + (")" if kind in ("note", "annotation") else "")
 
 
-def _rows(parent: Element) -> Iterator[Element]:
+def rows_in(parent: Element) -> Iterator[Element]:
     """Yield the rows of a table, including those in groups, but not those of nested tables."""
     for element in parent:
         if local(element) == "table-row":
             yield element
         elif local(element) in ("table-header-rows", "table-rows", "table-row-group"):
-            yield from _rows(element)
+            yield from rows_in(element)
 
 
 def _row(row: Element) -> list[str]:

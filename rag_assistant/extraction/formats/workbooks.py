@@ -1,4 +1,4 @@
-"""Read XLSX and Excel 2003 XML: the cells of each sheet as displayed, with drawings and comments."""
+"""Read XLSX: the cells of each sheet as displayed, with drawings and comments."""
 
 import io
 import re
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from rag_assistant.extraction.formats.cell_formats import BUILT_IN, GENERAL, shown
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.converted import NO_CELLS, read_converted
-from rag_assistant.extraction.formats.kinds import XLS, XLSX
+from rag_assistant.extraction.formats.kinds import XLSX
 from rag_assistant.extraction.formats.markup import Span, heading, item, joined, spread, table
 from rag_assistant.extraction.formats.packages import (
     ENTITIES,
@@ -21,7 +21,6 @@ from rag_assistant.extraction.formats.packages import (
     attribute,
     local,
     number,
-    parsed,
 )
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
@@ -30,9 +29,6 @@ REFERENCE = re.compile(r"\$?([A-Z]{1,3})\$?(\d{1,7})")
 MAX_COLUMNS = 16_384
 # Larger, sparse sheets are read without their empty cells.
 MAX_PLACES = 2_000_000
-# Excel 2003's named formats.
-NAMED_FORMATS = {"Percent": "0.00%", "Standard": "#,##0.00", "Fixed": "0.00"}
-MIDNIGHT = re.compile(r"T(?:00:00:00(?:\.0+)?|(\d\d:\d\d:\d\d)(?:\.0+)?)$")
 
 
 class Sheet(Struct):
@@ -110,45 +106,6 @@ def read_xlsx(package: Package, content: bytes) -> ExtractedText:
     warnings = [f"{broken} of {len(sheets)} sheets are damaged: parts are missing."] if broken else []
     warnings += ["Some formulas have no stored result: open and save the workbook to add them."] if uncounted else []
     return ExtractedText(joined([*blocks, *beside]), XLSX, markdown=True, warning=" ".join(warnings) or None)
-
-
-def read_excel_2003(content: bytes) -> ExtractedText:
-    """Return the text of a workbook that is one XML file. Raises ExtractionFailed."""
-    root, blocks = parsed(content), list[str]()
-    formats = {
-        attribute(style, "ID"): NAMED_FORMATS.get(code, code)
-        for style in root.iter()
-        if local(style) == "Style"
-        for part in style
-        if local(part) == "NumberFormat" and (code := attribute(part, "Format"))
-    }
-    for worksheet in root.findall("{*}Worksheet"):
-        sheet, place = Sheet(), 0
-        for row in worksheet.findall(".//{*}Row"):
-            place, column = number(attribute(row, "Index"), place + 1), 0
-            for cell in row.findall("{*}Cell"):
-                column = min(number(attribute(cell, "Index"), column + 1), MAX_COLUMNS)
-                across, down = (number(attribute(cell, name)) for name in ("MergeAcross", "MergeDown"))
-                data = cell.find("{*}Data")
-                if data is not None:
-                    sheet.rows.setdefault(place, {})[column] = _data(data, formats.get(attribute(cell, "StyleID")))
-                if across or down:
-                    sheet.merged.append(Span(place, column, place + down, min(column + across, MAX_COLUMNS)))
-                column = min(column + across, MAX_COLUMNS)
-        blocks += [heading(2, attribute(worksheet, "Name") or ""), sheet.text()]
-    if not any(blocks[1::2]):
-        raise ExtractionFailed(NO_CELLS)
-    return ExtractedText(joined(blocks), XLS, markdown=True)
-
-
-def _data(data: Element, code: str | None) -> str:
-    text, kind = "".join(data.itertext()), attribute(data, "Type")
-    if kind == "DateTime":
-        return MIDNIGHT.sub(lambda match: f" {match[1]}" if match[1] else "", text).removeprefix("1899-12-31 ")
-    try:
-        return shown(float(text), code or GENERAL) if kind == "Number" else text
-    except (ValueError, OverflowError):
-        return text
 
 
 def _workbook(package: Package, relations: dict[str, tuple[str, str]]) -> Workbook:
