@@ -60,15 +60,15 @@ def init_app(app: Flask) -> None:
 
 @cache
 def error_kinds() -> tuple[tuple[int, str, str], ...]:
-    """Return every error the API can return: its status, its name, and the first clause about it."""
+    """Return every error the API can return: its status, its name, and the first clause of what it says."""
     groups = (errors.NotFound, errors.Conflict)
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
     kinds = [kind for kind in kinds if kind not in groups]
     return tuple(sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds))
 
 
-def _meaning_of(kind: type[Exception]) -> str:
-    clause = re.split(r";|\.\n", f"{kind.__doc__}\n")[0]
+def _meaning_of(kind: type[AssistantError]) -> str:
+    clause = re.split(r";|\.\s", f"{kind.__doc__ or kind.sentence}\n")[0]
     return clause.strip().rstrip(".").replace("``", "`") + "."
 
 

@@ -5,7 +5,7 @@ do. The cause is chained, for the log only. ``web/errors.py`` maps classes to HT
 """
 
 from rag_assistant.records.errors.accounts import *  # noqa: F403 - the tree is in topics, and imported from here
-from rag_assistant.records.errors.base import *  # noqa: F403 - the tree is in topics, and imported from here  # noqa: F403 - the tree is in topics, and imported from here
+from rag_assistant.records.errors.base import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.conversations import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.documents import *  # noqa: F403 - the tree is in topics, and imported from here
 from rag_assistant.records.errors.models import *  # noqa: F403 - the tree is in topics, and imported from here

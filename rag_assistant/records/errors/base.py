@@ -7,7 +7,8 @@ from typing import Any
 class AssistantError(Exception):
     """The root of the tree.
 
-    ``sentence`` is the message, whose places ``values`` fill in order; without one, the single value is the message.
+    ``sentence`` is the message, whose places ``values`` fill in order; without one, the single value is the message,
+    and the class says when it is raised.
     ``details`` are figures and choices for the caller, ``param`` is the field that is wrong, and the same may succeed
     after ``retry_after_seconds``: ``None`` if it won't.
     """

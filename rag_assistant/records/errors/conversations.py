@@ -6,14 +6,10 @@ from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
 class ConversationNotFound(NotFound):
-    """There is no such conversation."""
-
     sentence = "There is no conversation {conversation_id}."
 
 
 class ConversationDeleted(ConversationNotFound):
-    """The conversation is in the trash."""
-
     sentence = "Conversation {conversation_id} is in the trash. Restore it to continue it."
 
     def __init__(self, conversation_id: int) -> None:
@@ -22,56 +18,38 @@ class ConversationDeleted(ConversationNotFound):
 
 
 class ConversationBusy(Conflict):
-    """The conversation is answering another question."""
-
     sentence = "Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
 
 
 class ProjectNotFound(NotFound):
-    """There is no such project, or not for this person."""
-
     sentence = "There is no project {project_id}."
 
 
 class NotProjectOwner(AssistantError):
-    """The project is somebody else's: only its owner shares or deletes it, and only who may write changes it."""
-
     sentence = 'The project "{name}" belongs to somebody else, who has not let you do this.'
 
 
 class ProjectExists(Conflict):
-    """Its owner has a project of that name."""
-
     sentence = 'There is already a project named "{name}". Choose another name.'
 
 
 class NotInProject(Conflict):
-    """A question names a project, and a conversation that is not in it."""
-
     sentence = "Conversation {conversation_id} is not in project {project_id}. Move it, or leave the project out."
 
 
 class TooManyPinned(Conflict):
-    """No more conversations can be pinned."""
-
     sentence = "{max_pinned} conversations are pinned, which is the limit. Unpin one first."
 
 
 class NotInTrash(Conflict):
-    """The conversation was restored meanwhile, so it is not erased."""
-
     sentence = "Conversation {conversation_id} is no longer in the trash. Delete it first."
 
 
 class TurnNotFound(NotFound):
-    """There is no such turn."""
-
     sentence = "There is no turn {turn_id}."
 
 
 class TurnErased(Conflict):
-    """The turn was erased, so nothing can be done with it."""
-
     sentence = "Turn {number} was erased. Only its place in the conversation is left."
 
 
@@ -88,22 +66,16 @@ class TurnNotRegenerable(Conflict):
 
 
 class TurnNotRatable(Conflict):
-    """The turn has no answer that could be rated."""
-
     sentence = "Turn {number} can't be rated: it has no answer yet, or it is a confirmation."
 
 
 class TurnSummarised(Conflict):
-    """The turn is part of the summary, so it cannot be left out alone."""
-
     sentence = (
         "Turn {number} is part of the summary that the model sees. Undo the summary, or edit it, to leave it out."
     )
 
 
 class VersionNotFound(NotFound):
-    """The turn has no such answer."""
-
     sentence = "Turn {turn_id} has no answer {version}; it has {versions}."
 
 
@@ -112,14 +84,10 @@ class VersionFixed(Conflict):
 
 
 class ReceiptNotFound(NotFound):
-    """The turn has no receipt: nothing was sent to a model yet."""
-
     sentence = "Turn {turn_id} has no receipt: nothing was sent to a model for it, or it was erased."
 
 
 class ResponseNotFound(NotFound):
-    """There is no stored response with this id."""
-
     sentence = (
         'There is no stored response "{name}". Responses to requests that include earlier turns, or with store false, '
         "are not stored."
@@ -127,20 +95,14 @@ class ResponseNotFound(NotFound):
 
 
 class PictureNotFound(NotFound):
-    """The question has no picture with this number."""
-
     sentence = "The question of turn {turn_id} has {count} pictures; there is no number {number}."
 
 
 class SourceNotFound(NotFound):
-    """The answer has no source with this number."""
-
     sentence = "Turn {turn} has no source {n}."
 
 
 class NothingWaits(Conflict):
-    """The turn does not ask for a confirmation."""
-
     sentence = "Turn {turn_id} does not ask for a confirmation, or was already answered. Nothing was done."
 
 
@@ -153,8 +115,6 @@ class NothingToSummarise(Conflict):
 
 
 class NoSummary(NotFound):
-    """The conversation has no summary at present."""
-
     sentence = "Conversation {conversation_id} has no summary."
 
 
@@ -163,20 +123,14 @@ class SummaryRejected(AssistantError):
 
 
 class HistoryChanged(Conflict):
-    """The model's view changed while a summary was being written; the summary was thrown away."""
-
     sentence = "What the model sees changed while the summary was being written. Nothing was summarised."
 
 
 class NoteNotFound(NotFound):
-    """There is no such note."""
-
     sentence = "There is no note {note_id}."
 
 
 class TurnErasedMeanwhile(Conflict):
-    """A turn of another conversation, or a note, that was found for a question no longer exists."""
-
     sentence = "An earlier conversation or a note that was found for this question was deleted meanwhile. Ask again."
 
 

@@ -4,22 +4,16 @@ from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
 class DocumentNotFound(NotFound):
-    """There is no such document."""
-
     sentence = "There is no document {document_id}; it may have been deleted."
 
 
 class FileMissing(AssistantError):
-    """The document's file is missing from the uploaded files; the text that was read from it is kept."""
-
     sentence = (
         "The file of document {document_id} is missing. Its text is still searchable; add the file again to restore it."
     )
 
 
 class FileDamaged(AssistantError):
-    """The file is no longer the one that was uploaded."""
-
     sentence = "The file {file} is not the one that was uploaded. Add the document again."
 
 
@@ -43,8 +37,6 @@ class ExtractionFailed(AssistantError):
 
 
 class ExtractionCancelled(AssistantError):
-    """Reading the file was given up because its text is no longer wanted."""
-
     sentence = "Reading this file was cancelled: it was deleted, or the server is stopping."
 
 
@@ -53,14 +45,10 @@ class PageNotDrawn(AssistantError):
 
 
 class LibraryNotFound(NotFound):
-    """There is no such library, or not for this person."""
-
     sentence = "There is no library {library_id}."
 
 
 class LibraryReadOnly(AssistantError):
-    """The document can be read but not changed: its library is shared read-only, or the token does not allow it."""
-
     sentence = (
         'You can read "{name}" but not change it: its library belongs to somebody else, or your token does not allow '
         "changes."
@@ -68,14 +56,10 @@ class LibraryReadOnly(AssistantError):
 
 
 class NotLibraryOwner(AssistantError):
-    """Only the owner of a library may decide who uses it."""
-
     sentence = 'The library "{name}" belongs to somebody else; only its owner can change or share it.'
 
 
 class LibraryInUse(Conflict):
-    """A library cannot be deleted: it has documents, perhaps in the trash, or it is a person's last one."""
-
     sentence = 'The library "{name}" cannot be deleted: it has documents, perhaps in the trash, or is your last one.'
 
 
@@ -104,6 +88,4 @@ class OriginUnavailable(AssistantError):
 
 
 class NoWebPage(Conflict):
-    """The document did not come from the web, so it cannot be fetched again."""
-
     sentence = "Document {document_id} was not added from a web address, so it cannot be fetched again."

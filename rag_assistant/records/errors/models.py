@@ -34,8 +34,6 @@ class ModelNotFound(NotFound):
 
 
 class NoEndpoint(Conflict):
-    """No endpoint is set that could be tested."""
-
     sentence = "No endpoint is set. Set openai_base_url, openai_api_key or both first."
 
 
@@ -81,8 +79,6 @@ class AnswerInterrupted(ModelError):
 
 
 class AnswerTakenOver(AssistantError):
-    """This process was taken for dead while it answered, and another one has ended the turn."""
-
     sentence = "The server was unresponsive for too long, so the answer was ended. The text so far was saved."
 
 

@@ -30,8 +30,6 @@ class RequestRefused(AssistantError):
 
 
 class ServedByWebs(NotFound):
-    """Only web servers answer this request, and this process is a worker."""
-
     sentence = "This process is a worker: it serves only /healthz, /readyz and /metrics."
 
 
@@ -40,8 +38,6 @@ class UnknownCommand(AssistantError):
 
 
 class IdempotencyKeyReused(AssistantError):
-    """The key was used before, for another question."""
-
     sentence = 'The Idempotency-Key "{key}" was already used with another request. Use a new key for a new question.'
 
 
@@ -58,8 +54,6 @@ class Overloaded(AssistantError):
 
 
 class ServerEnding(AssistantError):
-    """The server is shutting down and takes no more questions."""
-
     retry_after_seconds = 5
 
     sentence = "The server is stopping. Nothing was stored; try again in a few seconds."
@@ -78,16 +72,12 @@ class TooManyFetches(AssistantError):
 
 
 class ImportsBusy(AssistantError):
-    """Another import is being read at this moment."""
-
     retry_after_seconds = 5
 
     sentence = "Another import is being read. Nothing was stored; try again in a few seconds."
 
 
 class PasswordsBusy(AssistantError):
-    """Too many passwords are being checked at this moment."""
-
     retry_after_seconds = 5
 
     sentence = "Too many people are signing in right now. Try again in a few seconds."
