@@ -91,6 +91,7 @@ class WholeConversation(Struct, frozen=True):
     overrides: Overrides = field(default_factory=lambda: Overrides())
     scope: Scope = EVERYTHING
     context_start: Number = 1
+    earlier_starts: tuple[Number, ...] = ()
     view_start: Number = 1
     decided_until: Number = 0
     summary: WholeSummary | None = None

@@ -116,6 +116,8 @@ def contradictions(whole: WholeConversation) -> Iterator[Contradiction]:
     """Yield what contradicts the turns of a conversation."""
     next_turn = len(whole.turns) + 1
     yield from _outside("context_start", whole.context_start, 1, next_turn)
+    for n, start in enumerate(whole.earlier_starts):
+        yield from _outside(f"earlier_starts[{n}]", start, 1, whole.context_start)
     yield from _outside("view_start", whole.view_start, whole.context_start, next_turn)
     if whole.summary is not None:
         begin, end = whole.context_start, whole.view_start - 1

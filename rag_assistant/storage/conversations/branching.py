@@ -17,11 +17,11 @@ from rag_assistant.storage.conversations.conversations import (
     insert_conversation,
     load_conversation,
 )
-from rag_assistant.storage.conversations.counters import counted, covered_by, recount
+from rag_assistant.storage.conversations.counters import counted, recount
 from rag_assistant.storage.conversations.elsewhere import copy_sent_elsewhere
 from rag_assistant.storage.conversations.receipts import copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
-from rag_assistant.storage.database import Store, insert_row, set_values
+from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_versions, conversations, messages, pictures, receipts, summaries, turns
 
@@ -125,10 +125,8 @@ def branch_for(connection: Connection, question: Question, title: str) -> int:
 def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int) -> dict[str, Any]:
     """Return what the branch inherits besides turns; not a context start behind the turn."""
     last = turn.number - 1
-    view = _view_before(connection, dict(origin), turn.number)
-    if view["summary_id"] is not None:
-        view["summary_id"] = _copy_summary(connection, view["summary_id"], branch_id)
-    return view | {
+    _copy_summaries(connection, origin["id"], branch_id, turn.number)
+    return _view_before(connection, {**origin, "id": branch_id}, turn.number) | {
         "branched_from": {"conversation_id": origin["id"], "turn": turn.number},
         "origin_id": origin["id"],
         "overrides": origin["overrides"],
@@ -140,19 +138,21 @@ def _taken_along(connection: Connection, origin: Row, turn: Turn, branch_id: int
 
 
 def _view_before(connection: Connection, row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Return where the view began before a turn, as far as the current state tells."""
-    start = row["context_start"] if row["context_start"] <= number else 1
-    covered = covered_by(connection, row["summary_id"])
-    if covered and covered[-1][1] < number:
-        view_start = max(start, min(row["view_start"], number))
-        return {"context_start": start, "view_start": view_start, "summary_id": row["summary_id"]}
-    return {"context_start": start, "view_start": start, "summary_id": None}
+    """Return the view that holds for a turn: after what was cleared before it, with a summary of older turns alone."""
+    starts = [one for one in (*row["earlier_starts"], row["context_start"]) if one <= number] or [1]
+    reach = summaries.c.first_turn >= starts[-1], summaries.c.last_turn < number
+    own = select(summaries.c.id, summaries.c.last_turn).where(summaries.c.conversation_id == row["id"], *reach)
+    newest = connection.execute(own.order_by(summaries.c.id.desc()).limit(1)).first()
+    summary_id, view_start = (newest.id, newest.last_turn + 1) if newest else (None, starts[-1])
+    view = {"context_start": starts[-1], "earlier_starts": starts[:-1]}
+    return view | {"view_start": view_start, "summary_id": summary_id}
 
 
-def _copy_summary(connection: Connection, summary_id: int, branch_id: int) -> int:
-    own = [column for column in summaries.columns if column.name not in ("id", "conversation_id")]
-    row = connection.execute(select(*own).where(summaries.c.id == summary_id)).mappings().one()
-    return insert_row(connection, summaries, {**row, "conversation_id": branch_id})
+def _copy_summaries(connection: Connection, origin: int, branch_id: int, before: int) -> None:
+    names = [column.name for column in summaries.columns if column.name not in ("id", "conversation_id")]
+    own = summaries.c.conversation_id == origin, summaries.c.last_turn < before
+    rows = select(literal(branch_id), *(summaries.c[name] for name in names)).where(*own).order_by(summaries.c.id)
+    connection.execute(insert(summaries).from_select(["conversation_id", *names], rows))
 
 
 def _copy_turns(connection: Connection, origin: int, branch_id: int, before: int) -> None:

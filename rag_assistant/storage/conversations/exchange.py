@@ -38,8 +38,9 @@ MAX_TURNS_AT_ONCE, MAX_CHARS_AT_ONCE = 200, 500_000
 PAUSE = 2
 # Prefix of imported conversations' keys among the Idempotency-Keys of first turns.
 IMPORTED = "import:"
+VIEW_STARTS = ("context_start", "earlier_starts", "view_start")
 FIGURES = ("status", "history", "search", "usage", "model", "error_type", "error_message")
-COPIED = ("created_at", "updated_at", "archived", "overrides", "context_start", "view_start", "decided_until")
+COPIED = ("created_at", "updated_at", "archived", "overrides", *VIEW_STARTS, "decided_until")
 COPIED_OF_TURN = ("request", "created_at", "pinned", "excluded", "purged", "erased_at", "version")
 
 

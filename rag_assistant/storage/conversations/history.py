@@ -43,7 +43,7 @@ BEING_SUMMARISED = (
     "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
 )
 ChangeKind = Literal["clear", "reset", "compact", "edit summary", "pin", "exclude"]
-VIEW = ("context_start", "view_start", "summary_id", "decided_until")
+VIEW = ("context_start", "earlier_starts", "view_start", "summary_id", "decided_until")
 MARKS = ("pinned", "excluded")
 # From this certainty on, a question may be about a turn (bench/history.md shows what is missed).
 MIN_CERTAINTY = 0.2
@@ -175,6 +175,7 @@ class HistoryStore(Store):
         with self._changing(conversation_id, kind, running=at_turn) as (connection, row):
             start = row["turns"] + 1 if at_turn is None else at_turn
             values: dict[str, Any] = {"context_start": start, "view_start": start, "summary_id": None}
+            values["earlier_starts"] = sorted({*row["earlier_starts"], row["context_start"]} - {start})
             if kind == "reset" and at_turn is None:
                 values["overrides"] = {}
             set_values(connection, conversations, conversation_id, values)
@@ -256,6 +257,8 @@ class HistoryStore(Store):
                 set_values(connection, turns, turn_id, marks)
                 _see(connection, turn_id)
             set_values(connection, conversations, conversation_id, before)
+            if row["summary_id"] != before["summary_id"]:  # No branch inherits a summary that was undone.
+                connection.execute(delete(summaries).where(summaries.c.id == row["summary_id"]))
             connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
             recount(connection, conversation_id)
         return self._get(conversation_id), last["kind"]

@@ -38,6 +38,8 @@ conversations = table_of_ids(
     # Where the model's view begins: moved by clear and reset; after a summary, view_start is the turn after it.
     Column("context_start", Integer, nullable=False, server_default="1"),
     Column("view_start", Integer, nullable=False, server_default="1"),
+    # The context starts before it, oldest first: what was cleared stays cleared in a branch at an earlier turn.
+    Column("earlier_starts", JSON, nullable=False, server_default="[]"),
     Column("summary_id", Integer),
     # Up to which turn a person has agreed to leave turns out.
     Column("decided_until", Integer, nullable=False, server_default="0"),

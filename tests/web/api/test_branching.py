@@ -5,7 +5,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
 from tests.testkit.stub_model import StubModel
-from tests.web.api.conversations import kept
+from tests.web.api.conversations import kept, run, turn_ids
 from tests.web.conftest import ask, events_of, post, upload
 
 
@@ -125,3 +125,59 @@ def test_plain_forms_do_the_same(client: FlaskClient) -> None:
     assert where == (303, "/conversations/2#turn-2")
     assert 'href="/conversations/1?at=2#turn-2"' in client.get("/conversations/2").text
     assert 'href="/conversations/2?at=2#turn-2"' in client.get("/conversations/1").text
+
+
+@pytest.mark.parametrize("how", ["branch", "branch of a branch", "imported"])
+def test_what_was_cleared_before_a_turn_stays_cleared_in_its_branch(
+    client: FlaskClient, stub: StubModel, how: str
+) -> None:
+    talk(client, 3)
+    run(client, 1, "/clear")
+    asked, later = kept(client, "Question 4", 1), kept(client, "Question 5", 1)
+    run(client, 1, "/clear")
+    kept(client, "Question 6", 1)
+    turn_id = asked.id
+    if how == "branch of a branch":
+        branch = ask(client, "Question 5, better", edits_turn=later.id)["conversation_id"]
+        turn_id = turn_ids(client, branch)[3]
+    elif how == "imported":
+        exported = client.get("/api/export", buffered=True).data
+        client.post("/api/conversations/1/purge")
+        assert (
+            client.post("/api/conversations/import", data=exported, content_type="application/zip").status_code == 200
+        )
+        turn_id = turn_ids(client, 2)[3]
+    stub.requests.clear()
+    answer = ask(client, "Question 4, better", edits_turn=turn_id)
+    assert "Question 1" not in repr(stub.requests[-1].messages)
+    assert answer["history"]["left_out"] == {"cleared": 3}
+
+
+def test_a_clear_that_was_undone_holds_in_no_branch(client: FlaskClient, stub: StubModel) -> None:
+    talk(client, 3)
+    run(client, 1, "/clear")
+    asked = kept(client, "Question 4", 1)
+    run(client, 1, "/undo")
+    ask(client, "Question 4, better", edits_turn=asked.id)
+    assert "Question 1" in repr(stub.requests[-1].messages)
+
+
+def test_an_older_summary_holds_where_a_later_one_covers_too_much(client: FlaskClient) -> None:
+    turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
+    assert client.post("/api/conversations/1/compact").status_code == 200
+    first = client.get("/api/conversations/1").json["view"]["summary"]
+    turns += [kept(client, f"{n} " + "word " * 200, 1).id for n in range(5, 9)]
+    assert client.post("/api/conversations/1/compact").status_code == 200
+    second = client.get("/api/conversations/1").json["view"]["summary"]
+    assert first["last_turn"] < second["last_turn"]
+    branch = ask(client, "Within the second", edits_turn=turns[second["last_turn"] - 1])["conversation_id"]
+    summary = client.get(f"/api/conversations/{branch}").json["view"]["summary"]
+    assert (summary["text"], summary["last_turn"]) == (first["text"], first["last_turn"])
+
+
+def test_a_summary_that_was_undone_is_in_no_branch(client: FlaskClient) -> None:
+    turns = [kept(client, f"{n} " + "word " * 200, 1 if n else None).id for n in range(5)]
+    assert client.post("/api/conversations/1/compact").status_code == 200
+    run(client, 1, "/undo")
+    branch = ask(client, "Last, better", edits_turn=turns[-1])["conversation_id"]
+    assert client.get(f"/api/conversations/{branch}").json["view"]["summary"] is None
