@@ -11,11 +11,12 @@ import click
 
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import progress, services_command
-from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, processing, work_with_progress
+from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, WORKED_ON, processing, work_with_progress
 from rag_assistant.records.errors import BackupFailed
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
+from rag_assistant.storage.usage import documents_by_state
 
 if TYPE_CHECKING:
     from rag_assistant.documents.doctor import Finding
@@ -173,12 +174,13 @@ def _mend(services: Services, findings: list[Finding]) -> int:
 def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:
     """Yield how many chunks are embedded, until nothing is pending and nothing changes.
 
-    Between two jobs neither is visible for a moment; of a server's jobs only the results are.
+    Between two jobs neither is visible for a moment; of a server's jobs only the documents' states and the results are.
     """
     quiet, before = 0, (-1, -1)
     while quiet < LOOKS_UNTIL_QUIET:
         time.sleep(POLL_INTERVAL_SECONDS)
         now = services.embeddings.progress(embedder)
-        quiet = quiet + 1 if now == before and not services.library.busy else 0
+        unfinished = services.library.busy or not documents_by_state(services.database).keys().isdisjoint(WORKED_ON)
+        quiet = quiet + 1 if now == before and not unfinished else 0
         before = now
         yield now

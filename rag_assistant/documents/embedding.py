@@ -98,6 +98,10 @@ class DocumentEmbedder(Struct, frozen=True):
             return
         self.queue.add("reindex", document_id)
 
+    def leave_to_others(self) -> None:
+        """Leave it to another process to embed what the configured model hasn't. Raises EmbedderFailed."""
+        self.embeddings.leave_to_others(self.embedders.configured().key)
+
     def _later_or_never(self, document_id: int, model: Embedder, error: EmbedderFailed) -> None:
         """Wait for a model that is unreachable; but skip a document that only it can't embed."""
         if not _answers(model):

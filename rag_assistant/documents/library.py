@@ -285,11 +285,14 @@ class Library:
     @property
     def busy(self) -> bool:
         """Whether any work is queued or in progress."""
-        return self._reading.busy or self._embedding.busy
+        return self._works and (self._reading.busy or self._embedding.busy)
 
     def reindex(self) -> None:
-        """Embed what the current model hasn't, then switch search to it."""
-        self._embedding.add("reindex")
+        """Embed what the current model hasn't, then switch search to it; or leave this to the process that works."""
+        if self._works:
+            self._embedding.add("reindex")
+        else:
+            self._embedder.leave_to_others()
 
     def _read(self, document_id: int) -> None:
         self._go_on(document_id, self._reader.read(document_id))

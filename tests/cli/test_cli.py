@@ -5,15 +5,18 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from sqlalchemy import delete
 
 from rag_assistant.llm.local_servers import LocalServers
 from rag_assistant.runtime.download import OnProgress
 from rag_assistant.runtime.public_http import Fetched, PublicHttp
+from rag_assistant.services import open_services
+from rag_assistant.storage.tables import embeddings
 from tests.cli.shell import Shell, queue
 from tests.testkit.stub_model import Reply, StubModel
 
@@ -104,6 +107,21 @@ def test_what_goes_into_a_pipe_holds_no_progress(shell: Shell, tmp_path: Path) -
     reindexed = shell("reindex").stdout
     assert reindexed.startswith("1 of 1 chunks are embedded")
     assert reindexed.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("reindex",), ("doctor", "--fix"), ("reindex", "--read-again")])
+def test_what_is_beside_a_server_is_done_by_it_and_ends(shell: Shell, tmp_path: Path, command: tuple[str, ...]) -> None:
+    path = tmp_path / "geese.txt"
+    path.write_text("Geese hiss.")
+    with closing(open_services(shell.environment)) as server:
+        server.start()
+        shell("documents", "add", str(path))
+        with server.database.write() as connection:
+            connection.execute(delete(embeddings))
+        done = shell(*command)
+        assert (done.exit_code, "The running server processes them." in done.stdout) == (0, True), done.output
+        assert server.embeddings.progress(server.embedders.configured().key) == (1, 1)
+        assert server.documents.get(1).state == "ready"
 
 
 def test_a_file_that_cannot_be_read_does_not_keep_the_others_out(shell: Shell, tmp_path: Path) -> None:

@@ -4,7 +4,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, ScalarSelect, Select, delete, exists, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    ScalarSelect,
+    Select,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
@@ -72,10 +84,13 @@ class EmbeddingStore(Store):
 
     def next_without(self, embedder: str, after: int) -> int | None:
         """Return the next finished document after ``after`` with chunks that lack a vector of a model."""
-        finished = documents.c.state.in_(("ready", "failed"))
-        lacking = chunks_without(embedder).where(chunks.c.document_id == documents.c.id).exists()
-        query = select(documents.c.id).where(documents.c.id > after, finished, lacking)
+        query = select(documents.c.id).where(documents.c.id > after, *_finished_without(embedder))
         return next(iter(self._values(query.order_by(documents.c.id).limit(1))), None)
+
+    def leave_to_others(self, embedder: str) -> None:
+        """Let whoever works on documents embed what lacks a vector of a model."""
+        waiting = {"state": "embedding", "worker": None, "attempts": 0}
+        self._commit(update(documents).where(*_finished_without(embedder)).values(waiting))
 
     def progress(self, embedder: str) -> tuple[int, int]:
         """Return how many chunks ``embedder`` has embedded, and how many there are."""
@@ -145,6 +160,12 @@ def chunks_without(embedder: str) -> Select[Any]:
     """Return the query for the chunks without a vector of a model."""
     has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
     return select(chunks.c.id, chunks.c.text).where(~has_one)
+
+
+def _finished_without(embedder: str) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions that a document is finished, and has chunks without a vector of a model."""
+    lacking = chunks_without(embedder).where(chunks.c.document_id == documents.c.id).exists()
+    return documents.c.state.in_(("ready", "failed")), lacking
 
 
 def _vectors_of(embedder: str) -> Select[int, bytes]:
