@@ -86,7 +86,7 @@ from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
 from rag_assistant.storage.signals import Signals
-from rag_assistant.storage.usage import database_probe
+from rag_assistant.storage.usage import database_probe, write_probe
 
 log = logging.getLogger(__name__)
 
@@ -178,6 +178,7 @@ class Services:
             leases, self._signals, self.assistant, self.library, self.take_name, beats=not database.is_sqlite
         )
         self.probe = database_probe(database)
+        self.write_probe = write_probe(database, lambda: self.process)
         self.files_probe = engines.files_probe(self.uploads.store)
         self._people = lru_cache(PEOPLE_AT_ONCE)(self._services_of)
         self._limits_of = cache(  # Forgetting a running person's limits would lift them for a while.

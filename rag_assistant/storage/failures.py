@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
-from rag_assistant.records.errors import StorageDamaged, StorageFailed
+from rag_assistant.records.errors import DatabaseUnavailable, StorageDamaged, StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +33,20 @@ class FailuresNamed(Struct, frozen=True):
             raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
 
 
-def unreachable(error: DBAPIError) -> StorageFailed:
+def unreachable(error: DBAPIError) -> DatabaseUnavailable:
     """Return the error for a PostgreSQL that accepts no connection."""
     reason = str(error.orig).partition("\n")[0].removesuffix(".")
-    return StorageFailed(f"PostgreSQL (database_url) cannot be reached: {reason}.")
+    return DatabaseUnavailable(f"PostgreSQL (database_url) cannot be reached: {reason}.")
 
 
 def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
     log.error("The database failed: %s", error)
-    # Without a statement, there was no connection.
-    if not is_sqlite and isinstance(error, OperationalError) and error.statement is None:
+    # Without a statement, there was no connection; an invalidated one broke off.
+    is_away = isinstance(error, OperationalError) and (error.statement is None or error.connection_invalidated)
+    if not is_sqlite and isinstance(error, DBAPIError) and is_away:
         return unreachable(error)
+    if "is locked" in str(error):
+        return DatabaseUnavailable("Another program keeps the database locked. Nothing that was stored is lost.")
     if any(sign in str(error) for sign in DAMAGED):
         return StorageDamaged(
             "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "

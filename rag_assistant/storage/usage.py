@@ -1,14 +1,17 @@
 """Whether the database responds, and how much it holds, for administrators."""
 
+import shutil
+from collections.abc import Callable
 from contextlib import closing
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, select, text
+from sqlalchemy import Connection, func, select, text, update
 
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.probe import MAX_SECONDS, Probe
 from rag_assistant.storage.database import Database, sqlite_module
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS
-from rag_assistant.storage.tables import conversations, documents, embedders, turns
+from rag_assistant.storage.tables import conversations, documents, embedders, processes, turns
 
 BYTES_PER_NUMBER = 4  # Vectors are float32.
 
@@ -60,6 +63,9 @@ def _by_state(connection: Connection) -> dict[str, int]:
 
 
 QUESTION = "SELECT id FROM turns LIMIT 1"
+WRITE_INTERVAL_SECONDS = 10.0
+# With less, a small change may still fit into what SQLite has allocated, but no answer would.
+MIN_FREE_BYTES = 1_000_000
 
 
 def database_probe(database: Database) -> Probe:
@@ -82,3 +88,20 @@ def database_probe(database: Database) -> Probe:
         return "ready"
 
     return Probe("database", ask, silent="failed")
+
+
+def write_probe(database: Database, process: Callable[[], str]) -> Probe:
+    """Return a probe that tries a write: it is ``ready``, ``full``, ``failed``, or ``locked`` beyond a second."""
+
+    def ask() -> str:
+        if database.is_sqlite and shutil.disk_usage(database.file.parent).free < MIN_FREE_BYTES:
+            return "full"
+        try:
+            with database.write() as connection:
+                own = processes.c.id == process()
+                connection.execute(update(processes).where(own).values(beats=processes.c.beats + 1))
+        except StorageFailed as error:
+            return "full" if "is full" in str(error) else "failed"
+        return "ready"
+
+    return Probe("database-writes", ask, silent="locked", max_age_seconds=WRITE_INTERVAL_SECONDS)

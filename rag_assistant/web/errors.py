@@ -35,7 +35,7 @@ NAMES = {
     500: "AssistantError",
     502: "PageNotFetched ModelError",
     503: "SharedLimitReached ProviderUnreachable OriginUnavailable TooManyFetches Overloaded ServerEnding ImportsBusy "
-    "PasswordsBusy EmbedderFailed FilesUnavailable ModelBusy",
+    "PasswordsBusy EmbedderFailed FilesUnavailable DatabaseUnavailable ModelBusy",
     504: "ModelTimedOut",
     507: "StorageFailed",
 }

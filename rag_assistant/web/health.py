@@ -83,13 +83,16 @@ def init_app(app: Flask, services: Services) -> None:
 def readiness(services: Services) -> dict[str, str]:
     """Return the state of each part: ``ready``, ``off`` if unused, or what it is doing.
 
-    The database is ``missing`` if its file is gone or replaced, ``failed`` if it doesn't respond within a second.
+    The database is ``missing`` if its file is gone or replaced, ``failed`` if it doesn't respond within a second. Every
+    ten seconds a write is tried: ``full`` means the disk, ``locked`` by another program.
     Uploaded files are checked every ten seconds: ``ready`` or ``unreachable``. An endpoint is ``not_checked`` until the
     first question; then it is as it was the last time. Keywords are ``indexing`` while the words of a large library are
     read after the start, and while documents are indexed again after an upgrade. The server is ``ending`` during
     shutdown, and the worker ``missing`` while nobody works on documents.
     """
     database, index = services.probe.state(), services.vectors.index
+    if database == "ready":
+        database = services.write_probe.state()
     states = {
         "server": "ending" if services.is_ending else "ready",
         "database": database,

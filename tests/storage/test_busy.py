@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from rag_assistant.records.errors import SettingsError, StorageFailed
+from rag_assistant.records.errors import DatabaseUnavailable, SettingsError, StorageFailed
 from rag_assistant.storage import database as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
@@ -25,9 +25,9 @@ def test_a_database_that_stays_locked_is_a_failure_of_storage(opened: Database, 
     # The same library: two of them in one process do not see the locks of one another.
     other = module.sqlite_module().connect(str(tmp_path / "assistant.db"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(DatabaseUnavailable, match="Another program keeps the database locked"):
         ConversationManager(opened).create("One")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(DatabaseUnavailable):
         AnswerLog(opened, "here").append(1, 0, "text")
     other.execute("COMMIT")
     assert ConversationManager(opened).create("Two").title == "Two"

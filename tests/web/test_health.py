@@ -2,6 +2,8 @@
 
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from flask.testing import FlaskClient
 from rag_assistant import __version__
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings
+from rag_assistant.storage.database import sqlite_module
+from rag_assistant.storage.failures import FailuresNamed
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import StubModel
 from tests.web.conftest import ask, until
@@ -103,6 +107,55 @@ def test_a_database_that_does_not_answer_in_time_is_503(
     assert threading.active_count() == threads + 1
     waiting.set()
     until(lambda: database_state(client) == (200, "ready"))
+
+
+def look_again(services: Services) -> None:
+    services.write_probe._asked_at = 0.0  # Ten seconds have passed.
+
+
+def test_a_disk_without_room_is_503_and_pages_say_so(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    monkeypatch.setattr("rag_assistant.storage.usage.MIN_FREE_BYTES", 10**18)
+    look_again(services)
+    assert database_state(client) == (503, "full")
+    page = client.get("/", headers={"Accept": "text/html"}).text
+    assert "The disk is full, so nothing new is stored." in page
+    monkeypatch.undo()
+    look_again(services)
+    assert database_state(client) == (200, "ready")
+
+
+def test_a_database_that_another_program_keeps_locked_is_503_until_it_lets_go(
+    client: FlaskClient, services: Services
+) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    other = sqlite_module().connect(str(services.database.file), isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    look_again(services)
+    assert database_state(client) == (503, "locked")
+    other.execute("COMMIT")
+    other.close()
+    until(lambda: database_state(client) == (200, "ready"))
+
+
+def test_a_write_that_fails_is_503_though_reading_works(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: database_state(client) == (200, "ready"))
+    for reason, state in (("attempt to write a readonly database", "failed"), ("database or disk is full", "full")):
+        with monkeypatch.context() as patch:
+            patch.setattr(services.database, "write", lambda reason=reason: failing(reason))
+            look_again(services)
+            assert database_state(client) == (503, state)
+
+
+@contextmanager
+def failing(reason: str) -> Iterator[None]:
+    with FailuresNamed(sqlite_module(), is_sqlite=True):
+        raise sqlite_module().OperationalError(reason)
+    yield
 
 
 def test_an_endpoint_is_as_it_was_when_it_was_asked_last(client: FlaskClient, stub: StubModel) -> None:

@@ -46,6 +46,10 @@ class StorageDamaged(StorageFailed):
     """The database file is damaged. Waiting does not help: restore a backup."""
 
 
+class DatabaseUnavailable(StorageFailed):
+    """The database cannot be reached, or another program keeps it locked; nothing is lost."""
+
+
 class FilesUnavailable(StorageFailed):
     """The uploaded files cannot be reached at the moment; none of them is lost."""
 

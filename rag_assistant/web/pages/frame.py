@@ -15,7 +15,7 @@ from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.conversation_list import PINNED, Group, groups_of, snippet_of, zone_named
-from rag_assistant.web.services import services
+from rag_assistant.web.services import services, whole_services
 
 CONVERSATIONS_SHOWN = 50
 CONVERSATIONS_FOUND = 50
@@ -26,6 +26,12 @@ IN_A_PROJECT = 5
 MAX_IN_A_PART = 200
 MAX_PINNED_DRAWN = 1000
 
+# By the state of the database, while a write fails.
+DATABASE_PROBLEMS = {
+    "full": N_("The disk is full, so nothing new is stored. Free some space."),
+    "locked": N_("Another program keeps the database locked, so nothing new is stored."),
+    "failed": N_("Nothing new can be stored; see the server's log."),
+}
 # A script writes it.
 ZONE_COOKIE = "zone"
 
@@ -64,6 +70,7 @@ def frame(shown: Conversation | None) -> dict[str, Any]:
         # A notice stays dismissed in this browser; see js/shell/notices.js.
         "quotes_notice": not models.connected and "quotes" not in request.cookies.get("dismissed", ""),
         "unreachable": models.known_endpoint().base_url if models.state == "unreachable" else None,
+        "database_problem": DATABASE_PROBLEMS.get(whole_services().write_probe.state()),
         "embedder_problem": None if embedders.loaded else embedders.problem,
         "model_starting": models.state in ("starting", "slow"),
         "settings_problem": services().settings.problem if identity().may_manage else None,
