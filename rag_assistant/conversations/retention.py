@@ -12,6 +12,7 @@ from rag_assistant.conversations.window import decided
 from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, NotInTrash
 from rag_assistant.runtime.job_queue import Heartbeat
+from rag_assistant.runtime.steady_clock import SteadyClock
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.erasing import TurnEraser
@@ -47,6 +48,7 @@ class Retention:
         self._projects = projects
         self._eraser = eraser
         self._settings = settings
+        self._clock = SteadyClock()
         self._look = Heartbeat(self.look, LOOK_INTERVAL_SECONDS)
 
     def start(self) -> None:
@@ -55,7 +57,9 @@ class Retention:
 
     def look(self) -> None:
         """Do what is due. Without ``retention_days`` in the settings only people empty the trash."""
-        settings, moment = self._settings(), datetime.now(UTC)
+        settings, moment = self._settings(), self._clock.now()
+        if moment is None:
+            return
         try:
             days = {one.id: decided("retention_days", one, settings) for one in self._projects.all()}
             since = used_since(settings.retention_days)

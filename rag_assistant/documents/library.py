@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy as shallow_copy
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import chain, repeat
 from pathlib import Path
 from typing import IO
@@ -34,6 +34,7 @@ from rag_assistant.records.errors import (
 )
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
+from rag_assistant.runtime.steady_clock import SteadyClock
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
@@ -71,6 +72,7 @@ class Library:
         self._settings = settings
         self._max_bytes: Callable[[], int | None] = lambda: None
         self._tell_others = tell_others
+        self._clock = SteadyClock()
         self._works = False
         self._closing = threading.Event()
         self._deleting = threading.Event()
@@ -222,9 +224,9 @@ class Library:
         Documents that were in the trash for long enough are deleted.
         """
         try:
-            for document_id in self.documents.trashed_before(
-                datetime.now(UTC) - timedelta(days=self._settings().trash_days)
-            ):
+            moment = self._clock.now()
+            before = None if moment is None else moment - timedelta(days=self._settings().trash_days)
+            for document_id in () if before is None else self.documents.trashed_before(before):
                 with suppress(DocumentNotFound):  # Another process was quicker.
                     self.remove(document_id, in_trash=True)
             if not self.busy and self.documents.any_unfinished():

@@ -1,12 +1,15 @@
 """With ``retention_days`` a conversation that nobody uses goes to the trash, and from there away; it is told before."""
 
-from datetime import UTC, datetime, timedelta
+import io
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import update
 
+from rag_assistant.conversations import retention
+from rag_assistant.runtime import steady_clock
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import conversations
 from tests.testkit.people import add_person, client_of, quick_passwords
@@ -43,6 +46,38 @@ def test_what_nobody_used_moves_to_the_trash_and_is_erased_there(client: FlaskCl
     services.retention.look()
     assert (ids(client), ids(client, "&deleted=1")) == ({2, 3}, {1, 4})
     assert client.post("/api/conversations/5/restore").status_code == 404
+
+
+@pytest.mark.parametrize("years", [1, -1])
+def test_a_clock_that_jumps_deletes_nothing_until_it_is_back(
+    client: FlaskClient,
+    services: Services,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    years: int,
+) -> None:
+    fill(services, 4)
+    client.delete("/api/conversations/4")
+    post_document = client.post("/api/documents", data={"file": (io.BytesIO(b"Geese hiss."), "geese.txt")})
+    services.library.trash(post_document.json["document_id"])
+    make_older(services, 1, updated_at=91)
+
+    class Jumped(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + timedelta(days=365 * years)
+
+    with monkeypatch.context() as patch:
+        for module in (steady_clock, retention):
+            patch.setattr(module, "datetime", Jumped)
+        for _ in range(2):
+            services.retention.look()
+            services.library._take_up_forgotten()
+    assert (ids(client), ids(client, "&deleted=1")) == ({1, 2, 3}, {4})
+    assert len(services.documents.trashed(10)) == 1
+    assert caplog.text.count("The clock jumped to") == 2, "once each for conversations and documents"
+    services.retention.look()
+    assert (ids(client), ids(client, "&deleted=1")) == ({2, 3}, {1, 4})
 
 
 def test_what_is_restored_is_not_old_at_once_and_an_undo_moves_nothing(client: FlaskClient, services: Services) -> None:
