@@ -23,6 +23,7 @@ from tests.torture import (
     floods,
     imports,
     kills,
+    one_against_all,
     settings_file,
     soak,
 )
@@ -45,6 +46,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "attacks": floods.attacks,
     "passwords": floods.passwords,
     "streams": floods.streams,
+    "one-against-all": one_against_all.one_against_all,
     "imports": imports.imports,
     "chroma": engines.chroma,
     "backup": copies.backups,

@@ -212,14 +212,14 @@ def _light(
     server: ServerProcess, outcome: Outcome, other: ProcessPoolExecutor, seconds: float = 0.0, token: str = ""
 ) -> float:
     """Make light requests from another process, for so long, and return how long the slowest took."""
-    slowest, wrong = other.submit(light_requests, server.url, seconds, token).result()
+    took, wrong = other.submit(durations_of_light_requests, server.url, seconds, token).result()
     outcome.wrong += wrong
-    return slowest
+    return max(took)
 
 
-def light_requests(url: str, seconds: float, token: str) -> tuple[float, list[str]]:
-    """Return how many seconds the slowest light request took, and those that were not answered 200."""
-    slowest, wrong, end = 0.0, [], time.monotonic() + seconds
+def durations_of_light_requests(url: str, seconds: float, token: str) -> tuple[list[float], list[str]]:
+    """Return how many seconds each light request took, and those that were not answered 200."""
+    took, wrong, end = list[float](), list[str](), time.monotonic() + seconds
     rounds = 0
     while rounds < LIGHT_REQUESTS or time.monotonic() < end:
         rounds += 1
@@ -233,9 +233,9 @@ def light_requests(url: str, seconds: float, token: str) -> tuple[float, list[st
                     response.read()
             except OSError as error:
                 wrong.append(f"{path}: {error}")
-            slowest = max(slowest, time.monotonic() - began)
+            took.append(time.monotonic() - began)
         time.sleep(SECONDS_BETWEEN_LIGHT)
-    return slowest, wrong
+    return took, wrong
 
 
 def other_process() -> ProcessPoolExecutor:
