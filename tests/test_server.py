@@ -265,7 +265,12 @@ def test_a_header_that_only_looks_like_the_proxys_signs_nobody_in(
         PeopleStore(database).add(name, "member", None)
     database.close()
     proxy = "127.0.0.2"
-    settings = {"PROXY_USER_HEADER": "Remote-User", "PROXY_USER_FROM": f'["{proxy}"]', "OPENAI_BASE_URL": stub.url}
+    settings = {
+        "PROXY_USER_HEADER": "Remote-User",
+        "PROXY_GROUPS_HEADER": "Remote-Groups",
+        "PROXY_USER_FROM": f'["{proxy}"]',
+        "OPENAI_BASE_URL": stub.url,
+    }
     server = ServerProcess(tmp_path, server_fork.launch, **settings)
     server.start()
 
@@ -289,5 +294,8 @@ def test_a_header_that_only_looks_like_the_proxys_signs_nobody_in(
         assert name_seen(proxy, ("Remote_User", "Ann")) == 401
         assert name_seen(proxy, ("Remote_User", "Ann"), ("Remote-User", "Ben")) == "Ben"
         assert name_seen(proxy, ("Remote-User", "Ann"), ("Remote-User", "Ben")) == 403
+        groups = ("Remote-Groups", "birds")
+        assert name_seen(proxy, ("Remote-User", "Ben"), groups, ("X-Repeated", "remote-groups")) == "Ben"
+        assert name_seen(proxy, ("Remote-User", "Ben"), groups, ("remote-groups", "admins")) == 403
     finally:
         server.kill()

@@ -17,7 +17,14 @@ from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
 from rag_assistant.records import ABILITIES, Ability, ApiToken, ExternalIdentity, Identity, Person, Role
-from rag_assistant.records.errors import InvalidRequest, LinkOver, NotAllowed, SettingsError, SignInFailed
+from rag_assistant.records.errors import (
+    AssistantError,
+    InvalidRequest,
+    LinkOver,
+    NotAllowed,
+    SettingsError,
+    SignInFailed,
+)
 from rag_assistant.records.validation import storable
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
@@ -246,7 +253,11 @@ class Accounts:
         if give_to is not None:
             self.people.hand_over(person.id, give_to.id)
         else:
-            erase(*self.people.owned(person.id))
+            try:
+                erase(*self.people.owned(person.id))
+            except AssistantError as error:
+                self.note(actor, f"disabled, and not yet deleted: {error}", person.name)
+                raise
         self.people.delete(person.id)
         done = f"deleted, everything went to {give_to.name}" if give_to else "deleted with everything"
         self.note(actor, done, person.name)

@@ -21,7 +21,10 @@ TLS_HANDSHAKE = 0x16  # The first byte of a TLS client (RFC 8446, 5.1), and of n
 
 
 class Parser(HTTPRequestParser):
-    """Refuses TLS at once (its client and a plain server would wait for each other), and heads in doubt."""
+    """Refuses TLS at once (its client and a plain server would wait for each other), and heads in doubt.
+
+    A header that is sent twice is one for WSGI; which ones were is in X-Repeated, whatever a client says there.
+    """
 
     def received(self, data: bytes) -> int:
         """Process received data of a request; return how much was consumed."""
@@ -36,6 +39,8 @@ class Parser(HTTPRequestParser):
             super().parse_header(header_plus)
         except ValueError as error:  # A length of 5,000 digits, an address with half a bracket.
             raise ParsingError("The head of the request is invalid") from error
+        lines = Counter(line.partition(b":")[0].decode("latin-1").lower() for line in header_plus.split(b"\r\n")[1:])
+        self.headers = {**self.headers, "X_REPEATED": ",".join(name for name, count in lines.items() if count > 1)}
         if "TRANSFER_ENCODING" in self.headers or (self.chunked and "CONTENT_LENGTH" in self.headers):
             self.headers = {**self.headers, "CONNECTION": "close"}
 

@@ -124,8 +124,10 @@ def by_proxy(whole: Services) -> Identity:
 
 
 def _told(header: str | None) -> str:
-    """Return a header's text. Servers decode Latin-1, proxies send UTF-8."""
+    """Return the text of a header, which is sent once. Servers decode Latin-1, proxies send UTF-8."""
     value = request.headers.get(header, "") if header else ""
+    if header and header.lower() in request.headers.get("X-Repeated", "").split(","):
+        raise NotAllowed(f"The proxy's header {header} was sent more than once.")
     try:
         return value.encode("latin-1").decode().strip()
     except UnicodeError:

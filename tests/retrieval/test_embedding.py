@@ -3,6 +3,7 @@
 import os
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,3 +106,10 @@ def test_the_model_is_quantised_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(EmbedderFailed, match="cannot be quantised: .*broken.onnx"):
         quantised(tmp_path / "broken.onnx", tmp_path / "embedders")
     assert list((tmp_path / "embedders").iterdir()) == []
+
+
+def test_a_disk_without_room_for_quantising_is_named_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken.onnx").write_bytes(b"cut short, as a full disk leaves it")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    with pytest.raises(EmbedderFailed, match="cannot be quantised: the disk has only 0 MB left"):
+        quantised(tmp_path / "broken.onnx", tmp_path / "embedders")

@@ -1,11 +1,38 @@
 """What is left of a secret: in every table of the database, by what it holds, and in every file of the data folder."""
 
-from sqlalchemy import LargeBinary, inspect, select, text, type_coerce
+from sqlalchemy import LargeBinary, func, inspect, select, text, type_coerce
 
 from rag_assistant.services import Services
 from rag_assistant.storage.tables import CompressedJSON, metadata
 
 SECRET = "xylophonsecret4711"
+# What deletes the rows of each table. Beside them: a document's file, the search index in memory, and nothing in logs.
+DELETED_WITH = {
+    "conversation": "conversations turns messages answer_parts pictures receipts sent_turns sent_elsewhere "
+    "answer_versions receipt_links ratings summaries history_changes conversation_links",
+    "document": "documents document_texts scanned_pages document_tags chunks word_changes embeddings former_ids "
+    "deleted_files",
+    "person": "people sessions linked_identities api_tokens password_links libraries library_shares projects "
+    "project_shares notes",
+}
+# What stays, and what it is.
+KEPT = {
+    "audit_log": "who did what, with the names of accounts, and with numbers of everything else",
+    "processes": "the servers that run, with their settings",
+    "model_tokens": "numbers, for a day",
+    "asked_questions": "moments, for a minute",
+    "model_counts": "what an endpoint counts",
+    "embedders": "embedding models",
+    "document_sources": "the folders, repositories and buckets of the settings",
+}
+
+
+def row_counts(services: Services) -> dict[str, int]:
+    """Return how many rows the tables have whose rows deletion removes."""
+    removed = " ".join(DELETED_WITH.values()).split()
+    with services.database.read() as connection:
+        count = select(func.count())
+        return {name: connection.scalar(count.select_from(metadata.tables[name])) or 0 for name in removed}
 
 
 def tables_with_secret(services: Services) -> set[str]:

@@ -5,11 +5,20 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.services import Services
+from rag_assistant.storage.tables import metadata
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.test_erasing import EVERYWHERE, told_everywhere
 from tests.web.conftest import ask, until, upload
-from tests.web.leftovers import SECRET, compressed_with_secret, files_with, tables_with_secret
+from tests.web.leftovers import (
+    DELETED_WITH,
+    KEPT,
+    SECRET,
+    compressed_with_secret,
+    files_with,
+    row_counts,
+    tables_with_secret,
+)
 
 both_engines = pytest.mark.parametrize("environment", ["sqlite", "postgresql"], indirect=True)
 
@@ -58,6 +67,7 @@ def test_nothing_of_an_erased_person_is_left_but_the_name_in_the_log_of_accounts
 ) -> None:
     with quick_passwords():
         add_person(services, "Ann", "admin")
+        before = row_counts(services)
         ben = add_person(services, "Ben")
         client = client_of(app, "Ben")
     upload(client, f"The {SECRET} feeds geese.", f"{SECRET}.txt", tags=SECRET)
@@ -66,6 +76,32 @@ def test_nothing_of_an_erased_person_is_left_but_the_name_in_the_log_of_accounts
     ask(client, "And why?", conversation_id=asked["conversation_id"])
     client.delete(f"/api/conversations/{asked['conversation_id']}")
     compressed = compressed_with_secret(services)
+    meanwhile = row_counts(services)
     services.delete_account(ben, ACTOR, None)
     until(lambda: services.documents.files_to_delete() == [])
     assert nowhere(services, compressed)
+    after = row_counts(services) | {"word_changes": 0}  # It tells the index what to forget.
+    assert {name for name in after if meanwhile[name] > before[name]} >= {"turns", "receipts", "chunks", "libraries"}
+    assert after == before
+
+
+def test_what_deletes_a_row_is_said_of_every_table() -> None:
+    removed = " ".join(DELETED_WITH.values()).split()
+    assert sorted([*removed, *KEPT]) == sorted(metadata.tables)
+
+
+@pytest.mark.parametrize("kind", ["projects", "libraries"])
+def test_nothing_of_a_deleted_project_or_library_is_left(app: Flask, services: Services, kind: str) -> None:
+    with quick_passwords():
+        for name in ("Ann", "Ben"):
+            add_person(services, name, "admin")
+        client = client_of(app, "Ann")
+    made = client.post(f"/api/{kind}", json={"name": SECRET}).json
+    number = made["project_id" if kind == "projects" else "library_id"]
+    for change in ({"everyone": "read"}, {"name": SECRET.upper()}):
+        assert client.patch(f"/api/{kind}/{number}", json=change).status_code == 200
+    client.put(f"/api/{kind}/{number}/shares", json={"person": "ben", "access": "read"})
+    assert tables_with_secret(services) == {kind}
+    assert client.delete(f"/api/{kind}/{number}").status_code == 204
+    services.database.forget_deleted()
+    assert nowhere(services, [])

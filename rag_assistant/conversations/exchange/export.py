@@ -1,6 +1,7 @@
 """Export of a conversation in pieces: Markdown for reading, JSON for further use, and its receipts, signed."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -19,7 +20,7 @@ Versions = Callable[[int], list[AnswerVersion]]
 
 def as_markdown(conversation: Conversation, turns: Iterable[Turn], versions: Versions) -> Iterator[str]:
     """Yield a conversation as Markdown: each question, its answers, their sources, and what the model did not see."""
-    yield f"# {conversation.title}\n"
+    yield f"# {_plain(conversation.title)}\n"
     if (origin := conversation.branched_from) is not None:
         yield f"\n*Branched from conversation {origin['conversation_id']}, before turn {origin['turn']}.*\n"
     if conversation.scope:
@@ -38,9 +39,10 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if turn.erased_at is not None:
         yield f"\n## {turn.number}. (erased)\n\nErased on {turn.erased_at:%Y-%m-%d}.\n"
         return
-    yield f"\n## {turn.number}. {_one_line(turn.question)}\n\n"
+    yield f"\n## {turn.number}. {_plain(_one_line(turn.question))}\n\n"
     if _one_line(turn.question) != turn.question:
-        yield f"{turn.question}\n\n"
+        fence = max(("```", *(ticks + "`" for ticks in re.findall("`{3,}", turn.question))), key=len)
+        yield f"{fence}text\n{turn.question}\n{fence}\n\n"
     if turn.scope:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
@@ -53,7 +55,7 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
     if (seen := view_in_words(turn)) is not None:
         sentences.append(seen)
     for sentence in (*sentences, *turn.notes):
-        yield f"\n*{sentence}*\n"
+        yield f"\n*{_plain(sentence)}*\n"
 
 
 def _sources_as_markdown(sources: Iterable[Source]) -> Iterator[str]:
@@ -136,7 +138,12 @@ def _scope_in_words(scope: Scope) -> str:
 
 
 def _place_of(source: Source) -> str:
-    return f"{source.document}{f', page {source.page}' if source.page else ''}"
+    return f"{_plain(source.document)}{f', page {source.page}' if source.page else ''}"
+
+
+def _plain(text: str) -> str:
+    """Return a line of text that is no HTML."""
+    return text.replace("<", "\\<")
 
 
 def _quoted(text: str) -> str:

@@ -15,6 +15,9 @@ from rag_assistant.records.errors import EmbedderFailed
 from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.runtime.supervised_process import plain_environment
 
+# With weights of 32 bits in between.
+SIZES_NEEDED = 5
+
 
 def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
     """Return the quantised file of a model in ``folder``, created once by ``program``. Raises EmbedderFailed."""
@@ -28,6 +31,9 @@ def quantised(source: Path, folder: Path, program: str = __spec__.name) -> Path:
             subprocess.run(command, check=True, capture_output=True, env=plain_environment())
         except subprocess.CalledProcessError as error:
             problem = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            free = shutil.disk_usage(folder).free
+            if free < SIZES_NEEDED * source.stat().st_size:  # Libraries say what is cut short, not why.
+                problem = f"the disk has only {free / 1e6:.0f} MB left."
             raise EmbedderFailed(f"The embedding model cannot be quantised: {problem}") from error
     return target
 

@@ -66,7 +66,7 @@ password_links = Table(
     Column("expires_at", UtcTime, nullable=False),
 )
 
-# Who did what to which account or library, by name, so that it outlives the account. Never questions or content.
+# Who did what to which account, by name, so that it outlives the account; all else by number. Never content.
 audit_log = table_of_ids(
     "audit_log",
     Column("at", UtcTime, nullable=False),

@@ -39,7 +39,7 @@ def libraries() -> Response:
 def add() -> Response:
     """Create a library."""
     library = services().libraries.add(read_body(NewLibraryBody).name)
-    note_for_audit("created a library", library.name)
+    note_for_audit("created a library", f"library {library.id}")
     return make_response(jsonify(library_data(library)), 201)
 
 
@@ -50,7 +50,7 @@ def change(library_id: int) -> Response:
     """Rename a library, or set what everyone may do with it."""
     body = read_body(ChangeLibraryBody)
     library = services().libraries.change(library_id, body.values())
-    note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", library.name)
+    note_for_audit(f"changed a library ({', '.join(sorted(body.model_fields_set))})", f"library {library.id}")
     return jsonify(library_data(library))
 
 
@@ -65,16 +65,15 @@ def share(library_id: int) -> Response:
     """Share a library with somebody, or stop sharing it."""
     body = read_body(ShareBody)
     library = services().libraries.share(library_id, body.person, body.access)
-    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", library.name)
+    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", f"library {library.id}")
     return jsonify(library_data(library))
 
 
 @blueprint.delete("/<int:library_id>", policy=SHARING, status=204)
 def delete(library_id: int) -> Response:
     """Delete an empty library."""
-    name = services().libraries.get(library_id).name
     services().libraries.delete(library_id)
-    note_for_audit("deleted a library", name)
+    note_for_audit("deleted a library", f"library {library_id}")
     return make_response("", 204)
 
 

@@ -61,8 +61,8 @@ def change(project_id: int) -> Response:
         services().documents.check_scope(scope)
     changed = services().projects.change(project_id, values, scope=scope, own=body.own())
     if "everyone" in values:
-        note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", changed.name)
-    note_for_audit(f"changed a project ({', '.join(sorted(body.model_fields_set))})", changed.name)
+        note_for_audit(f"shared a project with everyone ({values['everyone'] or 'no more'})", f"project {changed.id}")
+    note_for_audit(f"changed a project ({', '.join(sorted(body.model_fields_set))})", f"project {changed.id}")
     return jsonify(project_data(changed))
 
 
@@ -77,14 +77,13 @@ def share(project_id: int) -> Response:
     """Share a project with somebody, or stop sharing it."""
     body = read_body(ShareBody)
     shared = services().projects.share(project_id, body.person, body.access)
-    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", shared.name)
+    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", f"project {shared.id}")
     return jsonify(project_data(shared))
 
 
 @blueprint.delete("/<int:project_id>", policy=ASK, status=204)
 def delete(project_id: int) -> Response:
     """Delete a project; its conversations stay."""
-    name = services().projects.get(project_id).name
     services().projects.delete(project_id)
-    note_for_audit("deleted a project", name)
+    note_for_audit("deleted a project", f"project {project_id}")
     return make_response("", 204)

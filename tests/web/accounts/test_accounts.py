@@ -1,12 +1,13 @@
 """Accounts: made, disabled, deleted and passed on by an administrator; a link for a password."""
 
 import re
+from unittest import mock
 
 import pytest
 from flask import Flask
 
 from rag_assistant.records import Person
-from rag_assistant.records.errors import LastAdmin
+from rag_assistant.records.errors import ConversationBusy, LastAdmin
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.people import ACTOR, PASSWORD, add_person, client_of
@@ -94,6 +95,19 @@ def test_what_somebody_has_can_go_to_somebody_else(app: Flask, services: Service
     assert heir.get(f"/api/conversations/{conversation}").json["title"] == "Kept?"
     assert heir.get(f"/api/documents/{document}").status_code == 200
     assert client.get("/api/conversations").status_code == 401
+
+
+def test_a_deletion_that_cannot_be_finished_is_in_the_log_of_accounts(
+    app: Flask, services: Services, ann: Person, ben: Person
+) -> None:
+    turn = ask(client_of(app, "Ben"), "Kept?")
+    busy = ConversationBusy(turn["conversation_id"])
+    with pytest.raises(ConversationBusy), mock.patch.object(services.eraser, "erase_conversation", side_effect=busy):
+        services.delete_account(ben, ACTOR, None)
+    entry = services.accounts.log.newest(1)[0]
+    assert (entry.subject, entry.action) == ("Ben", f"disabled, and not yet deleted: {busy}")
+    services.delete_account(services.accounts.people.get(ben.id), ACTOR, None)
+    assert services.accounts.log.newest(1)[0].action == "deleted with everything"
 
 
 def test_there_is_always_an_administrator(services: Services, ann: Person, ben: Person) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from flask.testing import FlaskClient
+from markdown_it import MarkdownIt
 
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.conversations import conversation_of
@@ -26,6 +27,18 @@ def test_every_answer_is_exported_and_which_was_chosen(client: FlaskClient, stub
     assert [(one["version"], one["answer"]) for one in data["turns"][0]["other_answers"]] == [
         (1, "The first.\n\nIn two parts.")
     ]
+
+
+def test_a_question_is_its_words_and_no_headings_or_html_in_markdown(client: FlaskClient) -> None:
+    question = "Why?\n\n# 9. Faked\n\n9. Faked\n===\n<img src=x>\n```\n## 10. Faked\n````"
+    asked = ask(client, question)
+    ask(client, "And <b>then</b>?", conversation_id=asked["conversation_id"])
+    client.patch("/api/conversations/1", json={"title": "<i>Geese</i>"})
+    tokens = MarkdownIt().parse(exported(client, 1)[0])
+    pieces = [one for token in tokens for one in (token, *(token.children or ()))]
+    assert sum(one.type == "heading_open" for one in pieces) == 3, "of the conversation, and of its two turns"
+    assert [one.content for one in pieces if one.type in ("html_block", "html_inline")] == []
+    assert [one.content for one in pieces if one.type == "fence"] == [f"{question}\n"]
 
 
 def test_a_branch_says_where_it_comes_from(client: FlaskClient) -> None:
