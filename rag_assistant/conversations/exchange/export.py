@@ -40,9 +40,11 @@ def _turn_as_markdown(turn: Turn) -> Iterator[str]:
         yield f"\n## {turn.number}. (erased)\n\nErased on {turn.erased_at:%Y-%m-%d}.\n"
         return
     yield f"\n## {turn.number}. {_plain(_one_line(turn.question))}\n\n"
-    if _one_line(turn.question) != turn.question:
+    if re.search(r"\n|^\s*[#>~`=<*+-]", turn.question):
         fence = max(("```", *(ticks + "`" for ticks in re.findall("`{3,}", turn.question))), key=len)
         yield f"{fence}text\n{turn.question}\n{fence}\n\n"
+    elif _one_line(turn.question) != turn.question:
+        yield f"{_plain(turn.question)}\n\n"
     if turn.scope:
         yield f"*Limited to {_scope_in_words(turn.scope)}.*\n\n"
     yield f"{turn.answer or '(no answer)'}\n"
