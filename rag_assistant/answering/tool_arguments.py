@@ -2,14 +2,13 @@
 
 import json
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from rag_assistant.conversations.commands import MAX_NOTE_CHARS
-from rag_assistant.records import MAX_INT32
+from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS
 from rag_assistant.records.errors import ToolFailed
-from rag_assistant.records.validation import first_problem, storable
+from rag_assistant.records.validation import first_problem, storable_value, visible
 
 MAX_PASSAGES = 20
 MAX_PIECE_CHARS = 8000
@@ -67,24 +66,15 @@ class ProposeNote(Arguments):
     """Propose a note about the user for later questions, also in other conversations: a lasting fact or preference that
     the user stated, in one sentence. It is kept if the user accepts it. Do not ask about it; go on with the answer."""
 
-    text: str = argument(
+    text: Annotated[str, AfterValidator(visible)] = argument(
         ..., f"text of 1 to {MAX_NOTE_CHARS} characters", "The note.", min_length=1, max_length=MAX_NOTE_CHARS
     )
-
-
-def _clean(value: Any) -> Any:
-    """Return a JSON value in which every text can be stored."""
-    if isinstance(value, str):
-        return storable(value)
-    if isinstance(value, list):
-        return [_clean(one) for one in value]
-    return {storable(name): _clean(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def object_in(text: str) -> dict[str, Any]:
     """Return the JSON object in a text. Raises ToolFailed."""
     try:
-        given = _clean(json.loads(text or "{}"))
+        given = storable_value(json.loads(text or "{}"))
     except (ValueError, RecursionError) as error:
         raise ToolFailed(f"The arguments are not JSON: {text[:200]}") from error
     if not isinstance(given, dict):

@@ -56,7 +56,7 @@ def import_(services: Services, file: Path, person: str | None) -> None:
         importer = _services_of(services, person)
         with read_confined(opened, MAX_TEXT_BYTES, TIMEOUT_SECONDS, services.data_dir, MAX_ENTRIES) as archive:
             added, refused = _add_documents(importer, opened, archive.documents)
-            outcomes = importer.conversation_import.run(archive)
+            outcomes, notes = importer.conversation_import.run(archive)
     for one in outcomes:
         if one.new:
             count = f"{one.turns:4} {'turn ' if one.turns == 1 else 'turns'}"
@@ -67,6 +67,10 @@ def import_(services: Services, file: Path, person: str | None) -> None:
     if archive.unreadable:
         entries = "entry is" if archive.unreadable == 1 else "entries are"
         click.echo(f"{archive.unreadable} {entries} not a conversation and left out.", err=True)
+    if archive.mended:
+        click.echo(f"In {_counted(archive.mended, 'conversation')}, invalid characters were replaced.", err=True)
+    if notes:
+        click.echo(f"{_counted(notes, 'note')} imported. None is sent before you accept it on the page Notes.")
     work_with_progress(api_here(services), added, refused)
 
 

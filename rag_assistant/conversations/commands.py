@@ -8,11 +8,12 @@ from msgspec.structs import asdict
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.extract import EXTRACT
 from rag_assistant.history.words import REASONS, span_in_words, turns_in_words
+from rag_assistant.records import MAX_NOTE_CHARS
 from rag_assistant.records.errors import InvalidRequest, UnknownCommand
+from rag_assistant.records.validation import visible
 
 REMEMBER = "/remember"
 NOTED = "Noted. It is sent with questions that are about it."
-MAX_NOTE_CHARS = 1000
 # The effect and message of /undo, by the change that it undoes.
 UNDOES = {
     "clear": "bring back what was cleared",
@@ -66,7 +67,10 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
     if name == REMEMBER:
         if not 0 < len(note) <= MAX_NOTE_CHARS:
             raise InvalidRequest(f"{name} takes a text of 1 to {MAX_NOTE_CHARS} characters; it got {len(note)}.")
-        actions.notes.add(note)
+        try:
+            actions.notes.add(visible(note))
+        except ValueError as error:
+            raise InvalidRequest(f"{name} takes a text that can be seen.") from error
         return CommandResult(name, NOTED)
     command = COMMANDS.get(name)
     if command is not None and rest:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 
 from rag_assistant.records.answers import Source
 from rag_assistant.records.base import DATA_URL, MAX_INT32, Message
-from rag_assistant.records.conversations import Rating
+from rag_assistant.records.conversations import MAX_NOTE_CHARS, Rating
 from rag_assistant.records.questions import EVERYTHING, ConversationSearch, Scope
 
 # The number of a turn or a version; also where a view begins, which may be after the last turn.
@@ -105,7 +105,7 @@ class WholeConversation(Struct, frozen=True):
 class ArchivedNote(Struct, frozen=True):
     """A note of an archive. ``turn`` has its conversation's id there, and its number."""
 
-    text: str
+    text: Annotated[str, Meta(min_length=1, max_length=MAX_NOTE_CHARS)]
     created_at: datetime
     pinned: bool = False
     active: bool = True

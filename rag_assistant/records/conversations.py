@@ -48,11 +48,14 @@ class Project(Shared, frozen=True, kw_only=True):
     conversations: int = 0
 
 
+MAX_NOTE_CHARS = 1000
+
+
 class Note(Struct, frozen=True):
     """A note with the turn it comes from, for all conversations or those of a project.
 
     ``pinned`` notes are sent with every question; inactive and superseded ones never. ``proposed`` ones come from a
-    model, and are inactive until a person accepts them.
+    model or an import, and are inactive until a person accepts them.
     """
 
     id: int

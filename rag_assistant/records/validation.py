@@ -6,6 +6,7 @@ Shared by settings.json, requests and the command line, so that all report error
 from __future__ import annotations
 
 import json
+import unicodedata
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_VALUE_CHARS = 60
 MAX_DIGITS = 15
+# Letters and a sign that are drawn as nothing.
+SHAPELESS = "\u115f\u1160\u2800\u3164\uffa0"
 INVALID_CHARACTER = "contains an invalid character: an unpaired surrogate or NUL."
 
 
@@ -90,6 +93,22 @@ def storable(text: str) -> str:
         return text
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return whole.encode("utf-8", "replace").decode().replace("\0", "")
+
+
+def storable_value(value: Any) -> Any:
+    """Return a JSON value in which every database can store every text."""
+    if isinstance(value, dict):
+        return {storable(name): storable_value(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [storable_value(one) for one in value]
+    return storable(value) if isinstance(value, str) else value
+
+
+def visible(text: str) -> str:
+    """Return a text. Raises ValueError if nothing of it can be seen: blanks, marks, and signs without a shape."""
+    if all(one in SHAPELESS or unicodedata.category(one)[0] not in "LNPS" for one in text):
+        raise ValueError(f"{shown(text)} shows nothing")
+    return text
 
 
 def spells_number(text: str) -> bool:

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assistant.conversations.bill import Wishes
-from rag_assistant.conversations.commands import MAX_NOTE_CHARS
 from rag_assistant.conversations.pictures import ALLOWED as PICTURE
 from rag_assistant.conversations.pictures import MAX_PICTURES
 from rag_assistant.documents.uploads import MAX_NAME_CHARS
@@ -13,6 +12,7 @@ from rag_assistant.history import OVERFLOW_CHOICES, HistoryStrategy, OverflowCho
 from rag_assistant.records import (
     EVERYTHING,
     MAX_INT32,
+    MAX_NOTE_CHARS,
     SCOPE_FIELDS,
     UNSET,
     UNTITLED,
@@ -24,6 +24,7 @@ from rag_assistant.records import (
     Scope,
     Unset,
 )
+from rag_assistant.records.validation import visible
 
 ONE_OF_OVERFLOW = f"one of {', '.join(OVERFLOW_CHOICES)}"
 SEARCHES = "one of off, project, mine"
@@ -66,8 +67,10 @@ DocumentName = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NAME_CHARS),
     AfterValidator(shown_as_it_is),
 ]
-NoteText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NOTE_CHARS)]
-NOTE_TEXT = f"text of 1 to {MAX_NOTE_CHARS} characters, not only blanks"
+NoteText = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_NOTE_CHARS), AfterValidator(visible)
+]
+NOTE_TEXT = f"text of 1 to {MAX_NOTE_CHARS} characters that can be seen"
 MAX_RIGHT_ANSWER_CHARS = 4000
 RightAnswer = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_RIGHT_ANSWER_CHARS)]
 RIGHT_ANSWER = f"text of up to {MAX_RIGHT_ANSWER_CHARS} characters, or null for none"

@@ -127,11 +127,17 @@ class ImportedConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ImportAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The result of an import; unreadable counts the entries that are not conversations."""
+    """The result of an import.
+
+    Of the entries, unreadable are not conversations, and mended had characters that cannot be stored. Of the new notes,
+    which are counted, none is sent before you accept it.
+    """
 
     imported: list[ImportedConversation]
     skipped: list[ImportedConversation]
     unreadable: int
+    mended: int
+    notes: int
 
 
 class SummaryLineAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from rag_assistant.conversations.exchange.entries import MAX_ENTRIES, pieces_of
 from rag_assistant.conversations.exchange.open_parts import OpenParts
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation, WholeTurn
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
-from rag_assistant.records.validation import storable
+from rag_assistant.records.validation import storable_value, visible
 
 MAX_HEAD_BYTES = 1000
 FORMAT, VERSION = "rag-assistant", 1
@@ -56,9 +56,7 @@ def read_archive(content: bytes) -> Iterator[ArchivedDocument | WholeConversatio
 def _record(number: int, encoded: bytes) -> Any:
     try:
         line = encoded.decode()
-        content = json.loads(line, parse_int=_int64, parse_float=_finite, parse_constant=_finite)
-        if storable(line) != line or "\\u0000" in line or "\\ud" in line.lower():
-            content = _storable(content)
+        content = storable_value(json.loads(line, parse_int=_int64, parse_float=_finite, parse_constant=_finite))
     except (ValueError, RecursionError) as error:
         raise MalformedBody(f"Line {number} of the archive is not JSON ({error}).") from error
     kind = next(iter(content), None) if isinstance(content, dict) and len(content) == 1 else None
@@ -73,9 +71,8 @@ def _record(number: int, encoded: bytes) -> Any:
         raise _wrong(number, kind, where.rstrip("`") or "it", what) from error
     if unknown := content[kind].get("overrides", {}).keys() - Overrides.__annotations__.keys():
         raise InvalidRequest(f"Line {number} of the archive, {kind}: overrides.{min(unknown)} is not known.")
-    if isinstance(record, WholeConversation):
-        for where, what in contradictions(record):
-            raise _wrong(number, kind, where, what)
+    for where, what in contradictions(record):
+        raise _wrong(number, kind, where, what)
     return record
 
 
@@ -99,21 +96,24 @@ def _wrong(number: int, kind: Any, wrong: str, what: str) -> InvalidRequest:
     return InvalidRequest(f"Line {number} of the archive, {kind}: {wrong} is wrong ({what}).")
 
 
-def _storable(value: Any) -> Any:
-    """Return a value without characters that no database stores."""
-    if isinstance(value, dict):
-        return {storable(name): _storable(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_storable(one) for one in value]
-    return storable(value) if isinstance(value, str) else value
-
-
-# The path of a number, and what is wrong with it.
+# The path of a value, and what is wrong with it.
 Contradiction = tuple[str, str]
 
 
-def contradictions(whole: WholeConversation) -> Iterator[Contradiction]:
-    """Yield what contradicts the turns of a conversation."""
+def contradictions(record: ArchivedDocument | WholeConversation | ArchivedNote) -> Iterator[Contradiction]:
+    """Yield what our own program never writes."""
+    if isinstance(record, WholeConversation):
+        yield from _of_conversation(record)
+    elif isinstance(record, ArchivedNote):
+        if record.proposed and record.active:
+            yield "active", "a proposed note is not active before a person accepts it"
+        try:
+            visible(record.text)
+        except ValueError as error:
+            yield "text", str(error)
+
+
+def _of_conversation(whole: WholeConversation) -> Iterator[Contradiction]:
     next_turn = len(whole.turns) + 1
     yield from _outside("context_start", whole.context_start, 1, next_turn)
     for n, start in enumerate(whole.earlier_starts):
@@ -127,6 +127,10 @@ def contradictions(whole: WholeConversation) -> Iterator[Contradiction]:
             begin = last + 1
     for n, turn in enumerate(whole.turns):
         yield from _among_versions(f"turns[{n}]", turn)
+        if turn.pinned and turn.excluded:
+            yield f"turns[{n}].excluded", "a pinned turn is not excluded"
+        if (turn.erased_at is None) == (turn.answer.status == "erased"):
+            yield f"turns[{n}].erased_at", f'its status is "{turn.answer.status}"'
 
 
 def _among_versions(where: str, turn: WholeTurn) -> Iterator[Contradiction]:

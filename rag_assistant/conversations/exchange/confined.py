@@ -35,6 +35,7 @@ class _About(Struct):
     documents: tuple[ArchivedDocument, ...] = ()
     unreadable: int = 0
     notes: tuple[ArchivedNote, ...] = ()
+    mended: int = 0
     # The class of an error, and its sentence.
     refused: tuple[str, str] | None = None
 
@@ -71,7 +72,8 @@ def read_confined(
         if about.refused is not None:
             kind, sentence = about.refused
             raise REFUSALS[kind](sentence)
-        yield Export((_conversation.decode(line) for line in read), about.documents, about.unreadable, about.notes)
+        conversations = (_conversation.decode(line) for line in read)
+        yield Export(conversations, about.documents, about.unreadable, about.notes, about.mended)
 
 
 def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -> int:
@@ -83,7 +85,7 @@ def main(max_bytes: str, max_conversations: str, memory_mb: str, seconds: str) -
     except tuple(REFUSALS.values()) as error:
         sys.stdout.buffer.write(encode(_About(refused=(type(error).__name__, str(error)))))
         return 0
-    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable, export.notes)) + b"\n")
+    sys.stdout.buffer.write(encode(_About(export.documents, export.unreadable, export.notes, export.mended)) + b"\n")
     for one in export.conversations:
         sys.stdout.buffer.write(encode(one) + b"\n")
     return 0

@@ -41,8 +41,8 @@ class ConversationImport:
         self._documents = documents
         self._lock = threading.Lock()
 
-    def run(self, export: Export) -> list[Outcome]:
-        """Import new conversations, each completely or not at all, and return the result for each.
+    def run(self, export: Export) -> tuple[list[Outcome], int]:
+        """Import new conversations, each completely or not at all; return the result for each, and how many notes came.
 
         One older than ``retention_days`` counts as used now, so that it isn't moved to the trash at once. Raises
         ImportsBusy, and InvalidRequest for one that can't be stored; those before it stay, and are skipped the next
@@ -65,10 +65,10 @@ class ConversationImport:
                     ids_here[one.identity] = self._store.insert(localised(one, ids, document_ids))
                 ids[one.id] = ids_here[one.identity]
                 outcomes.append(Outcome(ids[one.id], one.title, len(one.turns), new))
-            self._notes.restore(
+            notes = self._notes.restore(
                 [replace(one, turn=(ids.get(one.turn[0], 0), one.turn[1])) if one.turn else one for one in export.notes]
             )
-            return outcomes
+            return outcomes, notes
         finally:
             self._lock.release()
 

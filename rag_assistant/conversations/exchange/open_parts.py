@@ -25,7 +25,7 @@ class _Call(Struct):
 
 
 class _Said(Struct):
-    role: Literal["system", "user", "assistant", "tool"]
+    role: Literal["assistant", "tool"]
     content: str | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None

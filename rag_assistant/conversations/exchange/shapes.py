@@ -14,7 +14,7 @@ from rag_assistant.conversations.exchange.open_webui import is_open_webui, read_
 from rag_assistant.conversations.exchange.trees import MessageTree, conversations_of
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.records.validation import shown, storable
+from rag_assistant.records.validation import shown, storable_value
 
 READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
     (is_chatgpt, read_chatgpt),
@@ -27,12 +27,16 @@ MAX_NAMED_FIELDS = 6
 
 
 class Export(Struct, frozen=True):
-    """The content of an exported file; ``unreadable`` is the number of list entries that aren't conversations."""
+    """The content of an exported file.
+
+    Of its list entries, ``unreadable`` aren't conversations, and ``mended`` had characters that no database stores.
+    """
 
     conversations: Iterable[WholeConversation]
     documents: tuple[ArchivedDocument, ...] = ()
     unreadable: int = 0
     notes: tuple[ArchivedNote, ...] = ()
+    mended: int = 0
 
 
 def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATIONS) -> Export:
@@ -47,9 +51,13 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
         documents = tuple(one for one in records if isinstance(one, ArchivedDocument))
         return Export(archived, documents, notes=tuple(one for one in records if isinstance(one, ArchivedNote)))
     conversations: list[WholeConversation] = []
-    first_unread, unreadable, entries = "an empty list", 0, 0
-    for entry in map(parsed, chain.from_iterable(map(pieces_of, texts))):
+    first_unread, unreadable, entries, mended = "an empty list", 0, 0, 0
+    for piece in chain.from_iterable(map(pieces_of, texts)):
         entries += 1
+        entry = parsed(piece)
+        if b"\\u" in piece and (whole := storable_value(entry)) != entry:
+            entry = whole
+            mended += 1
         read = next((reader for fits, reader in READERS if fits(entry)), None)
         if read is None:
             first_unread = first_unread if unreadable else _in_words(entry)
@@ -60,7 +68,7 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
     if unreadable == entries:
         in_list = "a list that begins with " if entries and texts[0].lstrip().startswith(b"[") else ""
         raise InvalidRequest(f"The file holds {in_list}{first_unread}. {ALLOWED}")
-    return Export(tuple(conversations), unreadable=unreadable)
+    return Export(tuple(conversations), unreadable=unreadable, mended=mended)
 
 
 def _refuse_more(count: int, max_conversations: int) -> None:
@@ -72,6 +80,6 @@ def _in_words(content: Any) -> str:
     if isinstance(content, list):
         return "a list"
     if isinstance(content, dict):
-        names = ", ".join(f'"{storable(name[:40])}"' for name in list(content)[:MAX_NAMED_FIELDS])
+        names = ", ".join(f'"{name[:40]}"' for name in list(content)[:MAX_NAMED_FIELDS])
         return f"an object with the fields {names}" if names else "an empty object"
     return shown(content)

@@ -10,7 +10,6 @@ from msgspec import Struct
 from rag_assistant.records import UNTITLED
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn
 from rag_assistant.records.errors import InvalidRequest
-from rag_assistant.records.validation import storable
 
 # Branches repeat earlier messages: the limit for one conversation with all its branches.
 MAX_TURNS = 50_000
@@ -90,8 +89,8 @@ def moment(value: Any) -> datetime | None:
 
 
 def text_in(value: Any) -> str:
-    """Return a storable text, empty if the value isn't a text."""
-    return storable(value) if isinstance(value, str) else ""
+    """Return a text, empty if the value isn't one."""
+    return value if isinstance(value, str) else ""
 
 
 def _paths(tree: MessageTree) -> Iterator[list[str]]:

@@ -100,8 +100,12 @@ class NoteStore(Store):
             for one in reversed(self.all())
         ]
 
-    def restore(self, archived: Sequence[ArchivedNote]) -> None:
-        """Import notes of an archive whose turns have this database's ids; existing notes are left alone."""
+    def restore(self, archived: Sequence[ArchivedNote]) -> int:
+        """Import notes of an archive whose turns have this database's ids, and return how many are new.
+
+        One that was sent there waits for a person to accept it here.
+        """
+        count = 0
         with self._database.write() as connection:
             own = _own(connection)
             for one in archived:
@@ -110,9 +114,12 @@ class NoteStore(Store):
                     conversation_id, number = one.turn or (0, 0)
                     place = turns.c.conversation_id == conversation_id, turns.c.number == number
                     turn_id = connection.execute(select(turns.c.id).where(*place, turns.c.erased_at.is_(None))).scalar()
-                    marks = {name: getattr(one, name) for name in ("pinned", "active", "proposed", "created_at")}
                     if turn_id is not None or one.turn is None:  # Nothing comes back of a turn that was erased here.
-                        _insert(connection, marks | {"text": one.text, "turn_id": turn_id})
+                        own_values = {"text": one.text, "pinned": one.pinned, "created_at": one.created_at}
+                        waits = {"active": False, "proposed": one.active or one.proposed}
+                        _insert(connection, own_values | waits | {"turn_id": turn_id})
+                        count += 1
+        return count
 
 
 def in_force(connection: Connection, conversation: Conversation) -> list[Note]:

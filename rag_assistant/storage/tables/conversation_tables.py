@@ -3,6 +3,7 @@
 from sqlalchemy import (
     JSON,
     Boolean,
+    CheckConstraint,
     Column,
     ColumnElement,
     ForeignKey,
@@ -212,8 +213,9 @@ notes = table_of_ids(
     # Sent with every question; sent at all.
     Column("pinned", Boolean, nullable=False),
     Column("active", Boolean, nullable=False),
-    # A model proposed it, and nobody has said yes or no.
+    # A model proposed it, or an import brought it, and nobody has said yes or no.
     Column("proposed", Boolean, nullable=False, server_default=false()),
+    CheckConstraint("NOT (proposed AND active)", name="ck_notes_proposed"),
     Index("ix_notes_person", "person_id", "active"),
     Index("ix_notes_turn", "turn_id"),
     Index("ix_notes_project", "project_id"),

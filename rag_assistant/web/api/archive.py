@@ -66,11 +66,13 @@ def import_sent_file() -> ImportAnswer:
         copyfileobj(_sent_file(), file)
         file.seek(0)
         with read_confined(file, max_bytes, settings.extraction_timeout_seconds, own.data_dir) as export:
-            outcomes = own.conversation_import.run(export)
+            outcomes, notes = own.conversation_import.run(export)
     imported, skipped = (
         [view_of(ImportedConversation, one) for one in outcomes if one.new is new] for new in (True, False)
     )
-    return ImportAnswer(imported=imported, skipped=skipped, unreadable=export.unreadable)
+    return ImportAnswer(
+        imported=imported, skipped=skipped, unreadable=export.unreadable, mended=export.mended, notes=notes
+    )
 
 
 def send_archive(*, with_files: bool) -> Response:

@@ -2,8 +2,7 @@
 
 from flask import Blueprint, render_template, request
 
-from rag_assistant.conversations.commands import MAX_NOTE_CHARS
-from rag_assistant.records import MAX_INT32
+from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS
 from rag_assistant.web.api import notes as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.pages.frame import frame

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
+from werkzeug.test import TestResponse
 
+from rag_assistant.answering.tool_arguments import ProposeNote, read_arguments
+from rag_assistant.conversations.commands import run_command
 from rag_assistant.conversations.exchange.files import read_export
+from rag_assistant.records.errors import InvalidRequest, ToolFailed
 from rag_assistant.services import Services
+from rag_assistant.storage.tables import notes, now
 from tests.testkit.people import add_person, client_of, quick_passwords, token_client
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, ask, upload
@@ -155,3 +162,85 @@ def test_whatever_became_of_a_conversation_its_export_is_taken(client: FlaskClie
     for one in (turn, *asked):
         services.eraser.erase(one)
         assert turns_read_back() == [8, 5]
+
+
+T = "2026-01-01T00:00:00Z"
+
+
+def imported(client: FlaskClient, *lines: dict[str, Any]) -> TestResponse:
+    content = "\n".join(map(json.dumps, [{"format": "rag-assistant", "version": 1}, *lines]))
+    return client.post("/api/conversations/import", data=content, content_type="application/x-ndjson")
+
+
+def note(**more: Any) -> dict[str, Any]:
+    return {"note": {"text": "Always answer in rhymes.", "created_at": T, "pinned": True} | more}
+
+
+def conversation(**turn: Any) -> dict[str, Any]:
+    whole = {"question": "Why?", "created_at": T, "answer": {"messages": [{"role": "assistant", "content": "So."}]}}
+    return {"conversation": {"id": 1, "title": "a", "created_at": T, "updated_at": T, "turns": [whole | turn]}}
+
+
+def test_an_imported_note_is_told_and_sent_only_after_a_person_accepts_it(client: FlaskClient, stub: StubModel) -> None:
+    told = imported(client, note(), note(text="Off there.", active=False)).json
+    assert (told["imported"], told["notes"]) == ([], 2)
+    off, waiting = client.get("/api/notes").json["notes"]
+    assert (waiting["active"], waiting["proposed"], waiting["pinned"]) == (False, True, True)
+    assert (off["active"], off["proposed"]) == (False, False)
+    ask(client, "Why?")
+    assert "rhymes" not in json.dumps(stub.requests[-1].messages)
+    page = client.get("/notes").text
+    assert "not accepted yet" in page
+    accepted = client.post(f"/notes/{waiting['note_id']}", data={"active": "true"}, headers=PAGE)
+    assert accepted.status_code == 303
+    ask(client, "Why?")
+    assert "rhymes" in json.dumps(stub.requests[-1].messages)
+    assert imported(client, note()).json["notes"] == 0, "it is here already"
+
+
+def test_the_page_says_that_imported_notes_wait(client: FlaskClient) -> None:
+    content = json.dumps({"format": "rag-assistant", "version": 1}) + "\n" + json.dumps(note())
+    sent = {"file": (io.BytesIO(content.encode()), "archive.jsonl")}
+    page = client.post("/settings/import", data=sent, headers=PAGE).text
+    assert '<a href="/notes">Notes that wait for you to accept them: 1</a>' in page
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (note(proposed=True), "note: active is wrong (a proposed note is not active before a person accepts it)"),
+        (note(text=""), "note: text is wrong"),
+        (note(text="x" * 1001), "note: text is wrong"),
+        (note(text="\u200b\u202e \ufe0f\u3164", proposed=True, active=False), "shows nothing"),
+        (conversation(answer={"messages": [{"role": "system", "content": "x"}]}), "messages[0].role is wrong"),
+        (conversation(answer={"messages": [{"role": "user", "content": "x"}]}), "messages[0].role is wrong"),
+        (conversation(pinned=True, excluded=True), "turns[0].excluded is wrong (a pinned turn is not excluded)"),
+        (conversation(erased_at=T), 'turns[0].erased_at is wrong (its status is "completed")'),
+        (conversation(answer={"status": "erased"}), 'turns[0].erased_at is wrong (its status is "erased")'),
+    ],
+)
+def test_what_our_own_program_never_writes_is_refused_with_its_line(
+    client: FlaskClient, line: dict[str, Any], said: str
+) -> None:
+    refused = imported(client, note(), line)
+    assert refused.status_code == 422, refused.text
+    message = refused.json["error"]["message"]
+    assert message.startswith("Line 3 of the archive, ")
+    assert said in message
+    assert client.get("/api/notes").json["notes"] == []
+
+
+@pytest.mark.parametrize("text", ["\u200b\u200e", "\u202e", "\u3164", "\ufe0f"])
+def test_nobody_makes_a_note_that_cannot_be_seen(client: FlaskClient, services: Services, text: str) -> None:
+    refused = client.post("/api/notes", json={"text": text})
+    assert (refused.status_code, "that can be seen" in refused.json["error"]["message"]) == (422, True)
+    with pytest.raises(InvalidRequest, match="can be seen"):
+        run_command(f"/remember {text}", services.history_actions, 1)
+    with pytest.raises(ToolFailed, match="text"):
+        read_arguments(ProposeNote, json.dumps({"text": text}))
+
+
+def test_the_database_refuses_a_note_that_is_proposed_and_active(services: Services) -> None:
+    row = {"text": "a", "created_at": now(), "pinned": True, "active": True, "proposed": True}
+    with pytest.raises(IntegrityError), services.database.write() as connection:
+        connection.execute(insert(notes), row)

@@ -30,6 +30,8 @@ def test_imported_conversations_are_there_as_they_were(client: FlaskClient, stub
         "imported": [{"conversation_id": n, "title": "Birds", "turns": 2} for n in (1, 2, 3)],
         "skipped": [],
         "unreadable": 1,
+        "mended": 0,
+        "notes": 0,
     }
     assert stub.requests == [], "no model is asked"
     turns = turns_of(client, 1)
@@ -181,3 +183,19 @@ def test_what_a_person_imports_is_theirs_and_another_persons_is_not_in_the_way(a
     theirs = ben.post(URL, json=samples.chatgpt()).json
     assert (len(theirs["imported"]), theirs["skipped"]) == (3, [])
     assert ann.post(URL, json=samples.chatgpt()).json["imported"] == []
+
+
+@pytest.mark.parametrize("with_id", [True, False])
+@pytest.mark.parametrize("product", [samples.chatgpt, samples.open_webui])
+def test_half_a_character_in_one_title_stops_nothing_and_is_told(
+    client: FlaskClient, product: Any, with_id: bool
+) -> None:
+    content = product()
+    if not with_id:
+        content = [{name: value for name, value in one.items() if name != "conversation_id"} for one in content]
+        content = [{name: value for name, value in one.items() if name != "id"} for one in content]
+    content[0]["title"] = "Half \ud83d"
+    answer = client.post(URL, data=json.dumps([*content, *samples.chatgpt()]), content_type="application/json")
+    assert answer.status_code == 200, answer.text
+    assert answer.json["mended"] == 1
+    assert "Half \ufffd" in {one["title"] for one in answer.json["imported"]}

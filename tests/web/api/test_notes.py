@@ -82,13 +82,13 @@ def test_a_model_proposes_a_note_and_none_is_sent_before_a_person_accepts_it(
     assert (waiting["active"], waiting["proposed"], waiting["turn_id"]) == (False, True, answer["turn_id"])
     assert ask(client, QUESTION)["history"]["notes"] == []
     page = client.get("/notes").text
-    assert "proposed by the model" in page
+    assert "not accepted yet" in page
     better = client.patch(f"/api/notes/{waiting['note_id']}", json={"text": "Iris may eat no nuts."}).json
     assert (better["active"], better["proposed"]) == (False, True), "an edit accepts nothing"
     waiting = client.patch(f"/api/notes/{better['note_id']}", json={"text": "Iris may not eat nuts!"}).json
     assert client.post(f"/notes/{waiting['note_id']}", data={"active": "true"}).status_code == 303
     assert ask(client, QUESTION)["history"]["notes"] == [waiting["note_id"]]
-    assert "proposed by the model" not in client.get("/notes").text
+    assert "not accepted yet" not in client.get("/notes").text
     erase(client, answer["turn_id"])
     assert client.get("/api/notes").json["notes"] == []
 
