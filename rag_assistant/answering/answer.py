@@ -62,7 +62,7 @@ def answer(
             deps.writer.flush(live)
             begun = live.length or live.turn.iterations
             # A quote can't replace a caller's own tools or schema.
-            if quotes or begun or live.turn.options.fields or task.settings.when_model_fails != "quote":
+            if quotes or begun or live.turn.options.needs_model or task.settings.when_model_fails != "quote":
                 raise
             live.note(note_of_failure(error))
             _answer(task, conversation, quotes=True)

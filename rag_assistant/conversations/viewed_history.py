@@ -41,11 +41,14 @@ class SentHistory:
     """The turns sent along with a question, oldest first; nothing of them is stored or searched.
 
     ``question`` is what the user said after the last answer, ``iterations`` what follows: tool calls with their
-    results, and later user messages. ``lost`` are the places of results without a call, which no model accepts.
+    results, and later user messages. ``lost`` are the places of what no model gets: results without a call,
+    and a greeting before the first question.
     """
 
     def __init__(self, messages: Sequence[Message], summary: SentSummary | None = None) -> None:
         mended = repair_messages(messages)
+        # A greeting before the first question: some providers reject a leading answer.
+        mended = mended[next((n for n, message in enumerate(mended) if message["role"] == "user"), 0) :]
         still_there = set(map(id, mended))
         self.lost = [n for n, message in enumerate(messages) if id(message) not in still_there]
         split = split_turns(mended)

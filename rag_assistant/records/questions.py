@@ -58,6 +58,11 @@ class AnswerOptions(Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     notes: bool | None = None
     fields: dict[str, Any] | None = None
 
+    @property
+    def needs_model(self) -> bool:
+        """Whether quotes can't answer: the caller has tools or a schema."""
+        return not {"tools", "response_format"}.isdisjoint(self.fields or ())
+
 
 AS_SET = AnswerOptions()
 

@@ -3,11 +3,23 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
+from rag_assistant.web.v1.parts import (
+    AnswerFormat,
+    ChatMessage,
+    ChatTool,
+    Kept,
+    Lenient,
+    Part,
+    Passed,
+    Reasoning,
+    ResponseTool,
+    TextOptions,
+)
 
 Body = TypeVar("Body", bound=Strict)
 
@@ -17,11 +29,11 @@ MIN_THRESHOLD = 1000
 NOTHING: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"})
 # Hints that only change how an answer is found: accepted, but listed under "ignored".
 HINTS = (
-    "chat_template_kwargs", "enable_thinking", "frequency_penalty", "include", "keep_alive", "logit_bias",
-    "max_tool_calls", "min_p", "modalities", "models", "options", "parallel_tool_calls", "plugins", "prediction",
-    "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "provider", "reasoning",
-    "reasoning_effort", "repeat_penalty", "repetition_penalty", "route", "safety_identifier", "seed", "service_tier",
-    "think", "thinking", "top_k", "top_p", "transforms", "user", "verbosity", "web_search_options",
+    "chat_template_kwargs", "client_metadata", "enable_thinking", "include", "include_reasoning", "keep_alive",
+    "logit_bias", "max_tool_calls", "min_p", "modalities", "models", "options", "parallel_tool_calls", "plugins",
+    "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "provider", "reasoning",
+    "repeat_penalty", "repetition_penalty", "route", "safety_identifier", "service_tier", "think", "thinking",
+    "thinking_budget", "top_k", "transforms", "ttl", "usage", "user", "verbosity", "web_search_options",
 )  # fmt: skip
 # Without these an answer would be wrong.
 REFUSED = {
@@ -38,98 +50,8 @@ REFUSED = {
 }
 
 
-class Lenient(BaseModel):
-    """A part of a body: unknown fields are ignored, and types are not coerced."""
-
-    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
-
-
-class ImageUrl(Lenient):
-    """Where a picture is: in a data URL."""
-
-    url: str
-
-
-class Part(Lenient):
-    """A piece of a message. What is neither text nor a picture is refused when the message is read."""
-
-    type: str
-    text: str | None = None
-    refusal: str | None = None
-    # In a chat an object, in a response the address itself.
-    image_url: ImageUrl | str | None = None
-
-
-class CalledFunction(Lenient):
-    """The function that an earlier message called."""
-
-    name: str
-    arguments: str = "{}"
-
-
-class Call(Lenient):
-    """A call of a tool in an earlier message."""
-
-    id: str | None = None
-    function: CalledFunction
-
-
-class ChatMessage(Lenient):
-    """A chat message; other fields that clients add, such as those of our own answers, are dropped."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Part] | None = None
-    tool_calls: list[Call] | None = None
-    tool_call_id: str | None = None
-
-
-class Passed(BaseModel):
-    """A part of a body that is passed to the model's endpoint unchanged, unknown fields included."""
-
-    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
-
-    def as_sent(self) -> dict[str, Any]:
-        sent = ((name, value) for name, value in self if name in self.model_fields_set)
-        return {name: value.as_sent() if isinstance(value, Passed) else value for name, value in sent}
-
-
-class Function(Passed):
-    """A client's function; the endpoint judges its schema."""
-
-    name: str = Field(min_length=1)
-    parameters: dict[str, Any] | None = None
-
-
-class ChatTool(Passed):
-    """A tool in a chat, or the one that is to be called."""
-
-    type: Literal["function"]
-    function: Function
-
-
-class ResponseTool(Function):
-    """A tool in a response, or the one that is to be called."""
-
-    type: Literal["function"]
-
-
-class AnswerFormat(Passed):
-    """The format of an answer."""
-
-    type: Literal["text", "json_object", "json_schema"]
-
-
-class TextOptions(Lenient):
-    """The format of a response; other fields are ignored."""
-
-    format: AnswerFormat | None = None
-
-
-class Kept(Lenient):
-    """The number of tool uses to keep."""
-
-    type: Literal["tool_uses"]
-    value: int = Field(ge=0)
+# How an answer is drawn: as they are, for the model's endpoint.
+SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed", "top_p")
 
 
 class ContextEdit(Passed):
@@ -163,10 +85,20 @@ class StreamOptions(Lenient):
     include_usage: bool | None = False
 
 
+# Tools that another server would carry out: they are left out, and named.
+HOSTED = (
+    "code_interpreter",
+    "custom",
+    "image_generation",
+    "local_shell",
+    "namespace",
+    "web_search",
+    "web_search_preview",
+)
 MAX_METADATA = 16
 MAX_TOOLS = 128
 MAX_STOPS = 4
-TOOLS = f"a list of up to {MAX_TOOLS} functions; tools that a server carries out are not taken"
+TOOLS = f"a list of up to {MAX_TOOLS} functions; tools that another server carries out are left out"
 TOOL_CHOICE = "none, auto, required, or the function to call"
 FORMAT = "an object with a type: text, json_object or json_schema"
 Choice = Literal["none", "auto", "required"]
@@ -181,6 +113,7 @@ class OpenAIBody(AnyQuestionBody):
     model: str = field(..., "the id of a model, as /v1/models lists them")
     metadata: Metadata | None = field(None, METADATA)
     temperature: float | None = field(None, "a number from 0 to 2", ge=0, le=2)
+    top_p: float | None = field(None, "a number from 0 to 1", ge=0, le=1)
     stream: bool | None = field(False, "true or false")
     stream_options: StreamOptions | None = field(None, 'an object, such as {"include_usage": true}')
     parallel_tool_calls: bool | None = field(None, "true or false")
@@ -205,6 +138,10 @@ class ChatBody(OpenAIBody):
     )
     max_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
     max_completion_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
+    frequency_penalty: float | None = field(None, "a number from -2 to 2", ge=-2, le=2)
+    presence_penalty: float | None = field(None, "a number from -2 to 2", ge=-2, le=2)
+    reasoning_effort: str | None = field(None, "text, such as low")
+    seed: int | None = field(None, "a whole number")
     tools: list[ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
     tool_choice: Choice | ChatTool | None = field(None, TOOL_CHOICE)
     response_format: AnswerFormat | None = field(None, FORMAT)
@@ -216,6 +153,11 @@ class ChatBody(OpenAIBody):
         """Return the fields that go to the model's endpoint unchanged."""
         form = self.response_format if self.response_format and self.response_format.type != "text" else None
         return _sent(self, self.tools, self.tool_choice, response_format=form, stop=self.stop or None)
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How the answer is drawn."""
+        return {name: getattr(self, name) for name in SAMPLING}
 
 
 class Item(Lenient):
@@ -243,6 +185,7 @@ class ResponseBody(OpenAIBody):
     instructions: str | None = field(None, "text")
     previous_response_id: str | None = field(None, "the id of a stored response")
     store: bool | None = field(None, "true or false")
+    reasoning: Reasoning | None = field(None, 'an object, such as {"effort": "low"}')
     truncation: Literal["auto", "disabled"] | None = field(None, "auto, disabled, or null for what is set")
     max_output_tokens: int | None = field(None, "a whole number, 1 or more", ge=1)
     tools: list[ResponseTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
@@ -261,8 +204,14 @@ class ResponseBody(OpenAIBody):
             response_format=form and _as_in_chat(form, "json_schema"),
         )
 
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How the answer is drawn, in the words of a chat."""
+        return {"top_p": self.top_p, "reasoning_effort": self.reasoning and self.reasoning.effort}
 
-def _sent(body: OpenAIBody, tools: Sequence[Any] | None, choice: Any, **more: Any) -> dict[str, Any]:
+
+def _sent(body: ChatBody | ResponseBody, tools: Sequence[Any] | None, choice: Any, **more: Any) -> dict[str, Any]:
+    more |= body.sampling
     if tools:
         more |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": body.parallel_tool_calls}
     return {name: as_sent(value) for name, value in more.items() if value is not None}
@@ -321,6 +270,12 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         if name in content and name in unneeded and not _asks_for_nothing(name, content[name]):
             raise InvalidRequest(f"{name} is not supported: {reason}.", param=name)
     ignored = sorted(name for name in unneeded - set(REFUSED) if content.get(name) is not None)
+    if content.get("max_tokens") == -1:  # Some clients' word for no limit.
+        content = {name: value for name, value in content.items() if name != "max_tokens"}
+    if model in (ChatBody, ResponseBody) and isinstance(tools := content.get("tools"), list):
+        foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and one.get("type", "function") in HOSTED]
+        ignored += [f"tools[{n}]" for n in foreign]
+        content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
     return checked(model, {name: value for name, value in content.items() if name not in unneeded}), ignored
 
 

@@ -16,7 +16,8 @@ from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message,
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.services import services
-from rag_assistant.web.v1.bodies import NOTHING, ChatBody, ChatMessage, ImageUrl, Item, OpenAIBody, Part, ResponseBody
+from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
+from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
 
 # The answer modes, each as a model.
 MODES: dict[str, AnswerMode] = {
@@ -122,7 +123,7 @@ def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
         if name in body.endpoint_fields():
             named = "text" if name not in type(body).model_fields else name
             raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
-    without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature")
+    without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature", *SAMPLING)
     return ignored + [name for name in without_effect if getattr(body, name, None) is not None]
 
 
@@ -146,7 +147,10 @@ def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None
 def read_chat(body: ChatBody) -> Sent:
     """Return the content of a chat's messages. Raises InvalidRequest, which names what isn't text."""
     places = [f"messages[{n}]" for n in range(len(body.messages))]
-    return _sent([_message_of(*one) for one in zip(body.messages, places, strict=True)], (), places)
+    # While tools run, a provider wants its model's thoughts back; of earlier turns they are left out.
+    last_question = max((n for n, one in enumerate(body.messages) if one.role == "user"), default=0)
+    messages = [_message_of(one, places[n], n > last_question) for n, one in enumerate(body.messages)]
+    return _sent(messages, (), places)
 
 
 def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) -> Sent:
@@ -247,13 +251,19 @@ def _said(role: str, content: str | Sequence[Part] | None, where: str) -> Messag
     return with_pictures({"role": role, "content": text_of(content, where)}, pictures)
 
 
-def _message_of(message: ChatMessage, where: str) -> Message:
+def _message_of(message: ChatMessage, where: str, in_loop: bool) -> Message:
     result: Message = _said(message.role, message.content, f"{where}.content")
     if message.role == "assistant" and message.tool_calls:
+
+        def with_thoughts(part: Thinking, sent: dict[str, Any]) -> dict[str, Any]:
+            return sent | (part.thoughts if in_loop else {})
+
         calls = [
-            {"id": one.id, "type": "function", "function": one.function.model_dump()} for one in message.tool_calls
+            with_thoughts(call, {"id": call.id, "type": "function"})
+            | {"function": with_thoughts(call.function, call.function.as_text())}
+            for call in message.tool_calls
         ]
-        result |= {"content": result["content"] or None, "tool_calls": calls}
+        result = with_thoughts(message, result | {"content": result["content"] or None, "tool_calls": calls})
     if message.role == "tool":
         result["tool_call_id"] = message.tool_call_id
     return result

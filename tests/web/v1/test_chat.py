@@ -184,11 +184,33 @@ def test_what_cannot_be_done_is_refused_by_name(
     assert said in error["message"]
 
 
-def test_hints_are_taken_and_named_as_ignored(client: FlaskClient) -> None:
+def test_hints_are_taken_and_named_as_ignored(client: FlaskClient, stub: StubModel) -> None:
     fields = {"top_p": 0.9, "seed": 1, "user": "me", "n": 1, "tools": [], "tool_choice": "auto", "logprobs": False}
     response = chat(client, talk(0), **fields, response_format={"type": "text"}, parallel_tool_calls=None)
     assert response.status_code == 200
-    assert response.json["rag_assistant"]["ignored"] == ["seed", "top_p", "user"]
+    assert response.json["rag_assistant"]["ignored"] == ["user"]
+    assert {name: stub.requests[-1].body[name] for name in ("top_p", "seed")} == {"top_p": 0.9, "seed": 1}
+
+
+def test_how_an_answer_is_drawn_is_passed_on(client: FlaskClient, stub: StubModel) -> None:
+    fields = {"frequency_penalty": 0.5, "presence_penalty": -1, "reasoning_effort": "low", "seed": 7, "top_p": 0.5}
+    assert chat(client, talk(0), **fields, max_tokens=-1).json["rag_assistant"]["ignored"] == []
+    assert {name: stub.requests[-1].body[name] for name in fields} == fields
+    sent = {"model": MODEL, "input": "Why?", "top_p": 0.5, "reasoning": {"effort": "high"}}
+    assert client.post("/v1/responses", json=sent).json["rag_assistant"]["ignored"] == []
+    assert (stub.requests[-1].body["top_p"], stub.requests[-1].body["reasoning_effort"]) == (0.5, "high")
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_a_chat_may_begin_with_the_assistants_greeting_which_is_named(
+    client: FlaskClient, stub: StubModel, earlier: int
+) -> None:
+    messages = [{"role": "assistant", "content": "How can I help?"}, *talk(earlier, "What burns?")]
+    assert chat(client, messages).json["rag_assistant"]["ignored"] == ["messages[0]"]
+    assert stub.requests[-1].messages[1]["role"] == "user"
+    response = client.post("/v1/responses", json={"model": MODEL, "input": messages})
+    assert response.json["rag_assistant"]["ignored"] == ["input[0]"]
+    assert chat(client, messages[:1]).status_code == 400
 
 
 def test_an_unknown_model_is_not_found(sdk: openai.OpenAI) -> None:

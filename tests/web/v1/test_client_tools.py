@@ -170,6 +170,32 @@ def test_what_gateways_add_is_ignored_by_name(client: FlaskClient) -> None:
     assert told["ignored"] == ["context_management.clear_tool_uses_20250919.trigger", "tool_choice"]
 
 
+def test_tools_that_another_server_carries_out_are_left_out_and_named(client: FlaskClient, stub: StubModel) -> None:
+    tools = [{"type": "web_search"}, {"type": "namespace", "name": "a", "tools": []}]
+    sent = {"model": MODEL, "input": "Why?", "tools": [tools[0], FLAT[0], tools[1]], "client_metadata": {"a": "b"}}
+    told = client.post(RESPONSES, json=sent).json["rag_assistant"]
+    assert told["ignored"] == ["client_metadata", "tools[0]", "tools[2]"]
+    assert [one["function"]["name"] for one in stub.requests[-1].body["tools"]] == ["weather"]
+
+
+def test_thoughts_are_passed_on_while_tools_run_and_not_later(client: FlaskClient, stub: StubModel) -> None:
+    function = {"name": "weather", "arguments": "{}"}
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": function,
+        "extra_content": {"google": {"thought_signature": "s"}},
+    }
+    thinking = {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "Hm."}
+    messages = [*talk(0), thinking, {"role": "tool", "tool_call_id": "c", "content": "Rain."}]
+    assert chat(client, messages, tools=TOOLS).status_code == 200
+    assert [one for one in stub.requests[-1].messages if one["role"] == "assistant"] == [thinking]
+    later = [*messages, {"role": "assistant", "content": "Rain."}, {"role": "user", "content": "Why?"}]
+    assert chat(client, later, tools=TOOLS).status_code == 200
+    assert "reasoning_content" not in str(stub.requests[-1].messages)
+    assert "thought_signature" not in str(stub.requests[-1].messages)
+
+
 def test_what_the_endpoint_refuses_is_told_in_its_own_words(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply(status=400, body=b'{"error": {"message": "Invalid schema for function weather."}}')
     response = chat(client, talk(0), tools=TOOLS)
@@ -194,8 +220,13 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "tools",
         "a list of up to 128 functions",
     ),
-    (CHAT, {"tools": [{"type": "web_search"}]}, "tools", "a list of up to 128 functions"),
-    (RESPONSES, {"tools": [{"type": "web_search"}]}, "tools", "a list of up to 128 functions"),
+    (CHAT, {"tools": [{"type": "teleport"}]}, "tools", "a list of up to 128 functions"),
+    (
+        RESPONSES,
+        {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}},
+        "tool_choice",
+        "none, auto",
+    ),
     (CHAT, {"tool_choice": "perhaps"}, "tool_choice", "none, auto, required"),
     (CHAT, {"functions": [{"name": "f"}]}, "functions", "send tools"),
     (CHAT, {"messages": [*talk(0), called("a", "b"), result("a")]}, "None", "The call b has no result."),

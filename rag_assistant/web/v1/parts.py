@@ -1,0 +1,123 @@
+"""The parts of the bodies in OpenAI's protocol: messages, tools and formats, each read or passed on."""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# What a provider wants back while tools run, in a message or its calls.
+THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thought_signature", "extra_content")
+
+
+class Lenient(BaseModel):
+    """A part of a body: unknown fields are ignored, and types are not coerced."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, defer_build=True)
+
+
+class ImageUrl(Lenient):
+    """Where a picture is: in a data URL."""
+
+    url: str
+
+
+class Part(Lenient):
+    """A piece of a message. What is neither text nor a picture is refused when the message is read."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    # In a chat an object, in a response the address itself.
+    image_url: ImageUrl | str | None = None
+
+
+class Thinking(BaseModel):
+    """A part of an earlier message that may have THOUGHTS; other unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+    @property
+    def thoughts(self) -> dict[str, Any]:
+        """The provider's own fields, unchanged."""
+        return {name: value for name, value in (self.model_extra or {}).items() if name in THOUGHTS}
+
+
+class CalledFunction(Thinking):
+    """The function that an earlier message called."""
+
+    name: str
+    arguments: str = "{}"
+
+    def as_text(self) -> dict[str, Any]:
+        """Return the call as a model wrote it."""
+        return {"name": self.name, "arguments": self.arguments}
+
+
+class Call(Thinking):
+    """A call of a tool in an earlier message."""
+
+    id: str | None = None
+    function: CalledFunction
+
+
+class ChatMessage(Thinking):
+    """A chat message; other fields that clients add, such as those of our own answers, are dropped."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[Part] | None = None
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+
+
+class Passed(BaseModel):
+    """A part of a body that is passed to the model's endpoint unchanged, unknown fields included."""
+
+    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+    def as_sent(self) -> dict[str, Any]:
+        sent = ((name, value) for name, value in self if name in self.model_fields_set)
+        return {name: value.as_sent() if isinstance(value, Passed) else value for name, value in sent}
+
+
+class Function(Passed):
+    """A client's function; the endpoint judges its schema."""
+
+    name: str = Field(min_length=1)
+    parameters: dict[str, Any] | None = None
+
+
+class ChatTool(Passed):
+    """A tool in a chat, or the one that is to be called."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class ResponseTool(Function):
+    """A tool in a response, or the one that is to be called."""
+
+    type: Literal["function"]
+
+
+class AnswerFormat(Passed):
+    """The format of an answer."""
+
+    type: Literal["text", "json_object", "json_schema"]
+
+
+class Reasoning(Lenient):
+    """How much a model thinks."""
+
+    effort: str | None = None
+
+
+class TextOptions(Lenient):
+    """The format of a response; other fields are ignored."""
+
+    format: AnswerFormat | None = None
+
+
+class Kept(Lenient):
+    """The number of tool uses to keep."""
+
+    type: Literal["tool_uses"]
+    value: int = Field(ge=0)
