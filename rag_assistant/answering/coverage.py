@@ -32,7 +32,7 @@ MAX_WHOLE_CHARS = 27_000
 MAX_PART_TOKENS = 8_000
 # How long a document may be, in characters for each token of the budget; the tokens are counted afterwards.
 CHARS_PER_TOKEN = 4
-NOTE = re.compile(r"^\W*\[(\d+)\]\W*(.*(?:\n(?!\W*\[\d+\]).*)*)", re.MULTILINE)
+NOTE = re.compile(r"^[^\w\n]*\[(\d+)\][^\w\n]*(.*(?:\n(?![^\w\n]*\[\d+\]).*)*)", re.MULTILINE)
 NOTHING = "NONE"
 QUERYING = "Asking the model what to look up in the table."
 TOO_LARGE = "The model's query of a table was too large: {n} conditions and {n1} seconds of computing are allowed."

@@ -32,7 +32,7 @@ EXTRA_TOKENS = 4
 FIRST_BONUS = 2.0
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
 QUOTED = re.compile(r"^> ?", re.MULTILINE)
-CITED = re.compile(rf" *{CITATION.pattern}")
+CITED = re.compile(rf"(?<! ) *{CITATION.pattern}")
 LINE = re.compile(r"^(Turn \d+, (?:User|Assistant)): ", re.MULTILINE)
 
 

@@ -14,7 +14,7 @@ from rag_assistant.retrieval.tokenize import OPTIONAL, STOP_WORDS, search_words
 FactKind = Literal["instruction", "number", "date", "name", "file"]
 
 FILE = re.compile(
-    r"(?:(?:[A-Za-z]:|~|\.{1,2})?[\\/])?(?:[\w.-]+[\\/])*[\w-][\w.-]*"
+    r"(?<![\w-])(?:(?:[A-Za-z]:|~|\.{1,2})?[\\/])?(?:[\w.-]{1,100}[\\/]){0,20}[\w-][\w.-]{0,100}"
     r"\.(?:[a-z][a-z0-9]{1,4}|[A-Z][A-Z0-9]{1,4})(?![A-Za-z0-9])|(?<!\S)\.[a-z]{2,}\b"
 )
 # A single digit only counts with a unit: "3 km", but not "Question 3.".
@@ -36,7 +36,7 @@ DAYS = (
 )
 DATE = re.compile(
     rf"(?:\b\d{{1,2}}(?:\.|st|nd|rd|th|er)?\s(?:de\s)?)?\b(?:{MONTHS}|{DAYS})\b(?:\s(?:de\s)?\d{{4}})?|"
-    r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|\d+\s?[年月日号]|"
+    r"\b\d{4}-\d\d-\d\d\b|\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b|(?<!\d)\d+\s?[年月日号]|"
     "(?:星期|周|礼拜)[一二三四五六日天末]|الاثنين|الإثنين|الثلاثاء|الأربعاء|الخميس|الجمعة|السبت|الأحد|"
     "يناير|فبراير|أبريل|مايو|يونيو|يوليو|أغسطس|سبتمبر|أكتوبر|نوفمبر|ديسمبر",
     re.IGNORECASE,
@@ -117,7 +117,7 @@ FRENCH = (
     r"répond)\w*\b.{0,40}\bseulement"
 )
 SPANISH = (
-    r"\b(?:nunca|jamás)\b|(?:^|[,;:¡¿]\s*|\b(?:y|pero|favor|de|que)\s*,?\s*)no (?!sé|tengo|puedo|entiendo|hay|es|"
+    r"\b(?:nunca|jamás)\b|(?:^|[,;:¡¿]\s*|\b(?:y|pero|favor|de|que)\s*+,?\s*)no (?!sé|tengo|puedo|entiendo|hay|es|"
     r"está|estoy|recuerdo|creo|he|ha|soy|fue)(?:me |se |lo |la )?\w+|"
     r"\bno (?:quiero|se (?:puede|debe|permite)|debe\w*|puede\w*)\b|\bnadie (?:puede|debe)|\bprohib|\bevit[aeo]|"
     r"\babst(?:en|ien|én)|\bdej[ae]n? .{1,60} (?:en paz|fuera|como)|"

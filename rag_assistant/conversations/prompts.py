@@ -91,8 +91,8 @@ FROM_CONVERSATIONS = (
 # No model reads this: it appears in the receipt.
 QUOTE_INSTRUCTIONS = "No language model is connected. The sentences of the passages nearest to the question are quoted."
 
-FENCE = re.compile(r"<\s*(/?)\s*(passages|earlier|notes|record|conversation)\s*>", re.IGNORECASE)
-NUMBERED = re.compile(r"^\s*\[(\d+)\] \(", re.MULTILINE)
+FENCE = re.compile(r"<\s*+(/?)\s*(passages|earlier|notes|record|conversation)\s*>", re.IGNORECASE)
+NUMBERED = re.compile(r"^[^\S\n]*\[(\d+)\] \(", re.MULTILINE)
 MAX_TITLE_CHARS = 60
 MAX_RECALLED_CHARS = 1500
 # Of a question, and of an answer, in another conversation: together about as long as a chunk.

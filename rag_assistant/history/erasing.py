@@ -17,12 +17,12 @@ Run = tuple[int, int]
 # The id of a conversation, and the number of a turn in it.
 Place = tuple[int, int]
 
-RECALLED = re.compile(r"(?<=<earlier>\n).*?(?=\n</earlier>)", re.DOTALL)
+RECALLED = re.compile(r"(?<=<earlier>\n)(?:(?!<earlier>).)*?(?=\n</earlier>)", re.DOTALL)
 # Notes don't say which turn they come from.
-NOTES = re.compile(r"(?<=<notes>\n).*?(?=\n</notes>)", re.DOTALL)
+NOTES = re.compile(r"(?<=<notes>\n)(?:(?!<notes>).)*?(?=\n</notes>)", re.DOTALL)
 PASSAGE = re.compile(
     r"(?P<head>^\[[0-9]+\] \(earlier conversation (?P<conversation>[0-9]+), turn (?P<turn>[0-9]+), [^\n]*\n)"
-    r"(?P<text>.*?)(?=\n\n\[[0-9]+\] \(|\n</passages>)",
+    r"(?P<text>(?:(?!^\[[0-9]+\] \().)*?)(?=\n\n\[[0-9]+\] \(|\n</passages>)",
     re.DOTALL | re.MULTILINE,
 )
 QUOTED_TURN = re.compile(r"\(turn (\d+)\)\n")

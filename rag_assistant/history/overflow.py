@@ -15,7 +15,7 @@ from rag_assistant.records.errors import SummaryRejected
 OverflowChoice = Literal["trim", "ask", "compact", "reset", "continue"]
 OVERFLOW_CHOICES: tuple[OverflowChoice, ...] = get_args(OverflowChoice)
 
-FENCE = re.compile(r"<\s*(/?)\s*summary\s*>", re.IGNORECASE)
+FENCE = re.compile(r"<\s*+(/?)\s*summary\s*>", re.IGNORECASE)
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])\s*")
 MIN_REPEATED = 4
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.IGNORECASE | re.DOTALL)

@@ -23,14 +23,14 @@ TOO_LONG = re.compile(
     r"|maximum input length|model\'s context length is only|reduce the length of the messages",
     re.IGNORECASE,
 )
-NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+)"
+# A number of tokens; a longer one is none.
+NUMBER = r"(?<!\d)(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?!\d)"
 # A sentence about another limit that only mentions the words above.
 ABOUT_SOMETHING_ELSE = re.compile(
-    r"rate limit|per min|quota|max_tokens must be|'[^']*maximum context length[^']*'", re.IGNORECASE
+    r"rate limit|per min|quota|max_tokens must be|'(?=[^']*')[^']*maximum context length", re.IGNORECASE
 )
-# Compiled on use: endpoints seldom refuse.
 LIMIT = tuple(
-    pattern.replace("N", NUMBER)
+    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
     for pattern in (
         r"context length is(?: only)? N", r"context length (?:of|:)(?: only)? N", r"length of only N",
         r"context (?:length|window|size) \(N", r"context window of N", r"exceed context limit: \d+ \+ \d+ > N",
@@ -40,7 +40,7 @@ LIMIT = tuple(
     )
 )  # fmt: skip
 PROMPT = tuple(
-    pattern.replace("N", NUMBER)
+    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
     for pattern in (
         r"N input tokens", r"N tokens from the input", r"\(N in (?:the messages|your prompt)", r"\(N of text input",
         r"Given: N", r"resulted in N", r"exceed context limit: N", r"Prompt contains N", r"request contains N",
@@ -49,7 +49,7 @@ PROMPT = tuple(
         r"you requested(?: about)? N tokens",
     )
 )  # fmt: skip
-TITLE = re.compile(r"<title[^>]*>([^<]+)</title>", re.IGNORECASE)
+TITLE = re.compile(r"<title[^<>]*>([^<]+)</title>", re.IGNORECASE)
 TOOLS = r"(?:tools?|tool[_ -]?(?:use|calls?|calling)|toolcalls?|function[_ -]?call(?:s|ing)?)"
 TAKES_NO_TOOLS = re.compile(
     rf"(?:does not|doesn't|not|no endpoints found that) support(?:ed)?\b[^.']{{0,20}}\b{TOOLS}\b"
@@ -117,8 +117,8 @@ def _texts_in(body: object) -> list[str]:
     return [text for value in inner for text in _texts_in(value)]
 
 
-def _number_in(text: str, patterns: Sequence[str]) -> int | None:
-    first_match = next((match for pattern in patterns if (match := re.search(pattern, text, re.IGNORECASE))), None)
+def _number_in(text: str, patterns: Sequence[re.Pattern[str]]) -> int | None:
+    first_match = next((match for pattern in patterns if (match := pattern.search(text))), None)
     return int(first_match.group(1).replace(",", "")) if first_match else None
 
 

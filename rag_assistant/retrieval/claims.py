@@ -20,9 +20,9 @@ from rag_assistant.retrieval.tokenize import content_stems, content_words, searc
 # As models write them: [1], [1, 2], [1-3], [^1], [Source 1], \u30101\u3011 and \u30101\u2020name\u3011.
 CITED = r"(?:\^|(?:[Ss]ource|[Pp]assage|[Dd]ocument)s?:? ?)?\d{1,3}"
 CITATION = re.compile(rf"[\[\u3010]({CITED}(?: ?[,;\u2013-] ?{CITED})*)(?:\u2020[^\]\u3011\n]{{0,200}})?[\]\u3011]")
-RANGE = re.compile(r"(\d+) ?[\u2013-] ?(\d+)")
+RANGE = re.compile(r"(\d{1,3}) ?[\u2013-] ?(\d{1,3})")
 MAX_IN_RANGE = 20
-BEHIND_STOP = re.compile(rf"([.!?…]+)\s*((?:{CITATION.pattern}[\s,]*)+)")
+BEHIND_STOP = re.compile(rf"(?<![.!?…])([.!?…]+)\s*((?:{CITATION.pattern}[\s,]*)+)")
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 # Where a line is its own paragraph: an item, a heading, a row, or after an empty line.
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")

@@ -18,7 +18,7 @@ TITLE_LINE = re.compile(r"[^|]{1,60}(?<![.,;:!?|])")
 NO_PARAGRAPH = re.compile(r"\s*(?:[-*+]\s|[|>]|\d+[.)]\s)")
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|Q\d*[.:])\s+")
 EMPHASIS = re.compile(r"\*+|\b_+|_+\b|\s#+$")
-ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]")
+ASIDE = re.compile(r"(?<!\s)\s*[(\[][^()\[\]]*[)\]]")
 
 ENGLISH = frozenset("the of and to in is for that with are on you as be this by or from it not can an".split())
 MIN_SHARE_OF_ENGLISH = 0.15
@@ -87,7 +87,10 @@ NO_THING = re.compile(
     r"student|teacher|son|daughter|wife|husband|name|term|word|same|following|list|default|result)\b",
     re.I,
 )
-TOPIC_USED = r"\b(?:(the|an?)|of|your|for|about|on|any|each|no|all|\d+)\s+{}\b"
+# A name used in the text: an article or the like, and up to four words.
+USED = re.compile(
+    r"\b(?:(the|an?)|of|your|for|about|on|any|each|no|all|(?<!\d)\d+)\s+(?=([\w-]{1,40}(?: [\w-]{1,40}){1,3}))", re.I
+)
 NO_TOPIC = frozenset(
     "see also, external links, further reading, table of contents, general information, more information, key points, "
     "next steps, early life, personal life, related work, future work".split(", ")
@@ -154,13 +157,18 @@ def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
 
 def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[str]:
     """Yield questions about headings that the text uses as names."""
+    used: dict[str, str] = {}
+    for match in USED.finditer(prose):
+        words = match[2].lower().split()
+        for length in range(2, len(words) + 1):
+            used.setdefault(" ".join(words[:length]), match[1])
     for block in blocks:
         topic = " ".join(_written(word, small) for word in block.heading.split())
         named = 2 <= len(topic.split()) <= 4 and re.fullmatch(r"[\w -]+", topic) and topic.lower() not in NO_TOPIC
         if not named or block.is_line:
             continue
-        if used := re.search(TOPIC_USED.format(re.escape(topic)), prose, re.I):
-            yield f"What should I know about {'the ' if used[1] else ''}{topic}?"
+        if topic.lower() in used:
+            yield f"What should I know about {'the ' if used[topic.lower()] else ''}{topic}?"
 
 
 def _written(phrase: str, small: frozenset[str]) -> str:

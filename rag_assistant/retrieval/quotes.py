@@ -56,7 +56,7 @@ MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|januar|februar|mär
 TIME_WORD = r"(?:second|minute|hour|day|week|month|quarter|year|sekunde|stunde|tag|woche|monat|jahr)[a-z]*\b"
 DATE = re.compile(
     rf"\d{{4}}-\d\d|\d{{1,2}}[./]\d{{1,2}}[./]\d{{2,4}}|\d\.? {MONTH}|\b{MONTH} \d|\b(?:1[0-9]|20)\d\d\b|\d{{1,2}}:\d\d"
-    rf"|\d+(?:st|nd|rd|th)? {TIME_WORD}|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b\w+day of\b",
+    rf"|(?<!\d)\d+(?:st|nd|rd|th)? {TIME_WORD}|\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b\w+day of\b",
     re.IGNORECASE,
 )
 FIGURE = re.compile(
@@ -65,26 +65,26 @@ FIGURE = re.compile(
     re.IGNORECASE,
 )
 # A name is two capitalised words, or one that doesn't begin its sentence.
-NAME = re.compile(r"(?:(?<=[^.!?:] )|(?<=[|:] ))[A-ZÄÖÜ][\w'’-]+|[A-ZÄÖÜ][\w.'’-]* [A-ZÄÖÜ][\w'’-]+")  # noqa: RUF001
+NAME = re.compile(r"(?:(?<=[^.!?:] )|(?<=[|:] ))[A-ZÄÖÜ][\w'’-]+|[A-ZÄÖÜ][\w.'’-]{0,40} [A-ZÄÖÜ][\w'’-]+")  # noqa: RUF001
 ALLOWED = re.compile(
     r"\b(?:not|no|never|only|may|must|can|cannot|allowed|permitted|forbidden|prohibited|required|possible|refused|"
     r"yes|nicht|kein\w*|nur|darf|dürfen|muss|müssen|kann|können|erlaubt|verboten|ja|nein)\b",
     re.IGNORECASE,
 )
 WHEN = re.compile(
-    r"\W*(?:(?:by|until|till|since|from|on|in) )?(?:when\b|(?:what|which) (?:date|day|year|month|time)\b)"
-    r"|\W*(?:(?:bis|ab|seit) )?wann\b",
+    r"^\W*(?:(?:by|until|till|since|from|on|in) )?(?:when\b|(?:what|which) (?:date|day|year|month|time)\b)"
+    r"|^\W*(?:(?:bis|ab|seit) )?wann\b",
     re.IGNORECASE,
 )
 HOW_MUCH = re.compile(
-    r"\W*(?:\w+ ){0,2}(?:wie ?(?:viele?|lange|oft|hoch|groß|alt|weit|schwer)"
+    r"^\W*(?:\w+ ){0,2}(?:wie ?(?:viele?|lange|oft|hoch|groß|alt|weit|schwer)"
     r"|how (?:much|many|long|often|high|large|big|old|far|heavy|fast|tall|deep|wide|hot))\b"
-    r"|.*\bwhat (?:is|was|are|were) the (?:\w+ ){0,2}"
+    r"|^.*\bwhat (?:is|was|are|were) the (?:\w+ ){0,2}"
     r"(?:total|sum|amount|price|cost|number|rate|percentage|population|temperature)\b",
     re.IGNORECASE,
 )
-WHO = re.compile(r"\W*(?:(?:by|to|for|from|with|at) )?(?:who|whom|whose|wer|wem|wen|wessen)\b", re.IGNORECASE)
-WHETHER = re.compile(r"\W*(?:may|can|must|should|is|are|do|does|am|darf|kann|muss|ist|sind)\b", re.IGNORECASE)
+WHO = re.compile(r"^\W*(?:(?:by|to|for|from|with|at) )?(?:who|whom|whose|wer|wem|wen|wessen)\b", re.IGNORECASE)
+WHETHER = re.compile(r"^\W*(?:may|can|must|should|is|are|do|does|am|darf|kann|muss|ist|sind)\b", re.IGNORECASE)
 KINDS = ((WHEN, DATE), (HOW_MUCH, FIGURE), (WHO, NAME), (WHETHER, ALLOWED))
 
 _Place = tuple[int, int]

@@ -11,13 +11,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.retrieval.tables import Tables
+from rag_assistant.retrieval.tables import HEADING, Tables
 from rag_assistant.retrieval.tokenize import unspaced_char
 
 FENCE = re.compile(r"\s*(```|~~~)")
-HEADING = re.compile(r"#{1,6}\s+(.*?)[\s#]*$")
 ROW = re.compile(r"\s*\|.*\|\s*$")
-RULE = re.compile(r"\s*\|?[\s:|-]*--[\s:|-]*$")  # Between a table's header and its rows.
+RULE = re.compile(r"(?=.*--)[\s:|-]*$")  # Between a table's header and its rows.
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
 NOTE = re.compile(r"\s*\[\^?[\w-]{1,12}\]:?\s+\S")
 # A key with its value, or text that ends with an amount, as in invoices.
@@ -30,7 +29,10 @@ FIGURES = re.compile(rf".*\S\s{NUMBER}{UNIT}\s+{NUMBER}{UNIT}\s*$")
 # The end of a sentence, with closing punctuation, before a blank. Chinese and Japanese have no blank there. Hindi and
 # related languages end with a danda; Arabic and Urdu have their own punctuation, as do Khmer and Burmese. A Japanese
 # quotation continues after its end mark.
-END = re.compile(r"[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])|[。！？។៕။]+[”’」』）]*(?![”’」』）]|(?<=」)と)\s*")  # noqa: RUF001
+END = re.compile(
+    r"(?<![.!?…।॥؟۔])[.!?…।॥؟۔]+[\"'”’»)\]*_]*\s+(?![a-z])"  # noqa: RUF001
+    r"|(?<![。！？។៕။])[。！？។៕။]+[”’」』）]*(?![”’」』）]|(?<=」)と)\s*"  # noqa: RUF001
+)
 # Thai and Lao have no such mark: a blank ends a sentence, or a part of one, after this many characters
 # (bench/retrieval/README.md).
 UNMARKED_END = re.compile(r"(?<=[\u0e00-\u0eff]) +(?=[\u0e00-\u0eff])")
@@ -42,6 +44,7 @@ ABBREVIATION = re.compile(
     r"Sgt|Capt|Lt|Rev|Hon|approx|Nr|Abs|Art|Abb|Tab|bzw|ca|usw|vgl|inkl|evtl|ggf|[A-Za-z]\.[A-Za-z])"
     r"|\b(?:am|im|der|den|dem|des|vom|zum|das|die|bis|ab|seit) \d{1,2})\.\s+$"
 )
+MAX_ABBREVIATION_CHARS = 10
 GERMAN_DAY = re.compile(r"\b\d{1,2}\.\s+(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)[a-z]*\b)")
 # A line shorter than this share of the longest one in its paragraph was ended by hand: a title, an address.
 SHORT_LINE = 0.6
@@ -167,7 +170,8 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
     ends = [
         match.end()
         for match in END.finditer(text)
-        if match.end() not in days and not ABBREVIATION.search(text[: match.end()])
+        if match.end() not in days
+        and not ABBREVIATION.search(text, max(0, match.start() - MAX_ABBREVIATION_CHARS), match.end())
     ]
     for start, end in pairwise([0, *ends, len(text)]):
         for blank in UNMARKED_END.finditer(text, start, end):

@@ -13,9 +13,10 @@ RULE = re.compile(r"^ {0,3}\|?(?: *:?-+:? *\|)+(?: *:?-+:?)? *$", re.M)
 ROWS = re.compile(r"(?:\n[^\n]*\|[^\n]*)*")
 BORDER = re.compile(r"(?<!\\)\|")
 MARK = r"(?:[-*+•]|\d{1,3}[.)])[ \t]+"
+MARKED = re.compile(rf"^( *){MARK}", re.M)
 # Consecutive items, each with what is indented below it.
 LIST = re.compile(rf"^( *){MARK}\S.*(?:\n\1(?:{MARK}|[ \t]+)\S.*|\n(?=\n\1{MARK}\S))*", re.M)
-HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)[\s#]*$", re.M)
+HEADING = re.compile(r"^ {0,3}#{1,6}[^\S\n]++((?:.*[^\s#])?)(?:[^\S\n]|#)*$", re.M)
 
 
 # How far above a list its introduction is searched for.
@@ -94,7 +95,7 @@ def rows_of(text: str, table: Table) -> list[str]:
     if not table.is_list:
         return [line.strip() for line in within.split("\n") if line.strip()]
     indent = len(within) - len(within.lstrip(" "))
-    starts = [match.start() for match in re.finditer(rf"^ {{{indent}}}{MARK}", within, re.M)]
+    starts = [match.start() for match in MARKED.finditer(within) if len(match[1]) == indent]
     return [within[start:end].rstrip() for start, end in pairwise([*starts, len(within)])]
 
 

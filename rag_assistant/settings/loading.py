@@ -20,6 +20,7 @@ from rag_assistant.settings.schema import DOTTED, ENVIRONMENT_ONLY, OBJECTS, SEC
 ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"}
 
 # The setting of each other name in settings.json.
+KEY = re.compile(r'("(?:[^"\\\n]|\\.)*+")\s*:')
 NAMES = {dotted: name for name, dotted in DOTTED.items()}
 
 Origin = Literal["default", "file", "environment"]
@@ -154,8 +155,8 @@ def _line_of(name: str, text: str, occurrence: int = 1) -> int:
     """Return the line of a name, for its first or a later occurrence; ``oidc.issuer`` comes after oidc."""
     outer, _, inner = name.rpartition(".")
     begin = max(0, text.find(json.dumps(outer))) if outer else 0
-    matches = list(re.finditer(rf"{re.escape(json.dumps(inner))}\s*:", text[begin:]))
-    return text.count("\n", 0, begin + matches[occurrence - 1].start()) + 1 if len(matches) >= occurrence else 1
+    starts = [match.start() for match in KEY.finditer(text, begin) if match[1] == json.dumps(inner)]
+    return text.count("\n", 0, starts[occurrence - 1]) + 1 if len(starts) >= occurrence else 1
 
 
 def _from_environment(name: str, raw: str) -> Any:

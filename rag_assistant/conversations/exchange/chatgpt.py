@@ -9,7 +9,7 @@ from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage,
 PRODUCT = "ChatGPT"
 # Markup for a source, or a name with a link, between private use characters.
 DRAWN = re.compile(
-    "\\s?\ue200(?P<kind>[^\ue201\ue202]*)(?P<rest>[^\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
+    "\\s?\ue200(?P<kind>[^\ue200-\ue202]*+)(?P<rest>[^\ue200\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
 )
 NAMED = re.compile(r'\["[^"]*", ?"([^"]*)"')
 

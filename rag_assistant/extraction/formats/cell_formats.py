@@ -18,7 +18,7 @@ BUILT_IN = {
     39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
 } | dict.fromkeys([14, 15, 16, 17, *range(27, 37), *range(50, 59)], "yyyy-mm-dd")  # fmt: skip
 # Text, escaped characters, spacing, fill characters, brackets; anything else is one character.
-TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
+TOKEN = re.compile(r'"([^"]*)"|\\(.)|[_*].|\[([^\[\]]*)\]|(AM/PM|A/P)|(E[+-])|(.)', re.I | re.S)
 ELAPSED = re.compile(r"[hms]+", re.I)
 PLACEHOLDERS, PLACES = "0#?.,", "0#?"
 FRACTION = re.compile(r"[#0? ]{0,20}[?#0]/([?#]{1,9}|\d{1,4})")

@@ -23,7 +23,9 @@ NO_CELLS = "There is no text in the cells of this workbook. Pictures are not rea
 NEWER = {DOC: "DOCX", PPT: "PPTX"}
 # Metadata in a page, which the library would put in front of the text.
 FOR_PROGRAMS = re.compile(r"<(?:meta|link|base)\b[^<>]*>", re.I)
-NOT_SHOWN = [(rf"<{tag}\b", rf"</{tag}\s*>") for tag in ("title", "svg", "style", "script")] + [("<!--", "-->")]
+NOT_SHOWN = [
+    (re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("title", "svg", "style", "script")
+] + [(re.compile("<!--"), re.compile("-->"))]
 ABOVE = re.compile(r"<sup\b[^<>]*>\s*([\d+-]{1,9})\s*</sup\s*>", re.I)
 TITLE = re.compile(r"<title\b[^<>]*>([^<]{1,500})</title", re.I)
 PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)")
@@ -90,16 +92,15 @@ def _in_utf8(content: bytes, media_type: str) -> tuple[bytes, str]:
     title = TITLE.search(text) if media_type == HTML else None
     if media_type == HTML:
         text = FOR_PROGRAMS.sub("", text)
-        for opening, closing in NOT_SHOWN:
-            text = _without(text, opening, closing)
+        for opens, closes in NOT_SHOWN:
+            text = _without(text, opens, closes)
         text = with_powers(ABOVE.sub(lambda match: raised(match[1]), text))
         text = with_merged_cells(content_of(text))
     return text.encode(), html.unescape(" ".join(title[1].split())) if title else ""
 
 
-def _without(text: str, opening: str, closing: str) -> str:
+def _without(text: str, opens: re.Pattern[str], closes: re.Pattern[str]) -> str:
     """Return a page without what is between two patterns, in linear time."""
-    opens, closes = re.compile(opening, re.I), re.compile(closing, re.I)
     parts, position = [], 0
     while (opened := opens.search(text, position)) and (closed := closes.search(text, opened.end())):
         parts.append(text[position : opened.start()])

@@ -122,7 +122,7 @@ def _plain(rows: list[list[str]]) -> str:
 
 def _cells(line: str) -> list[str]:
     """Return the cells of a row, none for the delimiter row."""
-    if re.fullmatch(r"[|:\- ]*-[|:\- ]*", line):
+    if re.fullmatch(r"[|: ]*-[|:\- ]*", line):
         return []
     cells = [cell.replace("\\|", "|") for cell in BORDER.split(line.strip())[1:-1]]
     return [INNER_RULE.sub("|", cell) for cell in cells]

@@ -25,7 +25,7 @@ BESIDE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 FRONT = "docs/README.md"
 # A heading with its section; and the markup removed from a line to make it readable.
 SECTION = re.compile(r"^#{1,3} (.+)\n((?:(?!#{1,3} ).*\n?)*)", re.MULTILINE)
-MARKS = re.compile(r"`|\*\*|\]\([^)]*\)|\[(?=[^\]]*\]\()|\|")
+MARKS = re.compile(r"`|\*\*|\]\([^()]*\)|\[(?=[^\[\]]*\]\()|\|")
 MAX_SECTIONS = 20
 _parser = MarkdownIt("commonmark", {"html": True}).enable("table")
 

@@ -13,7 +13,7 @@ EDGES = re.compile(f"([{START}{END}])")
 # What makes a line a heading, an item, a quote, a row or a formula; a character in front would make it plain text.
 LINE_MARKS = re.compile(r"(?:[ \t>|]|#{1,6}[ \t]|[-*+][ \t]|\d{1,9}[.)][ \t]|\$\$|\\\[)*")
 # A line that is only markup: a fence, a rule, the line below a table's header.
-MARK_LINE = re.compile(r"[ \t]*+(?:(?:`{3,}|~{3,})[^\n]*|[-*_=:| \t]+)\n")
+MARK_LINE = re.compile(r"[ \t]*+(?:(?:`{3,}+|~{3,}+)[^\n]*|[-*_=:| \t]+)\n")
 CLOSING_MARKS = " \t\n|`~*_=:>#\\-$["
 # Two of these in a row can be one piece of markup, which must not be split.
 GLUED = "$\\[`~"

@@ -1,0 +1,69 @@
+"""What runs over text from a document, a model, a person or another server takes time in proportion to its length."""
+
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.testkit.patterns import Pattern, Text, every_pattern, made_in_functions, worst_texts
+
+CHARS = 4_000
+# Of four times the text: linear is 4, quadratic 16. Less than this time is measured badly.
+MAX_GROWTH = 9
+MIN_SECONDS = 0.001
+# So that each test ends in time.
+SHARES = 6
+# An exponential pattern doesn't come to the end of more.
+FEW_CHARS, MANY_CHARS = 24, 400
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.thread_time()
+    work()
+    return time.thread_time() - begin
+
+
+def is_linear(work: Callable[[int], object]) -> bool:
+    """Return whether work on a text of a number of characters grows with it; tried again before it is denied."""
+    if seconds(partial(work, FEW_CHARS)) > 0.1 or seconds(partial(work, MANY_CHARS)) > 0.5:
+        return False
+    for chars in (CHARS, CHARS, 2 * CHARS, 2 * CHARS):
+        long = seconds(partial(work, chars))
+        if long < MIN_SECONDS or long < MAX_GROWTH * seconds(partial(work, chars // 4)):
+            return True
+    return False
+
+
+def used(pattern: re.Pattern[Any], method: str, text: Text, chars: int) -> object:
+    given = text.of(chars).encode(errors="replace") if isinstance(pattern.pattern, bytes) else text.of(chars)
+    if method in ("match", "search", "fullmatch"):
+        return getattr(pattern, method)(given)
+    return sum(1 for _ in pattern.finditer(given))
+
+
+def superlinear(pattern: Pattern) -> str | None:
+    """Return how a pattern takes too long, ``None`` if it never does."""
+    for method in pattern.methods:
+        for text in worst_texts(pattern.compiled):
+            if not is_linear(partial(used, pattern.compiled, method, text)):
+                return f"{pattern.name}.{method} on {text}"
+    return None
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_every_pattern_of_the_package_is_linear(share: int) -> None:
+    patterns = list(every_pattern())
+    assert len(patterns) > 250
+    assert [found for one in patterns[share::SHARES] if (found := superlinear(one))] == []
+
+
+def test_no_pattern_is_made_where_no_test_sees_it() -> None:
+    assert list(made_in_functions()) == []
+
+
+@pytest.mark.parametrize("pattern", [r"\s*\d", r"#+\s+(.*?)[\s#]*$", r"(a|a)*b", r"<a[^>]*>"])
+def test_a_pattern_that_is_not_linear_is_found(pattern: str) -> None:
+    assert superlinear(Pattern(re.compile(pattern), ("search",), "it")) is not None
