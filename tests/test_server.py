@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from rag_assistant.answering.writer import CHECKED_IN_PART, NOT_CHECKED
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database, sqlite_url
 from tests.testkit.gguf import carried_gguf
@@ -87,6 +88,25 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
     assert [turn["question"] for turn in page["turns"]] == [f"Question {n}" for n in range(cuts)]
     status, answer = forked.call("POST", "/api/query", {"question": "And now?", "conversation_id": conversation})
     assert (status, answer["status"], answer["turn"]) == (200, "completed", cuts + 1)
+
+
+def test_a_long_answer_on_one_line_stops_nothing(forked: ServerProcess, stub: StubModel) -> None:
+    line = ["The heron shed opens at nine [1]. ", *["It opens at nine. " * 100] * 211]
+    forked.start()
+    forked.upload("heron.md", "# Heron shed\n\nThe heron shed opens at nine.\n")
+    forked.wait_for_documents()
+    stub.replies.append(Reply(pieces=line))
+    whole = forked.stream("When does the heron shed open?").read()
+    assert whole.last is not None
+    assert (whole.last[0], len(whole.text), whole.last[1]["notes"]) == ("end", 379_834, [CHECKED_IN_PART])
+    stub.replies.append(Reply(pieces=line, hang_at=211))
+    half = forked.stream("When does the heron shed open?").read(until_length=378_000)
+    forked.kill()
+    forked.start("/healthz")
+    path = f"/api/turns/{half.turn_id}"
+    assert forked.call("GET", path)[1]["status"] == "interrupted"
+    forked.wait_for_words(path, CHECKED_IN_PART)
+    assert NOT_CHECKED not in forked.call("GET", path)[1]["notes"]
 
 
 def test_a_reader_who_loses_the_connection_comes_back_and_misses_nothing(forked: ServerProcess) -> None:

@@ -7,7 +7,7 @@ and ``follow`` yields what is committed to any number of readers.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -27,12 +27,13 @@ from rag_assistant.answering.live import (
 from rag_assistant.answering.request import SearchResult
 from rag_assistant.answering.task import Dependencies
 from rag_assistant.answering.tools import is_confirmation
+from rag_assistant.answering.writer import unchecked, with_citation_checks
 from rag_assistant.conversations.pictures import check_pictures
-from rag_assistant.conversations.prompts import mark_cited, title_for
+from rag_assistant.conversations.prompts import title_for
 from rag_assistant.conversations.viewed_history import SentHistory
 from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
-from rag_assistant.records.errors import ConversationBusy, InvalidRequest, NothingWaits, Overloaded
+from rag_assistant.records.errors import AssistantError, ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
 from rag_assistant.runtime.request_context import turn_id as current_turn_id
 from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
@@ -187,10 +188,23 @@ class Assistant:
 
     def take_over(self) -> None:
         """End the turns of dead processes with what was committed of them."""
-        for turn in self._turns.interrupt_unfinished(mark_cited):
+        ended = self._turns.interrupt_unfinished(unchecked)
+        for turn in ended:
             log.warning(
                 "Turn %s was interrupted by the end of the server; %s characters are kept.", turn.id, len(turn.answer)
             )
+        if any(turn.sources for turn in ended):
+            threading.Thread(target=self._check_citations, args=(ended,), name="citation checks", daemon=True).start()
+
+    def _check_citations(self, ended: Sequence[Turn]) -> None:
+        """Compare interrupted answers with their sources; one that can't be keeps its note that it wasn't."""
+        for turn_id in (turn.id for turn in ended if turn.sources):
+            try:
+                turn = self._turns.get(turn_id)
+                checked = with_citation_checks(turn, turn.answer)
+                self._turns.keep_checks(turn, checked.sources, checked.notes)
+            except AssistantError as error:
+                log.warning("Turn %s was not compared with its sources: %s", turn_id, error)
 
     def give_up_running(self) -> None:
         """Interrupt every running answer: this process was declared dead, and others end its turns."""

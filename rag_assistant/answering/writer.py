@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rag_assistant.answering.live import LiveTurn, last_event
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.answering.request import BuiltRequest
-from rag_assistant.conversations.prompts import mark_cited, note_citations
+from rag_assistant.conversations.prompts import check_sources, mark_cited, note_citations
 from rag_assistant.records import Event, Message, Turn, TurnStatus
 from rag_assistant.records.errors import (
     AnswerStopped,
@@ -36,6 +36,10 @@ RETRY_INTERVAL_SECONDS = 0.5
 COMMIT_TIMEOUT_SECONDS = 30.0
 KEEP_TIMEOUT_SECONDS = 300.0
 LAST_RESORT_INTERVAL_SECONDS = 10.0
+# How much of an answer is compared with its sources, and for how many seconds of CPU.
+MAX_CHECKED_CHARS, MAX_CHECK_SECONDS = 100_000, 2.0
+CHECKED_IN_PART = "Only a part of this long answer was compared with its sources."
+NOT_CHECKED = "This answer was interrupted, and not compared with its sources."
 NOT_FINISHED = "Something went wrong on the server; see its log for details. Try again."
 
 # Text to be committed, in pieces.
@@ -162,7 +166,7 @@ class AnswerWriter:
         lost = StorageFailed("The end of the answer could not be stored; the text shown was saved.")
         while True:
             try:
-                turn = self._turns.interrupt(live.turn.id, mark_cited, (type(lost).__name__, str(lost)))
+                turn = self._turns.interrupt(live.turn.id, unchecked, (type(lost).__name__, str(lost)))
                 live.finish(last_event(turn))
                 return True
             except Exception as error:
@@ -210,8 +214,22 @@ class StatelessWriter(AnswerWriter):
 
 
 def with_citation_checks(turn: Turn, text: str) -> Turn:
-    """Return a turn with its citations, and doubts if the passages don't seem to support them."""
-    return replace(turn, sources=mark_cited(turn, text), notes=note_citations(turn, text))
+    """Return a turn with its citations, and doubts if the passages don't seem to support them.
+
+    Of an answer that takes too long, a part is compared, and a note says so.
+    """
+    turn = replace(turn, notes=tuple(note for note in turn.notes if note != NOT_CHECKED))
+    end = time.thread_time() + MAX_CHECK_SECONDS
+    marked = replace(turn, sources=mark_cited(turn, text))
+    checked = check_sources(marked, text[:MAX_CHECKED_CHARS], lambda: time.thread_time() > end)
+    is_part = bool(checked) and (len(text) > MAX_CHECKED_CHARS or time.thread_time() > end)
+    notes = (*note_citations(turn, text), *([CHECKED_IN_PART] if is_part else []))
+    return replace(turn, sources=checked, notes=notes)
+
+
+def unchecked(turn: Turn, text: str) -> Turn:
+    """Return a turn with its citations, and a note that they weren't checked."""
+    return replace(turn, sources=mark_cited(turn, text), notes=(*turn.notes, *([NOT_CHECKED] if turn.sources else [])))
 
 
 def _fail(texts: Texts, error: Exception) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
@@ -248,17 +248,18 @@ def shortened(text: str, longest: int) -> str:
 
 
 def mark_cited(turn: Turn, answer: str) -> tuple[Source, ...]:
-    """Return a turn's sources with ``cited`` set for those the answer cites, and the check's findings.
-
-    Quotes are always supported.
-    """
+    """Return a turn's sources with ``cited`` set for those the answer cites."""
     named = {number for match in CITATION.finditer(answer) for number in cited_numbers(match)}
+    return tuple(replace(source, cited=source.n in named) for source in turn.sources)
+
+
+def check_sources(turn: Turn, answer: str, is_over: Callable[[], bool]) -> tuple[Source, ...]:
+    """Return a turn's sources with what the check finds until ``is_over``. Quotes are always supported."""
     passages = {source.n: f"{source.document}\n\n{source.section or ''}\n\n{source.text}" for source in turn.sources}
-    checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages)
+    checked = {} if turn.model == QUOTES else check_citations(answer, turn.question, passages, is_over)
     return tuple(
         replace(
             source,
-            cited=source.n in named,
             doubts=[asdict(doubt) for doubt in checked[source.n].doubts] if checked else (),
             offered=list(checked[source.n].offered) if checked else (),
         )

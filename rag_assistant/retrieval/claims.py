@@ -7,7 +7,7 @@ repeated. bench/retrieval/README.md has the results, and the constants were chos
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -85,8 +85,10 @@ def _is_citation(text: str, match: re.Match[str]) -> bool:
     return not before.isalnum() and after not in ("(", ":")
 
 
-def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> dict[int, Checked]:
-    """Return the findings about each passage of an answer, by number.
+def check_citations(
+    answer: str, question: str, passages: Mapping[int, str], is_over: Callable[[], bool] = lambda: False
+) -> dict[int, Checked]:
+    """Return the findings about each passage of an answer, by number, until ``is_over``.
 
     All passages cited by a sentence may support it together. An uncited sentence that a passage contains nearly word
     for word is offered that citation.
@@ -96,6 +98,8 @@ def check_citations(answer: str, question: str, passages: Mapping[int, str]) -> 
     cited: dict[int, int] = dict.fromkeys(passages, 0)
     checked = dict.fromkeys(passages, Checked())
     for sentence, numbers in _sentences(answer):
+        if is_over():
+            break
         cited_numbers = [n for n in numbers if n in passages]
         for n in cited_numbers:
             cited[n] += 1

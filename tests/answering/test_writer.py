@@ -3,14 +3,15 @@
 import threading
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import update
 
 from rag_assistant.answering import writer as module
 from rag_assistant.answering.live import LiveTurn
-from rag_assistant.answering.writer import AnswerWriter
-from rag_assistant.records import Question
+from rag_assistant.answering.writer import AnswerWriter, with_citation_checks
+from rag_assistant.records import Question, Source, Turn
 from rag_assistant.records.errors import AnswerTakenOver, AssistantError, StorageDamaged, StorageFailed
 from rag_assistant.storage.conversations.turn_endings import AnswerLog, Piece
 from rag_assistant.storage.conversations.turns import TurnStore
@@ -164,3 +165,24 @@ def test_a_commit_that_cannot_succeed_is_told_to_its_answers_and_nothing_of_it_i
     answers.writer.write(live, "So it is.")
     answers.writer.flush(live)
     assert answers.texts(live) == ("So it is.", "So it is.")
+
+
+HERONS = Source(1, 3, "a.md", None, 0, 4, "The heron shed opens at nine.", 1.0)
+
+
+def cited_at_the_end(chars: int) -> tuple[Turn, str]:
+    """Return a turn, and an answer of one line whose last sentence isn't supported."""
+    turn = Turn(1, 1, 1, "running", "Why?", "", datetime.now(UTC), model="m", sources=(HERONS,))
+    return turn, "It opens at nine. " * (chars // 18) + "The heron shed has 17 doors [1]."
+
+
+@pytest.mark.parametrize(("chars", "doubts", "notes"), [(900, 1, ()), (200_000, 0, (module.CHECKED_IN_PART,))])
+def test_a_long_answer_is_checked_in_part_and_says_so(chars: int, doubts: int, notes: tuple[str, ...]) -> None:
+    checked = with_citation_checks(*cited_at_the_end(chars))
+    assert (checked.doubts, checked.notes, checked.sources[0].cited) == (doubts, notes, True)
+
+
+def test_a_check_that_takes_too_long_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_CHECK_SECONDS", -1.0)
+    checked = with_citation_checks(*cited_at_the_end(900))
+    assert (checked.doubts, checked.notes) == (0, (module.CHECKED_IN_PART,))

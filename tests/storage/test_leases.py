@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.answering.writer import unchecked
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import AnswerTakenOver, SettingsError
 from rag_assistant.settings.agreement import shared_settings
@@ -143,10 +143,10 @@ def test_a_turn_belongs_to_its_process_while_that_lives_and_to_nobody_afterwards
     answers = AnswerLog(database, theirs.owner)
     turn = accepted(theirs)
     answers.append(turn.id, 0, "Bec")
-    assert ours.interrupt_unfinished(mark_cited) == []
-    assert ours.interrupt(turn.id, mark_cited).status == "running"
+    assert ours.interrupt_unfinished(unchecked) == []
+    assert ours.interrupt(turn.id, unchecked).status == "running"
     dying.leave()
-    (left,) = ours.interrupt_unfinished(mark_cited)
+    (left,) = ours.interrupt_unfinished(unchecked)
     assert (left.status, left.answer) == ("interrupted", "Bec")
 
 
@@ -156,7 +156,7 @@ def test_who_was_taken_for_dead_writes_no_more_also_when_the_question_is_answere
     late_answers, our_answers = AnswerLog(database, "late"), AnswerLog(database, "us")
     turn, other = accepted(late), accepted(late)
     late_answers.append(turn.id, 0, "Bec")
-    ours.interrupt(turn.id, mark_cited)
+    ours.interrupt(turn.id, unchecked)
     ours.regenerate(turn.id)
     our_answers.append(turn.id, 0, "So")
     with pytest.raises(AnswerTakenOver):

@@ -70,7 +70,7 @@ _STOPPED = select(turns.c.id).where(
 _ACCEPT = insert(turns).returning(turns.c.id)
 _UPDATE_OURS = update(turns).where(*_RUNS_HERE)
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
-Cited = Callable[[Turn, str], tuple[Source, ...]]
+Unchecked = Callable[[Turn, str], Turn]
 
 
 class TurnStore(Store):
@@ -268,16 +268,16 @@ class TurnStore(Store):
         """Return the running turns of this process that were stopped through another one."""
         return self._values(_STOPPED, {"present_owner": self.owner})
 
-    def interrupt_unfinished(self, cited: Cited) -> list[Turn]:
+    def interrupt_unfinished(self, unchecked: Unchecked) -> list[Turn]:
         """End the running turns whose process has died, and return them.
 
-        They keep the committed text; ``cited`` marks which sources a text cites.
+        They keep the committed text; ``unchecked`` marks which sources it cites.
         """
         nobodys = turns.c.status == "running", is_nobodys(turns.c.owner)
         ended = []
         for turn_id in self._values(select(turns.c.id).where(*nobodys)):
             try:
-                ended.append(self.interrupt(turn_id, cited))
+                ended.append(self.interrupt(turn_id, unchecked))
             except Exception:
                 log.exception("Turn %s could not be ended; its conversation stays blocked", turn_id)
         return ended
@@ -315,7 +315,7 @@ class TurnStore(Store):
                 return
             after = page[-1].number
 
-    def interrupt(self, turn_id: int, cited: Cited, error: tuple[str, str] | None = None) -> Turn:
+    def interrupt(self, turn_id: int, unchecked: Unchecked, error: tuple[str, str] | None = None) -> Turn:
         """End one running turn, of this process or of none, with its committed text, and return it.
 
         Without an ``error``, it counts as ended by a crash.
@@ -334,7 +334,14 @@ class TurnStore(Store):
             kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
             ended = replace(turn, status=status, answer=text, usage=None, error_type=kind, error_message=message)
             ended = replace(ended, unseen=True)
-            return end_turn(connection, replace(ended, sources=cited(turn, text)), owner, self._words_of)
+            return end_turn(connection, unchecked(ended, text), owner, self._words_of)
+
+    def keep_checks(self, turn: Turn, sources: tuple[Source, ...], notes: tuple[str, ...]) -> None:
+        """Store the checked sources of a turn, and its notes, unless the turn has changed."""
+        with self._database.write() as connection:
+            lock_conversation(connection, turn.conversation_id)
+            if load_turn(connection, turn.id) == turn:
+                connection.execute(update(turns).where(turns.c.id == turn.id).values(sources=sources, notes=notes))
 
 
 def _running(connection: Connection, turn: Turn) -> tuple[Turn, Conversation]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.answering.writer import NOT_CHECKED, unchecked, with_citation_checks
 from rag_assistant.records import UNSET, PastTurn, Question, Source, Turn
 from rag_assistant.records.errors import ConversationBusy, ConversationNotFound, IdempotencyKeyReused, TurnNotRetryable
 from rag_assistant.storage.conversations import turn_endings
@@ -126,9 +126,9 @@ def test_a_crash_leaves_the_committed_text_as_an_interrupted_turn(turns: TurnSto
     answers.append(turn.id, 0, "Bec")
     answers.append(turn.id, 3, "au")
     assert turns.get(turn.id).answer == "Becau"
-    (left,) = TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(mark_cited)
+    (left,) = TurnStore(database, "elsewhere", str.lower).interrupt_unfinished(unchecked)
     assert (left.id, left.status, left.answer) == (turn.id, "interrupted", "Becau")
-    assert turns.interrupt_unfinished(mark_cited) == []
+    assert turns.interrupt_unfinished(unchecked) == []
 
 
 @both_engines
@@ -137,9 +137,28 @@ def test_a_crash_leaves_what_was_known_of_the_answer(turns: TurnStore, database:
     source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
     turns.keep_receipt(replace(turn, model="m", notes=("Trimmed.",), sources=(source,)), {"request": {"messages": []}})
     AnswerLog(database, "here").append(turn.id, 0, "Because [1].")
-    turns.interrupt_unfinished(mark_cited)
+    turns.interrupt_unfinished(unchecked)
     left = turns.get(turn.id)
-    assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.",), True)
+    assert (left.model, left.notes, left.sources[0].cited) == ("m", ("Trimmed.", NOT_CHECKED), True)
+
+
+@both_engines
+@pytest.mark.parametrize("changed", [False, True])
+def test_what_is_checked_later_is_stored_unless_the_turn_has_changed(
+    turns: TurnStore, database: Database, changed: bool
+) -> None:
+    source = Source(1, 3, "a.txt", None, 0, 4, "Text", 1.0)
+    turn = ask(turns)
+    turns.keep_receipt(replace(turn, model="m", sources=(source,)), {"request": {"messages": []}})
+    AnswerLog(database, "here").append(turn.id, 0, "Because of 17 herons [1].")
+    turns.interrupt_unfinished(unchecked)
+    left = turns.get(turn.id)
+    checked = with_citation_checks(left, left.answer)
+    if changed:
+        HistoryStore(database).mark(turn.id, pinned=True)
+    turns.keep_checks(left, checked.sources, checked.notes)
+    kept = turns.get(turn.id)
+    assert (kept.notes, kept.doubts) == (((NOT_CHECKED,), 0) if changed else ((), 1))
 
 
 def test_a_failed_turn_can_run_again(turns: TurnStore) -> None:
@@ -263,7 +282,7 @@ def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
         return end_with(*given)
 
     monkeypatch.setattr(turn_endings, step, end_beside_a_question)
-    ended = turns.interrupt(turn.id, mark_cited) if interrupted else turns.finish(turn, "completed", "Because.")
+    ended = turns.interrupt(turn.id, unchecked) if interrupted else turns.finish(turn, "completed", "Because.")
     asking.join(20)
     assert ended.status == ("failed" if interrupted else "completed")
     assert [one.number for one in next_turns] == [2]

@@ -2,7 +2,7 @@
 
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.prompts import mark_cited
+from rag_assistant.answering.writer import unchecked
 from rag_assistant.records import Question
 from rag_assistant.services import Services
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
@@ -87,7 +87,7 @@ def test_a_server_that_dies_meanwhile_leaves_the_earlier_answer(
     with owned_by_the_dead(services) as dead:
         running, _ = services.turns.regenerate(turn["turn_id"])
         AnswerLog(services.database, dead).append(running.id, 0, "Half an")
-    services.turns.interrupt_unfinished(mark_cited)
+    services.turns.interrupt_unfinished(unchecked)
     again = client.get(f"/api/turns/{turn['turn_id']}").json
     assert (again["status"], again["answer"], again["version"]) == ("interrupted", "Half an", 2)
     assert answers(client, turn["turn_id"]) == [(1, "An answer.", False), (2, "Half an", True)]
