@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -67,12 +67,9 @@ class Api:
         with self._send("GET", path, params=params) as response:
             yield from map(printable, response.iter_text())
 
-    def upload(self, path: str, file: Path, fields: Mapping[str, str]) -> Any:
+    def upload(self, path: str, name: str, content: IO[bytes], fields: Mapping[str, str]) -> Any:
         """Send a file with form fields, and return the API's response. Raises ApiError, OSError."""
-        with (
-            file.open("rb") as opened,
-            self._send("POST", path, data=dict(fields), files={"file": (file.name, opened)}) as response,
-        ):
+        with self._send("POST", path, data=dict(fields), files={"file": (name, content)}) as response:
             return self._parsed(response)
 
     @contextmanager

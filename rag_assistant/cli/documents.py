@@ -124,7 +124,7 @@ def delete(api: Api, document_ids: tuple[int, ...], yes: bool) -> None:
 def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[list[DocumentData], int]:
     """Return the documents to be processed, and how many files were rejected."""
     from rag_assistant.documents.intake import Intake
-    from rag_assistant.documents.sources.folder import file_at, files_below, is_file, refuse_strange
+    from rag_assistant.documents.sources.folder import file_at, files_below, is_file
 
     # Paths are only known on the machine of the library.
     intake = None if api.services is None else Intake(api.services.library)
@@ -132,12 +132,13 @@ def _add_files(api: Api, paths: Sequence[Path], tags: Sequence[str]) -> tuple[li
     for path in files_below(paths):
         named = storable(str(path))
         try:
-            refuse_strange(path, paths)
+            file = file_at(path, paths)
             if intake is not None:
-                record, outcome = intake.take_in(file_at(path), is_file, tags)
+                record, outcome = intake.take_in(file, is_file, tags)
                 document = data_of(view_of(DocumentAnswer, record))
             else:
-                document = api.upload("/api/documents", path, {"tags": ",".join(tags)})
+                with file.open() as content:
+                    document = api.upload("/api/documents", file.name, content, {"tags": ",".join(tags)})
                 outcome = "new" if document["new"] else "known"
         except (AssistantError, ApiError, OSError) as error:
             rejected += _reject(named, error)

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.extraction.loaders import media_type_of
@@ -101,11 +100,13 @@ def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -
     for document_id, document_name, sha256, name in documents.files_in(source.owner):
         part = target.incoming / f"{name}.part"
         try:
-            with source.local(name, sha256) as path, path.open("rb") as file, part.open("wb") as copy:
-                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                    raise FileDamaged(name)
-                file.seek(0)
-                copyfileobj(file, copy)
+            digest = hashlib.sha256()
+            with source.open(name) as file, part.open("wb") as copy:
+                while piece := file.read(BYTES_AT_ONCE):
+                    digest.update(piece)
+                    copy.write(piece)
+            if digest.hexdigest() != sha256:
+                raise FileDamaged(name)
             target.keep(part, name)
         except FileNotFoundError as error:
             raise FileMissing(document_id) from error

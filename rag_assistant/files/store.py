@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from filecmp import cmp
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -37,12 +40,14 @@ class FolderFiles:
     @contextmanager
     def local(self, name: str, sha256: str) -> Iterator[Path]:  # noqa: ARG002 - nothing came over a network
         """Give the path of a file. Raises FileNotFoundError."""
-        path = self._path(name)
-        path.stat()
-        yield path
+        self.open(name).close()
+        yield self._path(name)
 
     def open(self, name: str) -> IO[bytes]:
-        return self._path(name).open("rb")
+        try:
+            return open_below(self._path(name).parent, Path(name))
+        except NotAPlainFile as error:
+            raise FileDamaged(name) from error
 
     def drop(self, name: str) -> None:
         """Delete a file, if it exists."""
@@ -70,6 +75,32 @@ class FolderFiles:
         folder = self.incoming if self.incoming.exists() else self.incoming.parent
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise FilesUnavailable(f"The folder for uploaded files, {self.address}, is not readable and writable.")
+
+
+class NotAPlainFile(Exception):
+    """A path leads over a link, or to something else than a file."""
+
+
+def open_below(folder: Path, path: Path) -> BufferedReader:
+    """Open a regular file by its path below a folder, following no link on the way, even one made just now.
+
+    Raises OSError and NotAPlainFile.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in path.parts:
+            # A pipe without a writer would block.
+            inner = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=opened)
+            os.close(opened)
+            opened = inner
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            return os.fdopen(os.dup(opened), "rb")
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+    finally:
+        os.close(opened)
+    raise NotAPlainFile(path)
 
 
 # No name that somebody gave is ever used in a store.

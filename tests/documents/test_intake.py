@@ -2,9 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rag_assistant.documents.intake import Intake, SourceFile
 from rag_assistant.web import create_app
 from tests.cli.shell import Shell
 
@@ -127,3 +129,42 @@ def test_a_document_stays_until_the_one_with_the_same_content_is_ready(shell: Sh
     (folder / "geese.txt").write_bytes(b"%PDF-1.4 nothing")
     shell("documents", "add", str(folder))
     assert "geese.txt" in shell("documents", "list").stdout
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "pipe"])
+def test_what_became_a_link_after_the_folder_was_listed_is_refused(
+    shell: Shell, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    swap(folder, outside_of(tmp_path), what, monkeypatch)
+    result = shell("documents", "add", str(folder))
+    assert (result.exit_code, "1 new, 1 rejected" in result.stdout) == (1, True), result.output
+    assert "has become a link, or is in a folder that has. It was not read." in result.stderr
+    app = create_app(shell.environment)
+    documents = app.extensions["assistant"].documents
+    assert not [one for one in documents.page(9) if "treasure" in documents.text(one.id).text]
+    app.extensions["assistant"].close()
+
+
+def outside_of(folder: Path) -> Path:
+    """Return a folder beside the listed one, with a file of each name in it."""
+    outside = folder / "outside"
+    outside.mkdir()
+    for name in ("boats.md", "geese.txt"):
+        (outside / name).write_text("Somebody else's treasure.")
+    return outside
+
+
+def swap(folder: Path, outside: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a link or a pipe in place of a file, or of its folder, after it was listed and before it is opened."""
+    take_in, victim = Intake.take_in, "boats.md" if what == "folder" else "geese.txt"
+
+    def swapped(intake: Intake, file: SourceFile, *args: Any, **named: Any) -> Any:
+        if file.name == victim and what == "folder":
+            (folder / "deep").rename(folder / ".deep")
+            (folder / "deep").symlink_to(outside)
+        elif file.name == victim:
+            (folder / victim).unlink()
+            (folder / victim).symlink_to(outside / victim) if what == "file" else os.mkfifo(folder / victim)
+        return take_in(intake, file, *args, **named)
+
+    monkeypatch.setattr(Intake, "take_in", swapped)

@@ -20,6 +20,7 @@ from rag_assistant.settings.live import open_settings
 from rag_assistant.storage.database import set_values
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.tables import documents
+from tests.documents.test_intake import outside_of, swap
 from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.testkit.s3_server import BUCKET, KEY, SECRET, S3Server
 from tests.web.conftest import PAGE, app, client, environment, services, stand_ins, until, upload
@@ -83,16 +84,40 @@ def test_changed_is_updated_moved_is_moved_and_gone_is_gone(watched: Watched, fo
 
 def test_an_unchanged_file_is_not_opened_again(watched: Watched, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched.look()
-    opened: list[Path] = []
-    really = Path.open
+    opened: list[str] = []
+    really = os.open
 
-    def noting(path: Path, *words: Any, **more: Any) -> Any:
-        opened.append(path)
+    def noting(path: Any, *words: Any, **more: Any) -> Any:
+        opened.append(Path(path).name)
         return really(path, *words, **more)
 
-    monkeypatch.setattr(Path, "open", noting)
+    monkeypatch.setattr(os, "open", noting)
     watched.look()
-    assert not [path for path in opened if folder in path.parents]
+    assert not {"geese.txt", "boats.md"} & {*opened}
+    (folder / "geese.txt").write_text("The keeper feeds eighteen swans.")
+    watched.look()
+    assert "geese.txt" in opened
+
+
+@pytest.mark.parametrize("what", ["file", "folder", "pipe"])
+def test_what_became_a_link_after_it_was_listed_is_refused_told_and_tried_again(
+    watched: Watched, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    before = {path: path.read_text() for path in (folder / "geese.txt", folder / "deep" / "boats.md")}
+    with monkeypatch.context() as patched:
+        swap(folder, outside_of(tmp_path), what, patched)
+        assert "treasure" not in str(watched.look())
+    files, refused, problem = watched.state
+    assert (files, refused) == (2, 1)
+    assert problem is not None
+    assert problem.endswith("has become a link, or is in a folder that has. It was not read.")
+    name = "deep" if what == "folder" else "geese.txt"
+    (folder / name).unlink()
+    if what == "folder":
+        (folder / ".deep").rename(folder / "deep")
+    else:
+        (folder / name).write_text(before[folder / name])
+    assert set(watched.look().values()) == set(before.values())
 
 
 def test_what_cannot_be_read_is_named_and_not_tried_again_until_it_changes(watched: Watched, folder: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assistant.documents.intake import SourceFile
+from rag_assistant.files.store import NotAPlainFile, open_below
 from rag_assistant.records.errors import FilesUnavailable, InvalidRequest, OriginUnavailable
 from rag_assistant.records.validation import storable
 
@@ -26,8 +28,7 @@ class Folder:
             raise OriginUnavailable(f"There is no folder {self._path}.")
         for path in files_below([self._path]):
             try:
-                refuse_strange(path, [self._path])
-                yield file_at(path)
+                yield file_at(path, [self._path])
             except (InvalidRequest, FileNotFoundError):
                 continue
 
@@ -36,11 +37,30 @@ class Folder:
         return Path(origin).is_relative_to(self._path.resolve())
 
 
-def file_at(path: Path) -> SourceFile:
-    """Return a file of this machine. Raises OSError."""
-    status = path.stat()
+def file_at(path: Path, given: Iterable[Path]) -> SourceFile:
+    """Return a file of this machine, which is one of the given ones or in one of the given folders.
+
+    Raises OSError, and InvalidRequest for what isn't a file, a name that isn't UTF-8, and a link out of the folders.
+    """
+    if storable(str(path)) != str(path):
+        raise InvalidRequest("The name of this file is not UTF-8. Rename it.")
+    if not path.is_file():
+        raise InvalidRequest("This is not a file.")
+    target, folders = path.resolve(), [folder.resolve() for folder in given if folder.is_dir()]
+    root = target.parent if path in given else next(filter(target.is_relative_to, folders), None)
+    if root is None:
+        raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
+    status = target.lstat()
     mark = f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
-    return SourceFile(str(path.resolve()), path.name, mark, lambda: path.open("rb"))
+    return SourceFile(str(target), path.name, mark, partial(_open_in, root, target))
+
+
+def _open_in(root: Path, target: Path) -> BufferedReader:
+    """Open a file that was in a folder when that was listed. Raises OSError, and FilesUnavailable for a link by now."""
+    try:
+        return open_below(root, target.relative_to(root))
+    except NotAPlainFile as error:
+        raise FilesUnavailable(f"{target} has become a link, or is in a folder that has. It was not read.") from error
 
 
 def is_file(origin: str) -> bool:
@@ -51,7 +71,7 @@ def is_file(origin: str) -> bool:
 def files_below(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files, and those in folders sorted by name, without hidden ones.
 
-    Pipes and devices in folders are skipped; links aren't, see ``refuse_strange``.
+    Pipes and devices in folders are skipped; links aren't, see ``file_at``.
     """
     for path in paths:
         if path.is_dir():
@@ -59,17 +79,6 @@ def files_below(paths: Iterable[Path]) -> Iterator[Path]:
             yield from (below for below in files if not is_hidden(below.relative_to(path).parts))
         else:
             yield path
-
-
-def refuse_strange(path: Path, given: Iterable[Path]) -> None:
-    """Raise InvalidRequest for what isn't a file, a name that isn't UTF-8, and a link out of the given folders."""
-    if storable(str(path)) != str(path):
-        raise InvalidRequest("The name of this file is not UTF-8. Rename it.")
-    if not path.is_file():
-        raise InvalidRequest("This is not a file.")
-    target = path.resolve()
-    if path not in given and not any(target.is_relative_to(folder.resolve()) for folder in given if folder.is_dir()):
-        raise InvalidRequest(f"This is a link to {target}, outside the folder. Add that file by its own path.")
 
 
 def is_hidden(parts: Iterable[str]) -> bool:
