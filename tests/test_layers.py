@@ -85,7 +85,7 @@ HOMES = {
     "openai": ("llm",),
     "authlib": ("accounts",),
     "joserfc": ("accounts",),
-    "httpx2": ("llm", "accounts", "cli", "runtime"),
+    "httpx2": ("llm", "accounts", "cli", "runtime", "files"),
     "xllamacpp": ("llm",),
     "chromadb": ("retrieval",),
     "onnxruntime": ("retrieval",),

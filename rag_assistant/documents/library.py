@@ -28,6 +28,7 @@ from rag_assistant.records.errors import (
     AssistantError,
     DocumentNotFound,
     ExtractionCancelled,
+    FileDamaged,
     FileMissing,
     FilesUnavailable,
     StorageFailed,
@@ -153,21 +154,25 @@ class Library:
 
         A ready one is found as before until its new chunks exist. Raises FileMissing, FilesUnavailable.
         """
-        _, file = self.open_file(document_id)
-        file.close()
+        try:
+            self._uploads.store.open(self.documents.with_file(document_id)[1]).close()
+        except FileNotFoundError as error:
+            raise FileMissing(document_id) from error
         document = self.documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
         return document
 
     def open_file(self, document_id: int) -> tuple[Document, IO[bytes]]:
-        """Open the uploaded file for random access; return it with its document.
+        """Open the uploaded file for random access, compared with its hash; return it with its document.
 
-        A newer version may replace it at any time. Raises DocumentNotFound, FileMissing, FilesUnavailable.
+        It is compared before its first byte is handed out: afterwards, a response could only be broken off. A newer
+        version may replace it at any time. Raises DocumentNotFound, FileMissing, FileDamaged, FilesUnavailable.
         """
         store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
-            return document, store.open(file)
+            with self._damage_logged(document):
+                return document, store.verified(file, document.sha256, document.size_bytes)
         except FileNotFoundError as error:
             if self.documents.with_file(document_id)[1] != file:  # A newer version has just replaced it.
                 return self.open_file(document_id)
@@ -181,10 +186,18 @@ class Library:
         """
         store, (document, file) = self._uploads.store, self.documents.with_file(document_id)
         try:
-            with store.local(file, document.sha256) as path:
+            with self._damage_logged(document), store.local(file, document.sha256, document.size_bytes) as path:
                 yield document, path
         except FileNotFoundError as error:
             raise FileMissing(document_id) from error
+
+    @contextmanager
+    def _damage_logged(self, document: Document) -> Iterator[None]:
+        try:
+            yield
+        except FileDamaged as error:
+            log.error("Document %s, %s, in %s: %s", document.id, document.name, self._uploads.store.address, error)
+            raise
 
     def _drop(self, file: str) -> None:
         """Delete a file that belongs to no document; if it can't be reached now, the doctor finds it."""

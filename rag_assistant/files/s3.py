@@ -1,4 +1,5 @@
-"""Files in an S3 bucket, which every server reaches. obstore is used only here.
+"""Files in an S3 bucket, which every server reaches. obstore is used only here; httpx2 reads files, since
+obstore follows redirects.
 
 Keys come from the environment, or from the machine's role. Files are read and written in parts, so that memory use
 doesn't depend on their size, and no request takes longer than a part may.
@@ -10,14 +11,16 @@ import hashlib
 import io
 import re
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Literal
 
+import httpx2
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
 from rag_assistant.files.store import FILE_NAME, StoredFile
@@ -31,9 +34,13 @@ PART_BYTES = 8 << 20
 REQUEST_TIMEOUT_SECONDS = 30.0
 CONNECT_TIMEOUT_SECONDS = 5.0
 RETRIES = 1
+# How long a signed address of a file holds: as much as clocks may differ.
+SIGNED_FOR_SECONDS = 900.0
+MAX_REASON_BYTES = 4096
 
 KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 RIGHTS = "{address} rejected the keys. They need permission to list, read, write and delete there."
+REDIRECTED = "{address} leads to another server, which is not asked. Correct s3_endpoint_url or s3_region."
 REGION = "The bucket of {address} is in another region. Correct s3_region."
 # Messages by S3's own error codes, with what to do.
 REFUSALS = {
@@ -47,6 +54,8 @@ REFUSALS = {
     "NotImplemented": "{address} does not support conditional writes (If-None-Match), so files are not safe there.",
 }
 FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
+SIZE = re.compile(r"\d{1,15}")
+RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/")
 CODE = re.compile(r"<Code>(\w+)</Code>")
 # Messages for responses without a code, as to HEAD; names and times may contain any digits.
 REFUSED = re.compile(r"status code: 40[13]\b")
@@ -83,6 +92,9 @@ class S3Files:
             },
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS)},
         )
+        timeout = httpx2.Timeout(REQUEST_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        self._client = httpx2.Client(timeout=timeout, limits=limits, follow_redirects=False)
 
     def keep(self, path: Path, name: str) -> None:
         """Send a file and delete it here; it is durable once S3 has answered.
@@ -113,14 +125,21 @@ class S3Files:
         return True
 
     @contextmanager
-    def local(self, name: str, sha256: str) -> Iterator[Path]:
-        """Download a file for this context.
+    def local(self, name: str, sha256: str, size_bytes: int | None = None) -> Iterator[Path]:
+        """Download a file for this context. Raises as ``verified`` does."""
+        with self.verified(name, sha256, size_bytes) as file:
+            yield Path(file.name)
+
+    def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:
+        """Download a file, and return it open if it is the one with this hash.
 
         Raises FileNotFoundError, FileDamaged, FilesUnavailable, and StorageFailed if the local disk is full.
         """
         self.incoming.mkdir(parents=True, exist_ok=True)
-        with self.open(name) as remote, tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part") as file:
-            digest = hashlib.sha256()
+        # What the store says of a file's size is not believed if it is known.
+        remote, digest = _RemoteFile(self, name, size_bytes) if size_bytes else self.open(name), hashlib.sha256()
+        file = tempfile.NamedTemporaryFile(dir=self.incoming, suffix=".part")  # noqa: SIM115 - it is handed out
+        try:
             while piece := remote.read(PART_BYTES):
                 digest.update(piece)
                 try:
@@ -131,40 +150,67 @@ class S3Files:
                     raise StorageFailed(sentence) from error
             if sha256 and digest.hexdigest() != sha256:
                 raise FileDamaged(name)
-            yield Path(file.name)
+        except BaseException:
+            file.close()
+            raise
+        file.seek(0)
+        return file
 
     def open(self, name: str) -> io.BufferedReader:
         """Open a file, which is downloaded as it is read. Raises FileNotFoundError."""
         try:
-            with self._failures_named():
-                size = obstore.head(self._store, name)["size"]
+            with self._signed("HEAD", name) as response:
+                size = response.headers.get("Content-Length", "")
         except FileNotFoundError:
             self.check()  # This response doesn't show whether the whole bucket is gone.
             raise
-        return io.BufferedReader(_RemoteFile(self, name, size), PART_BYTES)
+        if not SIZE.fullmatch(size):
+            address = self.address
+            raise FilesUnavailable(f"{address} does not say how large a file is.")
+        return io.BufferedReader(_RemoteFile(self, name, int(size)), PART_BYTES)
 
     def read(self, name: str, start: int, length: int) -> memoryview:
         """Return some bytes of an existing file. Raises FileDamaged if it is shorter than stated."""
-        with self._failures_named():
-            try:
-                content = memoryview(obstore.get_range(self._store, name, start=start, length=length))
-            except GenericError as error:
-                if "NotPartial" not in str(error):
-                    raise
-                content = self._read_through(name, start, length)
-        if len(content) != length:
+        data, end = bytearray(), time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        with self._signed("GET", name, {"Range": f"bytes={start}-{start + length - 1}"}) as response:
+            ranges = RANGE.match(response.headers.get("Content-Range", ""))
+            if ranges and (int(ranges[1]) != start or int(ranges[2]) >= start + length):
+                raise httpx2.RemoteProtocolError("another range")
+            # Some servers send all of a file instead.
+            position = start if ranges else 0
+            for piece in response.iter_raw():
+                data += memoryview(piece)[max(0, start - position) :]
+                position += len(piece)
+                if time.monotonic() > end:
+                    raise httpx2.ReadTimeout("too slow")
+                if len(data) >= length and not ranges:
+                    break
+        if len(data) < length:
             raise FileDamaged(name)
-        return content
-
-    def _read_through(self, name: str, start: int, length: int) -> memoryview:
-        """Return some bytes of a file from a server that handles ranges incorrectly, such as rclone's."""
-        position, data = 0, bytearray()
-        for piece in obstore.get(self._store, name).stream():
-            data += memoryview(piece)[max(0, start - position) :]
-            position += len(piece)
-            if len(data) >= length:
-                break
         return memoryview(data)[:length]
+
+    @contextmanager
+    def _signed(
+        self, method: Literal["GET", "HEAD"], name: str, headers: Mapping[str, str] | None = None
+    ) -> Iterator[httpx2.Response]:
+        """Send a signed request for a file without following redirects; obstore would follow them to any server.
+
+        Raises FileNotFoundError, FileDamaged if it is shorter than stated, and FilesUnavailable.
+        """
+        with self._failures_named():
+            url = obstore.sign(self._store, method, name, timedelta(seconds=SIGNED_FOR_SECONDS))
+            with self._client.stream(method, url, headers=headers) as response:
+                if response.is_success:
+                    yield response
+                    return
+                reason = f"status code: {response.status_code} {next(response.iter_raw(MAX_REASON_BYTES), b'')!r}"
+        if response.is_redirect and not CODE.search(reason):
+            raise FilesUnavailable(REDIRECTED.format(address=self.address))
+        if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
+            raise FileDamaged(name)
+        if response.status_code == httpx2.codes.NOT_FOUND and "NoSuchBucket" not in reason:
+            raise FileNotFoundError(name)
+        raise _failure(self.address, reason)
 
     def drop(self, name: str) -> None:
         with self._failures_named():
@@ -199,7 +245,9 @@ class S3Files:
             if "NoSuchBucket" in str(error):
                 raise _failure(self.address, str(error)) from error
             raise
-        except (BaseError, TimeoutError) as error:
+        except httpx2.TimeoutException as error:
+            raise FilesUnavailable(f"{self.address} did not respond in time.") from error
+        except (BaseError, TimeoutError, httpx2.HTTPError) as error:
             raise _failure(self.address, str(error)) from error
 
 

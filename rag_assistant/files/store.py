@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -38,12 +39,20 @@ class FolderFiles:
         path.rename(target)
 
     @contextmanager
-    def local(self, name: str, sha256: str) -> Iterator[Path]:  # noqa: ARG002 - nothing came over a network
-        """Give the path of a file. Raises FileNotFoundError."""
-        self.open(name).close()
-        yield self._path(name)
+    def local(self, name: str, sha256: str, size_bytes: int | None = None) -> Iterator[Path]:
+        """Give the path of a file. Raises FileNotFoundError and FileDamaged."""
+        with self.verified(name, sha256, size_bytes):
+            yield self._path(name)
 
-    def open(self, name: str) -> IO[bytes]:
+    def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:  # noqa: ARG002 - it is hashed
+        file = self.open(name)
+        if sha256 and hashlib.file_digest(file, "sha256").hexdigest() != sha256:
+            file.close()
+            raise FileDamaged(name)
+        file.seek(0)
+        return file
+
+    def open(self, name: str) -> BufferedReader:
         try:
             return open_below(self._path(name).parent, Path(name))
         except NotAPlainFile as error:
@@ -135,10 +144,13 @@ class FileStore(Protocol):
     def keep(self, path: Path, name: str) -> None:
         """Move a file out of ``incoming``; once it returns, no crash loses the file."""
 
-    def local(self, name: str, sha256: str) -> AbstractContextManager[Path]:
-        """Give the path of a file on this machine, inside this context.
+    def local(self, name: str, sha256: str, size_bytes: int | None = None) -> AbstractContextManager[Path]:
+        """Give the path of a file on this machine, inside this context. Raises as ``verified`` does."""
 
-        Raises FileNotFoundError, and FileDamaged if its content is known not to match ``sha256``.
+    def verified(self, name: str, sha256: str, size_bytes: int | None = None) -> IO[bytes]:
+        """Open a file on this machine whose content was compared with ``sha256``, unless that is empty.
+
+        Raises FileNotFoundError, FileDamaged, and FilesUnavailable if the store says that it has another size.
         """
 
     def open(self, name: str) -> IO[bytes]:

@@ -10,8 +10,9 @@ from flask.testing import FlaskClient
 
 from rag_assistant.documents import embedding
 from rag_assistant.files import s3 as module
+from rag_assistant.records.errors import FilesUnavailable
 from rag_assistant.services import Services
-from tests.testkit.s3_server import BUCKET, FaultyProxy, S3Server, breaking_off, hanging, refusal
+from tests.testkit.s3_server import BUCKET, FaultyProxy, Passing, S3Server, breaking_off, hanging, refusal
 from tests.web.conftest import until
 
 TEXT = b"Geese hiss at strangers."
@@ -173,3 +174,65 @@ def test_a_file_that_is_gone_or_another_one_fails_its_document_with_the_reason(
     assert gone.status_code == 410
     assert gone.json["error"]["type"] == "FileMissing"
     assert "is missing. Its text" in gone.json["error"]["message"]
+
+
+def test_a_file_that_changed_in_its_store_is_not_handed_out_and_that_is_told(
+    client: FlaskClient, s3: S3Server, tmp_path: Path, stored: Callable[[], set[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    number = ready(client)
+    (name,) = stored()
+    (s3.folder / tmp_path.name / name).write_bytes(TEXT[::-1])
+    for headers in ({}, {"Range": "bytes=6-9"}):
+        response = client.get(f"/api/documents/{number}/file", headers=headers)
+        assert (response.status_code, response.json["error"]["type"]) == (410, "FileDamaged")
+        assert "is not the one that was uploaded. Add the document again." in response.json["error"]["message"]
+    assert f"Document {number}, geese.txt, in s3://" in caplog.text
+
+
+@pytest.mark.parametrize("size", ["0", "5", "25", "999999999999"])
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_a_store_that_lies_about_a_size_is_503_or_not_believed(
+    client: FlaskClient, s3_proxy: FaultyProxy, size: str, method: str
+) -> None:
+    def lying(request: Passing) -> bool:
+        if request.command == method:
+            request.send_response_only(200)
+            request.send_header("Content-Length", size)
+            request.end_headers()
+            request.wfile.write(TEXT if method == "GET" else b"")
+        return request.command == method
+
+    number = ready(client)
+    s3_proxy.fault = lying
+    response = client.get(f"/api/documents/{number}/file")
+    if response.status_code == 200:
+        assert response.data == TEXT
+    else:
+        kinds = {503: "FilesUnavailable", 410: "FileDamaged"}
+        assert response.json["error"]["type"] == kinds[response.status_code]
+    response.close()
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_store_leads_to_no_other_server(
+    client: FlaskClient, services: Services, s3: S3Server, s3_proxy: FaultyProxy, status: int
+) -> None:
+    number, other = ready(client), FaultyProxy(s3.port)
+
+    def leading_on(request: Passing) -> bool:
+        if "list-type" not in request.path:
+            request.send_response_only(status)
+            request.send_header("Location", f"{other.url}{request.path}")
+            request.send_header("Content-Length", "0")
+            request.end_headers()
+            return True
+        return False
+
+    s3_proxy.fault = leading_on
+    response = client.get(f"/api/documents/{number}/file")
+    (stored,) = services.documents.known_files()
+    with pytest.raises(FilesUnavailable, match="leads to another server"):
+        services.uploads.store.open(stored)  # This asks for the size.
+    other.close()
+    assert (response.status_code, other.seen) == (503, [])
+    assert "leads to another server, which is not asked." in response.json["error"]["message"]
