@@ -50,7 +50,7 @@ from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import turn_terms
-from rag_assistant.runtime.data_dir import installation_id, join_commands, lock_data_dir, open_data_dir
+from rag_assistant.runtime.data_dir import drop_leftovers, installation_id, join_commands, lock_data_dir, open_data_dir
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
@@ -266,7 +266,8 @@ class Services:
         return engines.open_files(where, self.settings.current, self.data_dir)
 
     def prepare(self) -> None:
-        """Upgrade the database schema; add the guide to a new library."""
+        """Upgrade the database schema; add the guide to a new library. What was killed meanwhile leaves nothing."""
+        drop_leftovers(self.data_dir)
         refuse_forgetful_pooler(self.database)
         if migrate(self.database):
             for path in sorted(self.guide.glob("*.md")):

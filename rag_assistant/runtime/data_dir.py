@@ -4,7 +4,10 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
+import shutil
 import stat
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,6 +21,7 @@ log = logging.getLogger(__name__)
 LOCK_FILE = "server.lock"
 COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
+LEFTOVER = re.compile(r"(restore|backup)-\w{8}|assistant-schema-\d{4}\.db\.\d+\.part")
 POLL_INTERVAL_SECONDS = 0.05
 
 
@@ -76,6 +80,36 @@ def installation_id(data_dir: Path) -> str:
             part.unlink(missing_ok=True)
             raise SettingsError(f'data_dir is "{data_dir}": cannot write to it ({error.strerror}).') from error
     return path.read_text()
+
+
+@contextlib.contextmanager
+def working_folder(data_dir: Path, prefix: str) -> Iterator[Path]:
+    """Give a folder that is deleted afterwards, and locked until then: see ``drop_leftovers``."""
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=data_dir) as name, _one_at_a_time(Path(name)):
+        yield Path(name)
+
+
+def drop_leftovers(data_dir: Path) -> None:
+    """Delete the copies of everything that killed backups, restores and upgrades left behind, and log it."""
+    for path in data_dir.iterdir():
+        if LEFTOVER.fullmatch(path.name) and not _is_worked_on(path):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            log.warning("%s was deleted: the backup, restore or upgrade that made it was killed.", path)
+
+
+def _is_worked_on(path: Path) -> bool:
+    """Return whether a process still works on a folder, which it has locked, or a copy, which has its number."""
+    if not path.is_dir():
+        process = path.name.split(".")[-2]
+        return process != str(os.getpid()) and Path("/proc", process).exists()
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(opened)
+    return False
 
 
 @contextlib.contextmanager

@@ -7,7 +7,6 @@ be restored to SQLite or PostgreSQL, and files come from and go to any store.
 import json
 import os
 import re
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from sqlalchemy.exc import DatabaseError
 from rag_assistant import __version__
 from rag_assistant.files.store import FILE_NAME, FileStore
 from rag_assistant.records.errors import BackupFailed, StorageDamaged, StorageFailed
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE
+from rag_assistant.runtime.data_dir import INSTALLATION_FILE, drop_leftovers, working_folder
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE
 from rag_assistant.settings.schema import SECRET
 from rag_assistant.storage.copying import copy_database, is_empty
@@ -81,10 +80,10 @@ def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
         raise BackupFailed(f"{target} exists already. Name a file that does not.")
     part = target.with_name(f"{target.name}.part")
     try:
-        with tempfile.TemporaryDirectory(prefix="backup-", dir=data.data_dir) as folder:
-            _copy_of(data, Path(folder))
+        with working_folder(data.data_dir, "backup-") as folder:
+            _copy_of(data, folder)
             with _private(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                are_there = _fill(archive, Path(folder), data, progress)
+                are_there = _fill(archive, folder, data, progress)
         part.replace(target)
     except StorageFailed as error:
         raise BackupFailed(f"{error} No backup was written.") from error
@@ -167,15 +166,15 @@ def restore_backup(source: Path, data: Kept, progress: Progress) -> tuple[str, P
     """
     _refuse_to_write_over(data)
     try:
-        unpacked = tempfile.TemporaryDirectory(prefix="restore-", dir=data.data_dir)
-        with unpacked as name, zipfile.ZipFile(source) as archive:
+        drop_leftovers(data.data_dir)
+        with working_folder(data.data_dir, "restore-") as folder, zipfile.ZipFile(source) as archive:
             with archive.open(MANIFEST) as manifest:
                 about = msgspec.json.decode(manifest.read(MAX_MANIFEST_BYTES), type=_Manifest)
             if REVISION.fullmatch(about.schema) and about.schema > SCHEMA_REVISION:
                 raise BackupFailed(f"{source} was made by version {about.version}, which is newer. Install that one.")
-            _unpack(archive, Path(name), progress)
-            _refuse_foreign(Path(name), about.schema)
-            return about.created_at, _put_in_place(Path(name), data)
+            _unpack(archive, folder, progress)
+            _refuse_foreign(folder, about.schema)
+            return about.created_at, _put_in_place(folder, data)
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, *FOREIGN) as error:
         raise BackupFailed(f"{source} is not a complete backup. Nothing was restored.") from error
     except StorageFailed as error:

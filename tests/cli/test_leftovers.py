@@ -1,0 +1,63 @@
+"""Copies of everybody's data that killed backups, restores and upgrades left behind are deleted, and that is told."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell
+from tests.testkit.server_process import PROJECT
+
+WORKING = """
+import sys, time
+from pathlib import Path
+from rag_assistant.runtime.data_dir import working_folder
+with working_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
+    (folder / "assistant.db").write_text("Everything.")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("prefix", ["restore-", "backup-"])
+def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_stays(
+    shell: Shell, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    shell("documents", "list")
+    data_dir = Path(shell.environment["DATA_DIR"])
+    arguments = [sys.executable, "-c", WORKING, str(data_dir), prefix]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=PROJECT) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert shell("doctor").exit_code == 0
+        assert (folder / "assistant.db").exists()
+        process.send_signal(signal.SIGKILL)
+    assert folder.exists()
+    shell("doctor")
+    assert f"{folder} was deleted" in caplog.text
+    assert not folder.exists()
+
+
+def test_the_copy_of_a_killed_upgrade_is_deleted_and_that_of_a_running_one_stays(shell: Shell) -> None:
+    shell("documents", "list")
+    data_dir = Path(shell.environment["DATA_DIR"])
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    left, live = (data_dir / f"assistant-schema-0037.db.{pid}.part" for pid in (ended.pid, os.getppid()))
+    for copy in (left, live):
+        copy.write_text("Everything.")
+    shell("documents", "list")
+    assert (left.exists(), live.exists()) == (False, True)
+
+
+def test_a_second_restore_deletes_what_the_first_left(shell: Shell, tmp_path: Path) -> None:
+    shell("documents", "list")
+    assert shell("backup", str(tmp_path / "backup.zip")).exit_code == 0
+    elsewhere = Shell(shell.environment | {"DATA_DIR": str(tmp_path / "other")})
+    (tmp_path / "other" / "restore-abcd1234" / "uploads").mkdir(parents=True)
+    restored = elsewhere("restore", str(tmp_path / "backup.zip"))
+    assert restored.exit_code == 0, restored.output
+    assert not (tmp_path / "other" / "restore-abcd1234").exists()
