@@ -136,7 +136,7 @@ class Library:
         self.retriever = Retriever(ChunkStore(database), self._keywords, self._vectors)
 
     def _open_index(self, known: KnownEmbedder) -> ChromaIndex:
-        return ChromaIndex(self._store, known, None, self._folder / "chroma")
+        return ChromaIndex(self._store, known, self._folder / "chroma")
 
     def keywords(self, question: str) -> object:
         """Search by keywords alone."""

@@ -137,7 +137,8 @@ def index_opener(
             if problem is None:
                 return PgVectorIndex(embeddings, table, VectorIndexes(database), model)
             log.warning(problem)
-        return ChromaIndex(embeddings, model, values.chroma_url, data_dir / "chroma", notice=problem)
+        url, headers = values.chroma_url, values.chroma_headers
+        return ChromaIndex(embeddings, model, data_dir / "chroma", url, headers, notice=problem)
 
     return open_index
 

@@ -67,8 +67,12 @@ class DocumentSettings(Group):
     rerank_api_key: str | None = at_start(None)
     """API key for the reranking endpoint. null: openai_api_key, if it is the same endpoint. Never shown or logged."""
     chroma_url: Url | None = at_start(None)
-    """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise one is started on this
-    machine."""
+    """A Chroma server. null: pgvector, where the database is PostgreSQL and has it; otherwise Chroma in a process of
+    our own."""
+    chroma_headers: dict[str, str] | None = at_start(
+        None, allowed='an object such as {"Authorization": "Bearer ..."}, or null'
+    )
+    """Headers for chroma_url, such as its token. Never shown or logged."""
     trash_days: int = setting(30, ge=0, le=3650)
     """How many days a deleted document can be restored, and, with retention_days, a deleted conversation. 0: erased
     at once."""

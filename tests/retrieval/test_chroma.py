@@ -2,21 +2,29 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import chromadb
 import numpy as np
+import psutil
 import pytest
+from chromadb.config import Settings
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
-from rag_assistant.retrieval.indexes import chroma
+from rag_assistant.retrieval.indexes import chroma, chroma_process, chroma_server
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
+from tests.testkit.server_process import free_port
 from tests.web.conftest import until
 
 SECONDS = 60.0
@@ -69,7 +77,7 @@ def store() -> Store:
 
 @pytest.fixture
 def index(store: Store, tmp_path: Path) -> Iterator[ChromaIndex]:
-    made = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
+    made = ChromaIndex(store, KNOWN, tmp_path / "chroma")
     yield made
     made.close()
 
@@ -97,7 +105,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ChromaIn
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chroma, "START_DELAY_SECONDS", 0.0)
         patch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.2)
-        made = ChromaIndex(store, KNOWN, None, tmp_path_factory.mktemp("running") / "chroma")
+        made = ChromaIndex(store, KNOWN, tmp_path_factory.mktemp("running") / "chroma")
         with pytest.raises(IndexUnavailable):
             made.search([np.ones(384, np.float32)], 1, store.version("e"))
         made.start()
@@ -136,6 +144,29 @@ def test_it_follows_additions_and_deletions(running: tuple[ChromaIndex, Store]) 
     assert not finds(index, store, 3009)()
 
 
+def test_vectors_that_vanish_or_appear_behind_our_back_are_mended(running: tuple[ChromaIndex, Store]) -> None:
+    index, store = running
+    collection = index._collection
+    kept = collection.count()
+    collection.delete(ids=["17", "18"])
+    stranger = np.ones((1, 384), np.float32)
+    until(lambda: collection.count() == kept and finds(index, store, 17)(), SECONDS)
+    collection.add(ids=["777777"], embeddings=stranger)
+    until(lambda: collection.count() == kept, SECONDS)
+    assert not collection.get(ids=["777777"])["ids"]
+
+
+def test_vectors_that_were_exchanged_for_others_are_found_by_comparing(
+    running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, _ = running
+    collection = index._collection
+    collection.add(ids=["777777"], embeddings=np.ones((1, 384), np.float32))
+    collection.delete(ids=["18"])
+    monkeypatch.setattr(chroma, "COMPARE_INTERVAL_SECONDS", 0.0)
+    until(lambda: collection.get(ids=["18", "777777"])["ids"] == ["18"], SECONDS)
+
+
 def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[ChromaIndex, Store]) -> None:
     index, store = running
     index._closing.set()  # It follows no longer.
@@ -146,14 +177,15 @@ def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[Chr
         index.search([np.ones(384, np.float32)], 1, store.version("e"))
 
 
-def found_of_the_nearest(index: ChromaIndex, store: Store) -> float:
+def found_of_the_nearest(collection: Any, store: Store) -> float:
     """Return how much of the exact answer is found; random vectors are the hardest to find."""
     rows = np.frombuffer(b"".join(store.rows.values()), np.float32).reshape(-1, 384)
+    collection.add(ids=[*map(str, store.rows)], embeddings=rows)
     asked = np.random.default_rng(0).normal(size=(20, 384)).astype(np.float32)
     asked /= np.linalg.norm(asked, axis=1, keepdims=True)
     hundredth = -np.partition(-(rows @ asked.T), 99, axis=0)[99]
-    found = index.search(list(asked), 100, store.version("e"))
-    near = [[cosine > least - 1e-4 for _, cosine in hits] for hits, least in zip(found, hundredth, strict=True)]
+    found = collection.query(query_embeddings=list(asked), n_results=100, include=["distances"])["distances"]
+    near = [[1 - one > least - 1e-4 for one in distances] for distances, least in zip(found, hundredth, strict=True)]
     return float(np.mean(near))
 
 
@@ -162,18 +194,11 @@ def test_it_looks_further_than_chroma_does_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.add(*range(1, 5001))
-    found = []
-    for ef_search in (100, chroma.EF_SEARCH):
-        monkeypatch.setattr(chroma, "EF_SEARCH", ef_search)
-        index = ChromaIndex(store, KNOWN, None, tmp_path / f"chroma-{ef_search}")
-        try:
-            index.start()
-            until(finds(index, store, 5000), SECONDS)
-            found.append(found_of_the_nearest(index, store))
-        finally:
-            index.close()
-    assert found[0] < 0.85
-    assert found[1] > 0.92
+    client = chromadb.PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
+    own = found_of_the_nearest(chroma_server.collection_of(client, "own"), store)
+    monkeypatch.setattr(chroma_server, "EF_SEARCH", 100)
+    assert found_of_the_nearest(chroma_server.collection_of(client, "default"), store) < 0.85
+    assert own > 0.92
 
 
 @pytest.mark.long  # Any process that is killed is started again: runtime/test_supervised_process.py.
@@ -190,28 +215,175 @@ def test_it_survives_being_killed(index: ChromaIndex, store: Store) -> None:
     assert finds(index, store, 11)()
 
 
+def filled(store: Store, folder: Path) -> Path:
+    """Return a folder with the index of a store that was closed in good order."""
+    index = ChromaIndex(store, KNOWN, folder)
+    index.start()
+    until(finds(index, store, 20), SECONDS)
+    index.close()
+    return folder
+
+
+def emptied(folder: Path, name: str) -> None:
+    """Empty one of Chroma's files."""
+    next(folder.rglob(name)).write_bytes(b"")
+
+
+def overwritten(folder: Path, name: str) -> None:
+    """Fill one of Chroma's files with bytes that make no sense."""
+    path = next(folder.rglob(name))
+    path.write_bytes(b"\xff" * path.stat().st_size)
+
+
 @pytest.mark.long
-def test_a_broken_folder_is_put_aside_and_rebuilt(store: Store, tmp_path: Path) -> None:
-    folder = tmp_path / "chroma"
-    folder.mkdir()
-    (folder / "chroma.sqlite3").write_bytes(b"this is no database" * 1000)
-    store.add(1, 2, 3)
-    index = ChromaIndex(store, KNOWN, None, folder)
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [(overwritten, "chroma.sqlite3"), (emptied, "index_metadata.pickle"), (overwritten, "header.bin")],
+)
+def test_a_damaged_folder_is_put_aside_told_and_rebuilt(
+    store: Store,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    damage: Callable[[Path, str], None],
+    name: str,
+) -> None:
+    store.add(*range(1, 1201))  # So many that Chroma writes its own files, not only rows.
+    folder = filled(store, tmp_path / "chroma")
+    damage(folder, name)
+    index = ChromaIndex(store, KNOWN, folder)
+    states = []
     index.start()
     try:
-        until(finds(index, store, 2), SECONDS)
+        until(lambda: states.append(index.state) is None and finds(index, store, 20)(), SECONDS)  # type: ignore[func-returns-value]
         assert (tmp_path / "chroma-broken" / "chroma.sqlite3").exists()
+        assert "damaged" in states
+        assert "is damaged. It is put aside (chroma-broken) and rebuilt." in caplog.text
+        assert index.state == "ready"
     finally:
         index.close()
 
 
-def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Store, tmp_path: Path) -> None:
-    store.add(1)
-    index = ChromaIndex(store, KNOWN, "http://127.0.0.1:9", tmp_path / "chroma")
+def test_a_process_that_is_held_is_waited_for_and_nothing_is_thrown_away(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chroma_process, "QUERY_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.01)
+    store.add(*range(10, 30))
+    index = ChromaIndex(store, KNOWN, tmp_path / "chroma")
     index.start()
     try:
-        until(lambda: index.problem is not None, SECONDS)
-        assert index.state == "behind"
+        until(finds(index, store, 20), SECONDS)
+        held = index.pid
+        assert held is not None
+        os.kill(held, signal.SIGSTOP)
+        until(lambda: not finds(index, store, 20)() and index.state == "slow", SECONDS)
+        for _ in range(20):  # Each of them would once have counted as a sign of damage.
+            assert not finds(index, store, 20)()
+            time.sleep(0.05)
+        os.kill(held, signal.SIGCONT)
+        until(finds(index, store, 20), SECONDS)
+        assert index.pid == held
+        assert not (tmp_path / "chroma-broken").exists()
+    finally:
+        index.close()
+
+
+def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.runtime.supervised_process.RESTART_BACKOFF_SECONDS", (0.01,))
+    store.add(*range(10, 30))
+    folder = filled(store, tmp_path / "chroma")
+    index = ChromaIndex(store, KNOWN, folder)
+    index.start()
+    killed: set[int] = set()
+    try:
+        while len(killed) < 5:
+            if index.pid is not None and index.pid not in killed:
+                killed.add(index.pid)
+                time.sleep(0.3 * len(killed))
+                os.kill(index.pid, signal.SIGKILL)
+        until(finds(index, store, 20), SECONDS)
+        assert not (tmp_path / "chroma-broken").exists()
+    finally:
+        index.close()
+
+
+def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.add(*range(10, 30))
+    first, second = (ChromaIndex(store, KNOWN, tmp_path / "chroma") for _ in range(2))
+    first.start()
+    try:
+        until(finds(first, store, 20), SECONDS)
+        second.start()
+        until(lambda: f"is in use by process {first.pid}; waiting for its end." in caplog.text, SECONDS)
+        assert second.state == "starting"
+        assert finds(first, store, 20)()
+        first.close()
+        until(finds(second, store, 20), SECONDS)
+    finally:
+        first.close()
+        second.close()
+
+
+def test_several_vectors_are_one_request(running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    index, store = running
+    requests = []
+    call = chroma_process.RemoteCollection._call
+
+    def counted(remote: chroma_process.RemoteCollection, method: str, **arguments: Any) -> Any:
+        requests.append(method)
+        return call(remote, method, **arguments)
+
+    monkeypatch.setattr(chroma_process.RemoteCollection, "_call", counted)
+    vectors = [np.frombuffer(store.rows[chunk_id], np.float32) for chunk_id in (11, 12, 13)]
+    found = index.search(vectors, 5, store.version("e"))
+    assert [hits[0][0] for hits in found] == [11, 12, 13]
+    assert requests.count("query") == 1
+
+
+def test_nobody_else_can_reach_it(running: tuple[ChromaIndex, Store]) -> None:
+    index, _ = running
+    process = psutil.Process(index.pid)
+    assert not [one for one in process.net_connections("all") if one.status == psutil.CONN_LISTEN or one.laddr]
+    if os.geteuid() != 0:
+        pytest.skip("Only root can try it as another user.")
+    tried = subprocess.run(["cat", f"/proc/{index.pid}/fd/0"], user="nobody", capture_output=True, check=False)
+    assert b"Permission denied" in tried.stderr
+
+
+@pytest.mark.long
+def test_a_server_of_ones_own_gets_the_headers_and_is_mended_too(store: Store, tmp_path: Path) -> None:
+    store.add(*range(10, 30))
+    port = free_port()
+    program = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(tmp_path / "theirs")]
+    with subprocess.Popen([*program, "--port", str(port)], stdout=subprocess.DEVNULL) as server:
+        index = ChromaIndex(store, KNOWN, tmp_path / "ours", f"http://127.0.0.1:{port}", {"x-chroma-token": "abc"})
+        index.start()
+        try:
+            until(finds(index, store, 20), SECONDS)
+            client = chromadb.HttpClient("127.0.0.1", port, settings=Settings(anonymized_telemetry=False))
+            client.get_collection("chunks-test", embedding_function=None).delete(ids=["20"])
+            until(lambda: not finds(index, store, 20)(), SECONDS)
+            until(finds(index, store, 20), SECONDS)
+            client.delete_collection("chunks-test")
+            until(lambda: not finds(index, store, 20)(), SECONDS)
+            until(finds(index, store, 20), SECONDS)
+            assert not (tmp_path / "ours").exists()
+        finally:
+            index.close()
+            server.kill()
+
+
+def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Store, tmp_path: Path) -> None:
+    store.add(1)
+    index = ChromaIndex(store, KNOWN, tmp_path / "chroma", "http://127.0.0.1:9")
+    index.start()
+    try:
+        until(lambda: index.state == "failed", SECONDS)
+        until(lambda: "connect" in (index.problem or ""), SECONDS)
         with pytest.raises(IndexUnavailable):
             index.search([np.ones(384, np.float32)], 1, store.version("e"))
     finally:
@@ -227,7 +399,7 @@ def test_what_many_searches_notice_at_once_is_one_failure(store: Store, tmp_path
     searchers = 8
     meeting = threading.Barrier(searchers)
     (tmp_path / "chroma").mkdir()
-    index = ChromaIndex(store, KNOWN, None, tmp_path / "chroma")
+    index = ChromaIndex(store, KNOWN, tmp_path / "chroma")
     index._collection, index._in_step_with = Away(), (1, 0)
 
     def search(_: int) -> bool:

@@ -34,6 +34,7 @@ from typing import Any
 from flask import Flask
 
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.retrieval.indexes import chroma
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.runtime.parent import end_with_parent
 from rag_assistant.services import Services
@@ -257,6 +258,8 @@ def become_server(environment: dict[str, str], log: str) -> None:
     if seconds := os.environ.pop("REQUEST_SECONDS", None):
         serve: Any = import_module("rag_assistant.server.serve")
         serve.IDLE_SECONDS = serve.CLEANUP_INTERVAL_SECONDS = int(seconds)
+    if delay := os.environ.pop("INDEX_DELAY", None):
+        chroma.START_DELAY_SECONDS = float(delay)
     if os.environ.pop("EXACT_INDEX", None):
         ChromaIndex.start = lambda _: None  # type: ignore[method-assign, assignment]
     if limit := os.environ.pop("MAX_DESCRIPTORS", None):

@@ -49,6 +49,7 @@ FAULTS: dict[str, Callable[[Stage], Outcome]] = {
     "one-against-all": one_against_all.one_against_all,
     "imports": imports.imports,
     "chroma": engines.chroma,
+    "starts": engines.starts,
     "backup": copies.backups,
     "upgrade": copies.upgrades,
     "clock": soak.clock,

@@ -1,10 +1,13 @@
-"""Chroma killed, wedged and corrupted while documents come, go and are searched: exact search answers meanwhile."""
+"""Chroma killed, held, corrupted and robbed while documents come, go and are searched; servers killed as they start."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tests.testkit.server_process import ServerProcess
@@ -16,6 +19,17 @@ SEARCHERS = 3
 SECONDS_OF_TROUBLE = 2.0
 RECOVERY_TIMEOUT_SECONDS = 90.0
 CORRUPTED_BYTES = 4096
+# Somebody else who opens the folder beside us, and deletes every vector, or adds one.
+STRANGER = """
+import sys, chromadb
+from chromadb.config import Settings
+client = chromadb.PersistentClient(sys.argv[1], Settings(anonymized_telemetry=False))
+for collection in client.list_collections():
+    ids = collection.get(include=[])["ids"]
+    collection.delete(ids=ids) if sys.argv[2] == "delete" else collection.add(ids=["777777"], embeddings=[[1.0] * 384])
+"""
+FIRST_SECONDS = 5.0
+MAX_SECONDS_TO_END = 5.0
 
 
 def chroma(stage: Stage) -> Outcome:
@@ -64,8 +78,11 @@ def chroma(stage: Stage) -> Outcome:
         deleted[document] = time.monotonic()
         if status != 204:
             outcome.wrong.append(f"a deletion was {status}")
+        ends = TROUBLES[number % len(TROUBLES)] not in LASTING
         if not until(
-            lambda before=before: _state(server) == "ready" and not before & _pids(server),  # type: ignore[misc]
+            lambda before=before, ends=ends: (  # type: ignore[misc]
+                _state(server) == "ready" and not (ends and before & _pids(server))
+            ),
             RECOVERY_TIMEOUT_SECONDS,
         ):
             outcome.wrong.append(f"Chroma is not back {RECOVERY_TIMEOUT_SECONDS:.0f} s after trouble {number}")
@@ -94,6 +111,27 @@ def _wedge(_stage: Stage, server: ServerProcess) -> None:
         threading.Timer(SECONDS_OF_TROUBLE, _send, (pid, signal.SIGKILL)).start()
 
 
+def _hold(_stage: Stage, server: ServerProcess) -> None:
+    """Stop Chroma's process, and let it go on a little later."""
+    for pid in _pids(server):
+        _send(pid, signal.SIGSTOP)
+        threading.Timer(SECONDS_OF_TROUBLE, _send, (pid, signal.SIGCONT)).start()
+
+
+def _rob(_stage: Stage, server: ServerProcess) -> None:
+    _as_stranger(server, "delete")
+
+
+def _foist(_stage: Stage, server: ServerProcess) -> None:
+    _as_stranger(server, "add")
+
+
+def _as_stranger(server: ServerProcess, what: str) -> None:
+    subprocess.run(
+        [sys.executable, "-c", STRANGER, str(server.data / "chroma"), what], check=False, capture_output=True
+    )
+
+
 def _corrupt(stage: Stage, server: ServerProcess) -> None:
     """Write random bytes into Chroma's largest file, and kill its process."""
     until(lambda: bool(_files(server)), RECOVERY_TIMEOUT_SECONDS)  # It may just be made anew.
@@ -111,7 +149,47 @@ def _empty(stage: Stage, server: ServerProcess) -> None:
     _kill(stage, server)
 
 
-TROUBLES: tuple[Callable[[Stage, ServerProcess], None], ...] = (_kill, _wedge, _corrupt, _empty)
+TROUBLES: tuple[Callable[[Stage, ServerProcess], None], ...] = (
+    *(_kill, _wedge, _corrupt, _empty),
+    *(_hold, _rob, _foist),
+)
+LASTING = (_hold, _rob, _foist)
+
+
+def starts(stage: Stage) -> Outcome:
+    """Kill a server, and it alone, at a moment of its first seconds: none of its processes may outlive it."""
+    outcome, stub = Outcome(), stage.echo()
+    server = stage.server(stub.url, {"INDEX_DELAY": "0.5"})
+    server.start()
+    upload(server, "lasting.txt", "Geese that stay hiss at night. " * 20)
+    server.wait_for_documents()
+    until(lambda: _state(server) == "ready", RECOVERY_TIMEOUT_SECONDS)
+    opened = 0
+    for _ in stage.rounds(4, 200):
+        assert server.process is not None
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        if not until(lambda: not _alive(server), MAX_SECONDS_TO_END):
+            outcome.wrong.append(f"{_alive(server)} outlived their server")
+        server.launch()
+        end = time.monotonic() + stage.chance.uniform(0, FIRST_SECONDS)
+        while time.monotonic() < end:
+            time.sleep(0.02)
+            owners = _owners(server)
+            opened = max(opened, len(owners))
+            if len(owners) > 1:
+                outcome.wrong.append(f"{owners} have the folder open")
+        outcome.tried += 1
+    server.wait_until_ready()
+    if not until(lambda: _state(server) == "ready", RECOVERY_TIMEOUT_SECONDS):
+        outcome.wrong.append(f"Chroma is {_state(server)}")
+    if (server.data / "chroma-broken").exists():
+        outcome.lost.append("a healthy folder was put aside")
+    if not server.call("GET", "/api/search?q=geese")[1]["passages"]:
+        outcome.lost.append("a search found nothing")
+    outcome.note = f"{opened} process at most had the folder open"
+    check_database(server, outcome)
+    return outcome
 
 
 def _files(server: ServerProcess) -> list[Path]:
@@ -125,8 +203,23 @@ def _send(pid: int, number: int) -> None:
 
 
 def _pids(server: ServerProcess) -> set[int]:
-    """Return the processes of ``chroma run``."""
-    return {pid for pid in group_of(server) if "chroma\0run" in _command(pid)}
+    """Return the processes that hold the index."""
+    return {pid for pid in group_of(server) if "chroma_server" in _command(pid)}
+
+
+def _alive(server: ServerProcess) -> list[str]:
+    """Return what still runs of a server's processes."""
+    return [command for pid in group_of(server) if (command := _command(pid))]
+
+
+def _owners(server: ServerProcess) -> set[str]:
+    """Return the processes, whosever they are, that have Chroma's database open."""
+    path, owners = str(server.data / "chroma" / "chroma.sqlite3"), set()
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):
+                owners |= {process.name for one in process.joinpath("fd").iterdir() if str(one.readlink()) == path}
+    return owners
 
 
 def _command(pid: int) -> str:

@@ -28,6 +28,7 @@ def secret_settings(stub: StubModel, database: str | None, kept: Path) -> dict[s
         "embedder": "endpoint:e5",
         "embedding_base_url": stub.url,
         "embedding_api_key": CANARIES["embedding_api_key"],
+        "chroma_headers": json.dumps({"Authorization": CANARIES["chroma_headers"]}),
         "embedder_options": json.dumps({"api_key": CANARIES["embedder_options"]}),
         "rerank_model": "order",
         "rerank_base_url": stub.url,

@@ -1,7 +1,6 @@
 """Chroma: a vector index in a separate process, which can always be rebuilt from the embeddings in SQL.
 
-It is only trusted with finding candidates. One of our processes runs ``chroma run`` on loopback, since two processes on
-one folder destroy it; or CHROMA_URL names a server. chromadb is imported where it is used.
+It is only trusted with finding candidates.
 """
 
 from __future__ import annotations
@@ -9,13 +8,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-import shutil
-import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
@@ -25,8 +19,8 @@ from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
+from rag_assistant.retrieval.indexes.chroma_process import ChromaDamaged, ChromaFailed, ChromaProcess
 from rag_assistant.retrieval.indexes.exact import as_matrix, nearest
-from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -35,62 +29,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BATCH_SIZE = 1000
-START_TIMEOUT_SECONDS = 30.0
 # Starting it takes CPU time that the first page and the embedding model need first.
 START_DELAY_SECONDS = 5.0
 POLL_INTERVAL_SECONDS = 2.0
-FAILURES_UNTIL_BROKEN = 3
-# How many vectors a search examines. Of the 100 nearest of 100,000, Chroma's default of 100 finds .83, this .97; more
-# vectors need more (bench/README.md).
-EF_SEARCH = 500
+# Between these, vectors that somebody exchanged for others behind our back would not be noticed: their number is right.
+COMPARE_INTERVAL_SECONDS = 3600.0
+PROBE = 10
+# More vectors need more (bench/README.md).
 VECTORS_PER_RESULT = 500
 # In part of the library, this many times the hits needed with an even distribution are requested, and this many times
 # more if too few are in it. It is faster than Chroma's own filter: that takes 34 ms in half of 10,000 chunks, this 8.
 MARGIN, TIMES_MORE = 1.5, 4
 # Reading a vector from SQL and comparing it takes a quarter of the time of a result from Chroma.
 ROWS_PER_RESULT = 4
-
-
-class ChromaProcess:
-    """Runs ``chroma run`` on a free loopback port."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._url = ""
-        self.process: SupervisedProcess[str] = SupervisedProcess("The Chroma process", self._launch, self._ready)
-
-    def reset(self) -> None:
-        """Move the folder away and kill the process; it is restarted with an empty one."""
-        aside = self._folder.with_name(self._folder.name + "-broken")
-        shutil.rmtree(aside, ignore_errors=True)
-        if self._folder.exists():
-            self._folder.rename(aside)
-        self.process.kill()
-
-    def _launch(self) -> Process:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self._url = f"http://127.0.0.1:{port}"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        chroma = str(Path(sys.executable).with_name("chroma"))
-        options = ["--path", str(self._folder), "--host", "127.0.0.1", "--port", str(port)]
-        return subprocess.Popen(
-            [sys.executable, "-m", "rag_assistant.runtime.supervised_process", chroma, "run", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=plain_environment(),
-            text=True,
-        )
-
-    def _ready(self, process: Process) -> str | None:
-        end = time.monotonic() + START_TIMEOUT_SECONDS
-        while process.poll() is None and time.monotonic() < end:
-            if _answers(self._url):
-                return self._url
-            time.sleep(0.1)
-        return None
 
 
 class ChromaIndex:
@@ -102,38 +53,48 @@ class ChromaIndex:
     name = "chroma"
 
     def __init__(
-        self, store: EmbeddingStore, model: KnownEmbedder, url: str | None, folder: Path, notice: str | None = None
+        self,
+        store: EmbeddingStore,
+        model: KnownEmbedder,
+        folder: Path,
+        url: str | None = None,
+        headers: dict[str, str] | None = None,
+        notice: str | None = None,
     ) -> None:
         # Why this index is used although a better one could be.
         self.notice = notice
         self.problem: str | None = None
         self._store = store
         self._embedder, self._dimension = model.key, model.dimension
-        self._url = url
-        self._process = None if url else ChromaProcess(folder)
+        self._chroma = ChromaProcess(folder, url, headers, f"chunks-{_plain(self._embedder)}")
         self._collection: Any = None
-        # The synced version of the store, and the largest id.
+        # The synced version of the store, the largest id, and how many there are.
         self._in_step_with: tuple[int, int] | None = None
-        self._last = 0
+        self._last = self._size = 0
         self._closing = threading.Event()
         self._losing = threading.Lock()
-        self._started = self._is_needed = False
-        self._failures = 0
-        self._is_reset = False
+        self._started = self._is_needed = self._is_slow = False
+        self._compared_at = 0.0
 
     @property
     def state(self) -> str:
-        """``off`` while there is nothing to search, ``ready``, or ``behind`` while it is starting, syncing or
-        unavailable.
+        """``off`` while there is nothing to search, ``ready``, or ``behind`` while it is filled.
+
+        Its process may be ``starting`` or ``slow``, or have ``failed``; a ``damaged`` folder is rebuilt.
         """
         if not self._is_needed:
             return "off"
-        return "ready" if self._in_step_with is not None else "behind"
+        if self._in_step_with is not None:
+            return "ready"
+        if self._chroma.is_damaged:
+            return "damaged"
+        state = self._chroma.process.state
+        return state if state not in ("ready", "off") else "slow" if self._is_slow else "behind"
 
     @property
     def pid(self) -> int | None:
         """The id of Chroma's process, for monitoring and tests."""
-        return self._process.process.pid if self._process else None
+        return self._chroma.process.pid
 
     def start(self) -> None:
         """Start following SQL, once."""
@@ -176,6 +137,8 @@ class ChromaIndex:
             raise IndexUnavailable("Chroma lacks too many vectors.")
         try:
             result = collection.query(query_embeddings=list(vectors), n_results=limit, include=["distances"])
+            if min(map(len, result["ids"])) < min(limit, in_step_with[0] - in_step_with[1]):
+                raise IndexUnavailable("Chroma lacks vectors.")
         except Exception as error:
             self._lose(error, collection)
             raise IndexUnavailable("Chroma does not answer.") from error
@@ -189,8 +152,7 @@ class ChromaIndex:
     def close(self) -> None:
         """Stop following, and stop our own process."""
         self._closing.set()
-        if self._process:
-            self._process.process.close()
+        self._chroma.close()
 
     def _follow(self) -> None:
         self._closing.wait(START_DELAY_SECONDS)
@@ -202,22 +164,27 @@ class ChromaIndex:
             self._closing.wait(POLL_INTERVAL_SECONDS)
 
     def _catch_up(self) -> None:
-        """Add what is missing; compare everything if that isn't enough, such as after a deletion."""
+        """Add what is missing; compare everything if that isn't enough, as after a deletion, or by somebody else."""
         version = self._store.version(self._embedder)
         self._is_needed = self._is_needed or version[0] > version[1]
-        if version == self._in_step_with or not self._is_needed:
+        if not self._is_needed:
             return
         self._connect()
-        if self._in_step_with is not None and self._in_step_with[1] == version[1]:
+        is_due = time.monotonic() > self._compared_at + COMPARE_INTERVAL_SECONDS
+        if self._in_step_with is None or self._in_step_with[1] != version[1] or is_due:
+            self._mend()
+        else:
             while batch := self._store.vectors_after(self._embedder, self._last, BATCH_SIZE):
                 self._add(batch)
                 self._last = batch[-1][0]
-            if self._collection.count() < version[0] - version[1]:  # Later ones may have smaller ids.
+                self._size += len(batch)
+            # Later ones may have smaller ids; or somebody else has changed something.
+            is_short = version != self._in_step_with and version[0] - version[1] > self._size
+            if is_short or self._collection.count() != self._size:
                 self._mend()
-        else:
-            self._mend()
         if not self._closing.is_set():
-            self._in_step_with, self.problem, self._failures, self._is_reset = version, None, 0, False
+            self._in_step_with, self.problem = version, None
+            self._is_slow = self._chroma.is_damaged = False
 
     def _mend(self) -> None:
         """Add what is missing and delete what is superfluous."""
@@ -230,7 +197,11 @@ class ChromaIndex:
             left = [chunk_id for chunk_id in left if chunk_id > batch[-1][0]]
         for start in range(0, len(gone), BATCH_SIZE):
             self._collection.delete(ids=gone[start : start + BATCH_SIZE])
-        self._last = max(here, default=0)
+        self._last, self._size = max(here, default=0), len(here)
+        self._compared_at = time.monotonic()
+        some = self._collection.query(query_embeddings=[[1.0] * self._dimension], n_results=PROBE, include=[])["ids"][0]
+        if self._collection.count() != len(here) or len(some) < min(PROBE, len(here)):
+            raise ChromaDamaged("Chroma does not find what it was given.")
 
     def _add(self, batch: list[tuple[int, bytes]]) -> None:
         if self._closing.is_set():
@@ -240,49 +211,23 @@ class ChromaIndex:
             self._collection.add(ids=[str(chunk_id) for chunk_id in ids.tolist()], embeddings=rows)
 
     def _connect(self) -> None:
-        if self._process:
-            self._process.process.start()
-        self._collection = self._collection or self._open()
-
-    def _open(self) -> Any:
-        """Return the collection. It embeds nothing: vectors only come from SQL."""
-        url = self._url or (self._process.process.wait(START_TIMEOUT_SECONDS) if self._process else None)
-        if url is None:
-            raise IndexUnavailable("The Chroma process is not running.")
-        import chromadb
-        from chromadb.config import Settings
-
-        host, _, port = url.split("//", 1)[1].rstrip("/").partition(":")
-        secure = url.startswith("https")
-        client = chromadb.HttpClient(
-            host=host,
-            port=int(port or (443 if secure else 80)),
-            ssl=secure,
-            settings=Settings(anonymized_telemetry=False),
-        )
-        return client.get_or_create_collection(
-            f"chunks-{_plain(self._embedder)}",
-            embedding_function=None,
-            configuration={"hnsw": {"space": "cosine", "ef_search": EF_SEARCH}},
-        )
+        self._chroma.process.start()
+        self._collection = self._collection or self._chroma.process.service
+        if self._collection is None:
+            raise IndexUnavailable(self._chroma.process.problem or "The Chroma process is not ready yet.")
 
     def _lose(self, error: Exception, collection: Any) -> None:
-        """Record that Chroma is unavailable. If that persists, discard its folder and rebuild it."""
+        """Record that Chroma is unavailable, once."""
         with self._losing:
-            if collection is self._collection:  # Otherwise another thread has noticed it already.
-                self._note_loss(error)
-
-    def _note_loss(self, error: Exception) -> None:
-        if self.problem is None:
-            log.warning("Chroma is away; the exact index answers. %s: %s", type(error).__name__, error)
-        self.problem = str(error)
-        self._collection = self._in_step_with = None
-        self._failures += 1
-        # A new folder can't be the cause: then it only needs time to start.
-        if self._process and self._failures >= FAILURES_UNTIL_BROKEN and not self._is_reset:
-            log.warning("Chroma's folder seems broken. It is put aside and rebuilt from the database.")
-            self._process.reset()
-            self._failures, self._is_reset = 0, True
+            if collection is not self._collection:  # Another thread has noticed it already.
+                return
+            if self.problem is None and collection is not None:
+                log.warning("Chroma is away; the exact index answers. %s: %s", type(error).__name__, error)
+            self.problem = str(error)
+            self._collection = self._in_step_with = None
+            self._is_slow = isinstance(error, TimeoutError)
+        if isinstance(error, ChromaFailed):
+            self._chroma.note_failure(error)
 
 
 def _joined(ids: Sequence[str], distances: Sequence[float], newer: Sequence[Hit]) -> list[Hit]:
@@ -294,11 +239,3 @@ def _plain(key: str) -> str:
     """Return an embedder's key as a valid Chroma name; a hash makes it unique."""
     plain = re.sub("[^A-Za-z0-9._-]", "-", key)
     return key if plain == key else f"{plain[:100]}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/api/v2/heartbeat", timeout=1) as response:  # noqa: S310 - our own loopback
-            return bool(response.status == 200)
-    except OSError:
-        return False
