@@ -27,7 +27,7 @@ from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
 from tests.testkit.server_process import free_port
 from tests.web.conftest import until
 
-SECONDS = 60.0
+SECONDS = 180.0
 KNOWN = KnownEmbedder("test", {}, 384, None, True, (0, 0))
 
 
@@ -165,6 +165,22 @@ def test_vectors_that_were_exchanged_for_others_are_found_by_comparing(
     collection.delete(ids=["18"])
     monkeypatch.setattr(chroma, "COMPARE_INTERVAL_SECONDS", 0.0)
     until(lambda: collection.get(ids=["18", "777777"])["ids"] == ["18"], SECONDS)
+
+
+def test_several_vectors_are_one_request(running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch) -> None:
+    index, store = running
+    requests = []
+    call = chroma_process.RemoteCollection._call
+
+    def counted(remote: chroma_process.RemoteCollection, method: str, **arguments: Any) -> Any:
+        requests.append(method)
+        return call(remote, method, **arguments)
+
+    monkeypatch.setattr(chroma_process.RemoteCollection, "_call", counted)
+    vectors = [np.frombuffer(store.rows[chunk_id], np.float32) for chunk_id in (11, 12, 13)]
+    found = index.search(vectors, 5, store.version("e"))
+    assert [hits[0][0] for hits in found] == [11, 12, 13]
+    assert requests.count("query") == 1
 
 
 def test_what_is_embedded_while_it_is_behind_is_found_at_once(running: tuple[ChromaIndex, Store]) -> None:
@@ -326,22 +342,6 @@ def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(
     finally:
         first.close()
         second.close()
-
-
-def test_several_vectors_are_one_request(running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch) -> None:
-    index, store = running
-    requests = []
-    call = chroma_process.RemoteCollection._call
-
-    def counted(remote: chroma_process.RemoteCollection, method: str, **arguments: Any) -> Any:
-        requests.append(method)
-        return call(remote, method, **arguments)
-
-    monkeypatch.setattr(chroma_process.RemoteCollection, "_call", counted)
-    vectors = [np.frombuffer(store.rows[chunk_id], np.float32) for chunk_id in (11, 12, 13)]
-    found = index.search(vectors, 5, store.version("e"))
-    assert [hits[0][0] for hits in found] == [11, 12, 13]
-    assert requests.count("query") == 1
 
 
 def test_nobody_else_can_reach_it(running: tuple[ChromaIndex, Store]) -> None:

@@ -165,13 +165,15 @@ def starts(stage: Stage) -> Outcome:
     server.wait_for_documents()
     until(lambda: _state(server) == "ready", RECOVERY_TIMEOUT_SECONDS)
     opened = 0
-    for _ in stage.rounds(4, 200):
+    for number in stage.rounds(4, 200):
         assert server.process is not None
         os.kill(server.process.pid, signal.SIGKILL)
         server.process.wait()
         if not until(lambda: not _alive(server), MAX_SECONDS_TO_END):
             outcome.wrong.append(f"{_alive(server)} outlived their server")
         server.launch()
+        if number % 2:  # The other half of the moments is counted from the start of its index.
+            until(lambda: bool(_pids(server)), RECOVERY_TIMEOUT_SECONDS)
         end = time.monotonic() + stage.chance.uniform(0, FIRST_SECONDS)
         while time.monotonic() < end:
             time.sleep(0.02)

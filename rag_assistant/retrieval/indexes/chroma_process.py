@@ -70,9 +70,9 @@ class RemoteCollection:
         return result
 
     def _connect(self) -> Connection:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            socket.send_fds(self._control, [b" "], [theirs.fileno()])
+        ours, other = socket.socketpair()
+        with other:
+            socket.send_fds(self._control, [b" "], [other.fileno()])
         return Connection(ours.detach())
 
 
@@ -111,11 +111,11 @@ class ChromaProcess:
             self._put_aside()
         if self._control is not None:
             self._control.close()
-        self._control, theirs = socket.socketpair()
-        with theirs:
+        self._control, other = socket.socketpair()
+        with other:
             self._last = subprocess.Popen(
                 [sys.executable, "-m", "rag_assistant.retrieval.indexes.chroma_server"],
-                stdin=theirs.fileno(),
+                stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=plain_environment(),
