@@ -108,8 +108,8 @@ def check(collection: Any) -> None:
     """Read what is only read when it is needed. Raises whatever Chroma does, ValueError if vectors can't be found."""
     some = collection.get(limit=10, include=["embeddings"])
     if some["ids"]:
-        found = collection.query(query_embeddings=some["embeddings"][:1], n_results=len(some["ids"]), include=[])
-        if len(found["ids"][0]) < len(some["ids"]):
+        nearest = collection.query(query_embeddings=some["embeddings"][:1], n_results=len(some["ids"]), include=[])
+        if len(nearest["ids"][0]) < len(some["ids"]):
             raise ValueError("It lacks vectors that it lists.")
 
 
