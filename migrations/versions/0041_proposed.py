@@ -1,7 +1,7 @@
 """A proposed note is not active before a person accepts it."""
 
-revision = "0040"
-down_revision = "0039"
+revision = "0041"
+down_revision = "0040"
 
 from alembic import op
 
