@@ -17,7 +17,7 @@ from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Message, ModelRequest, Source
-from rag_assistant.retrieval.coverage import asks_for_everything
+from rag_assistant.retrieval.coverage import asks_for_everything, needs_everything
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
@@ -55,6 +55,8 @@ def with_everything(
     sources, search = search_result.sources, search_result.search or {}
     if computed := retriever.sources.computed(query, sources):
         return replace(search_result, computed=computed, search=search | {"support": "found"})
+    if not asks_for_everything(query.text):
+        return search_result
     sections = retriever.sources.sections(sources)
     if not profile.endpoint.quotes:
         passages = retriever.sources.in_full(sources, sections, MAX_WHOLE_CHARS)
@@ -72,13 +74,17 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
     other drafts are returned as they are. Raises AnswerStopped.
     """
     coverage, budget = draft.found.coverage, task.settings.reading_token_budget
-    if coverage is None or not budget or draft.profile.endpoint.quotes:
+    texts = [one.text for one in draft.found.sources]
+    if (
+        not budget
+        or draft.profile.endpoint.quotes
+        or draft.found.unclear
+        or not needs_everything(draft.question, texts)
+    ):
         return draft
     draft = _from_table(draft, task)
     has_failed = any(not one["answer"] for one in draft.found.reading)
-    is_read = draft.found.computed is not None or coverage.read == coverage.of
-    # "Who trains the drivers?" may be about a table, and is no reason to read all documents.
-    if asks_for_everything(_question(draft)) and not is_read and not has_failed:
+    if coverage is not None and coverage.read < coverage.of and draft.found.computed is None and not has_failed:
         draft = _in_parts(draft, task, budget)
     task.live.turn = shown_with(task.live.turn, draft)
     return draft

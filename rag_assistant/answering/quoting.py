@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR, extract
+from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR, NOTHING_FOUND, NOTHING_IN_SCOPE, extract
 from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text
@@ -24,7 +24,6 @@ NEEDS_MODEL = (
     "That needs a language model. Without one, I can only quote what your documents say: ask about something that is "
     "in them, or connect a model."
 )
-NOTHING_FOUND = "No matching passages in your documents."
 SAID_BEFORE = "In turn {} of this conversation, you said:"
 UNCLEAR = "I can't tell what your question refers to."
 WHICH = "Which of these do you mean?"
@@ -122,13 +121,18 @@ def instead_of_quotes(draft: Draft) -> str | None:
     if draft.found.unclear:
         return f"{UNCLEAR} {WHICH}\n{_listed(nearest)}" if nearest else f"{UNCLEAR} {NAME_IT}"
     if draft.found.nothing and (reply := _said_before(draft.question, draft.related)) is not None:
-        return f"{NOTHING_FOUND} {reply}"
+        return f"{_nothing_found(draft)} {reply}"
     if draft.found.nothing:
-        lead = NOTHING_FOUND
+        lead = _nothing_found(draft)
         if draft.found.language:
             lead += f" {FOREIGN.format(draft.found.language.capitalize())}"
         return f"{lead} {NEAREST}\n{_listed(nearest)}" if nearest else lead
     return None if draft.found.sources else NOTHING_TO_QUOTE
+
+
+def _nothing_found(draft: Draft) -> str:
+    searched = draft.found.searched_documents
+    return NOTHING_FOUND if searched is None else NOTHING_IN_SCOPE.format(n=f"{searched:,}")
 
 
 def _listed(lines: Sequence[str]) -> str:

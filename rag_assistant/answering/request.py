@@ -40,7 +40,8 @@ class SearchResult(Struct, frozen=True):
     the best sections if none was near enough, or if the question is unclear. ``rewrite`` is the request that asked a
     model for a query, with its answer. ``by_keywords_alone``: the embedding model failed; ``not_reranked``: the
     reranking model did. ``unclear``: neither the question nor the conversation tells what it is about. ``language`` is
-    the question's, if no document is in it. ``documents`` are the names of the newest of ``document_count``, if the
+    the question's, if no document is in it. ``searched_documents`` is their number if nothing was found in some of
+    them. ``documents`` are the names of the newest of ``document_count``, if the
     question asks for these. If it needs all of something, ``computed`` is the result from a table or a list, or
     ``sections`` are all of its documents': document, start and end of each, in order. Then ``reading`` are the model's
     requests for it, with their answers; ``notes`` what it wrote about the sources by number, sent instead of their
@@ -56,6 +57,7 @@ class SearchResult(Struct, frozen=True):
     not_reranked: bool = False
     unclear: bool = False
     language: str = ""
+    searched_documents: int | None = None
     documents: tuple[str, ...] = ()
     document_count: int = 0
     computed: Quote | None = None
@@ -93,7 +95,7 @@ class SearchResult(Struct, frozen=True):
     @property
     def near(self) -> bool:
         """Whether what was found may not answer the question."""
-        return self.search is not None and self.search.get("support") == "near"
+        return self.search is not None and self.search.get("support") in ("near", "nothing_found")
 
 
 class Draft(Struct, frozen=True):

@@ -24,7 +24,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import Part
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, Passage, exchanges_of
+from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
 from rag_assistant.retrieval.claims import NUMBER
 from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import SearchQuery, is_unclear
@@ -67,7 +67,8 @@ def search_for(
     if (
         not profile.passages
         or asks_for_conversation(turn.question)
-        or (quotes and (needs_model(turn.question) or is_small_talk(turn.question)))
+        or is_small_talk(turn.question)
+        or (quotes and needs_model(turn.question))
     ):
         return SearchResult()
     if quotes and asks_for_documents(turn.question):
@@ -87,17 +88,22 @@ def search_for(
     }
     limit, budget = profile.passages, settings.passages_token_budget
     rewrite = NO_REWRITE
-    passages: list[Passage] = []
     if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
             passages, support = retriever.find(rewrite.query, limit, library, budget)
-            how = {"query": rewrite.query, "by": "model", "follow_up_context": None} if passages else how
+            if support != "nothing_found":
+                how = {"query": rewrite.query, "by": "model", "follow_up_context": None}
     # A rewritten query may find nothing where the words do.
-    if not passages:
+    if how["by"] != "model":
         passages, support = retriever.find(query, limit, library, budget)
-    if not passages and deps.documents.find("", turn.scope, 1)[1] == 0:
+    if quotes and support == "nothing_found":
+        passages = []  # A model judges for itself.
+    document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None
+    if document_count == 0:
         return SearchResult(rewrite=rewrite.record)  # Nothing could have been found.
+    if quotes and support == "nothing_found":
+        passages = []
     # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
     nearest, language = sections_of(passages) if unclear else [], ""
@@ -112,6 +118,7 @@ def search_for(
         rewrite=rewrite.record,
         by_keywords_alone=retriever.by_keywords_alone,
         not_reranked=retriever.reranking.failing,
+        searched_documents=document_count if turn.scope else None,
         unclear=unclear,
         language=language,
     )

@@ -184,8 +184,9 @@ class Tools:
             return ToolResult("Error: the tool failed; the server's log says why.")
 
     def _search(self, arguments: SearchDocuments, scope: Scope) -> ToolResult:
-        passages = self._retriever.search(arguments.query, arguments.limit, scope)
-        return ToolResult("" if passages else "Nothing was found. Try other words.", tuple(passages))
+        passages, support = self._retriever.find(arguments.query, arguments.limit, scope)
+        weak = "These passages are only near: they may not answer the question." if support != "found" else ""
+        return ToolResult(weak if passages else "Nothing was found. Try other words.", tuple(passages))
 
     def _read(self, arguments: ReadDocument, scope: Scope) -> ToolResult:
         document = self._document(arguments.document_id, scope)

@@ -19,10 +19,16 @@ from rag_assistant.retrieval.sentences import sentences_of
 from rag_assistant.retrieval.tokenize import content_stems
 
 EXTRACT = "extract"
-# The introduction of an answer of quotes.
+# The introduction of an answer of quotes, or what is said instead.
 LEAD = "No language model is connected, so here is what your documents say:"
-LEAD_NEAR = "Nothing in your documents answers this directly. The nearest is:"
+LEAD_NEAR = "The search found no passage that clearly answers this. The nearest is:"
 LEAD_INSTEAD = "The model did not answer, so here is what your documents say:"
+NOTHING_FOUND = "No matching passages in your documents."
+NOTHING_IN_SCOPE = (
+    "No matching passages in the {n} documents that this question is limited to. Without the filter, or outside the "
+    "project, all documents are searched."
+)
+LEAD_NEAR_BEFORE_1_1 = "Nothing in your documents answers this directly. The nearest is:"
 # The share of the turns' length that is kept; a few short turns may be kept almost completely.
 SHARE_KEPT = 0.25
 MIN_TOKENS_KEPT = 120
@@ -53,7 +59,7 @@ class Sentence(Struct, frozen=True):
 
 def without_lead(answer: str) -> str:
     """Return the answer without the introduction of quotes, which says nothing about the conversation."""
-    for lead in (LEAD, LEAD_NEAR, LEAD_INSTEAD):
+    for lead in (LEAD, LEAD_NEAR, LEAD_NEAR_BEFORE_1_1, LEAD_INSTEAD):
         answer = answer.removeprefix(lead)
     return answer.lstrip()
 

@@ -11,11 +11,10 @@ from rag_assistant.retrieval.tables import LIST, Tables
 # Asks for everything, whatever the subject.
 EVERYTHING = re.compile(
     r"^\W*(?:please |can you |could you |bitte |kannst du )*"
-    r"(?:list|count|enumerate|add up|summari[sz]e|compare|show|vergleiche?|fasse?|liste|zähle?)\b"
+    r"(?:list|count|enumerate|add up|summari[sz]e|compare|vergleiche?|fasse?|liste|zähle?)\b"
     r"|\b(?:name|list|tell|show|give)\b.{0,200}\b(?:all|every(?:one|thing)?)\b"
     r"|\b(?:what|which|who)\b.{0,200}\b(?:all (?:the|of|our|my|its|their)|every(?:one|thing))\b"
-    r"|\b(?:overview|summary|altogether|in total|add(?:ed|s)? up|sum of|überblick|zusammenfassung|insgesamt|summe)\b"
-    r"|\btotal (?:of|amount|price|cost|value|weight|number)\b",
+    r"|\b(?:overview|summary|add(?:ed|s)? up|sum of|überblick|zusammenfassung|summe)\b",
     re.IGNORECASE,
 )
 # Asks for all rows of a table with a property.

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 # Fewer common words prove nothing: "in" and "die" exist in several languages.
 MIN_COMMON_WORDS = 2
@@ -82,9 +82,30 @@ COMMON_WORDS = {
     },
     "tamil": {"tamil": "ஒரு இந்த என்று மற்றும் அந்த என்ன யார் எப்போது எங்கே உள்ள இது அது"},
 }
+# Words that ask how much, and what is measured so: "how high" says nothing about the subject. Both are left out
+# if the second follows the first; the last ones ask by themselves.
+ASKING_HOW = frozenset("how wie hoe hur hvor kuinka kui milyen jak ako ne cât как як".split())
+MEASURES = frozenset(
+    """
+    much many long high often old large big far heavy fast tall deep wide hot cold warm expensive late early soon strong
+    viel viele vielen lange hoch oft groß alt weit schwer schnell tief breit heiß kalt warm teuer spät früh stark
+    veel lang hoog vaak groot oud ver zwaar mycket många länge högt hög ofta stor stort gammal långt
+    mange meget længe høj højt stor gammel lenge høy høyt mye ofte pitkä pitkään korkea kuuma usein vanha paljon monta
+    palju kaua kõrge magas hosszú nagy régi długo wysoki wysoka wysokie często stary dlouho vysoký vysoká často
+    starý dlho kadar zaman mult mulți multe înalt часто долго высоко высокий высокая много часто довго високий висока
+    """.split()
+)
+ASKING_ALONE = frozenset(
+    """
+    combien quanto quanta quanti quante cuánto cuánta cuántos cuántas cuanto quantos quantas quant quants quantes
+    hoeveel hány mennyi ile kolik koľko koliko kiek kaç berapa câți câte сколько скільки колко колико πόσο πόση πόσα
+    πόσοι πόσες քանի որքան كم چند چقدر کتنا کتنے کتنی कितना कितनी कितने किती कति எத்தனை எவ்வளவு
+    """.split()
+)
 USUAL_LANGUAGE = {script: next(iter(languages)) for script, languages in COMMON_WORDS.items()}
 SCRIPT_OF_LANGUAGE = {language: script for script, languages in COMMON_WORDS.items() for language in languages}
 
+COMMON_WORDS_OF = {one: words.split() for some in COMMON_WORDS.values() for one, words in some.items()}
 _LANGUAGES_OF: dict[str, list[str]] = defaultdict(list)
 for _languages in COMMON_WORDS.values():
     for _language, _words in _languages.items():
@@ -109,6 +130,17 @@ def language_of(
     ranked = sorted(((score, one) for one, score in scores.items() if one in among), reverse=True)
     (best, language), (second, _) = [*ranked, (0.0, ""), (0.0, "")][:2]
     return language if best > second and common[language] >= min_common else ""
+
+
+def without_asking(words: Sequence[str]) -> list[str]:
+    """Return the words of a question without those that only ask, in any language, and its common words."""
+    common = set(COMMON_WORDS_OF.get(language_of(words), ()))
+    kept = [
+        word
+        for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False)
+        if not (word in ASKING_HOW and after in MEASURES) and not (word in MEASURES and before in ASKING_HOW)
+    ]
+    return [word for word in kept if word not in ASKING_ALONE and word not in common]
 
 
 def script_of(word: str) -> str:

@@ -103,8 +103,8 @@ class Retriever:
         """Return up to ``limit`` passages of the scope, best first, and how far they support an answer.
 
         Adjacent chunks are one passage. Together the passages have at most ``budget_tokens``, except that the best one
-        is always returned. What is unrelated to the library finds nothing. While the embedding model isn't loaded, or
-        doesn't work, there is only keyword search.
+        is always returned. Those that support no answer are returned, too: a model judges better. While the embedding
+        model isn't loaded, or doesn't work, there is only keyword search.
         """
         query = query if isinstance(query, SearchQuery) else SearchQuery(query)
         library = self.library(scope)
@@ -114,6 +114,7 @@ class Retriever:
             share = ceil(limit / len(parts))
             return _together([self.find(part, share, library, budget_tokens) for part in parts], budget_tokens)
         passages, best_cosine = self._candidates(query, limit, library)
+        passages = [one for one in passages if one.score > 0]
         # The guide answers questions about the assistant; if a person's document answers best, it is left out.
         if passages and passages[0].document not in GUIDE_NAMES:
             passages = [one for one in passages if one.document not in GUIDE_NAMES]
@@ -124,7 +125,7 @@ class Retriever:
         # "Oldest" may be nowhere in the text: a table that has all other words answers nonetheless.
         if support != "found" and self.sources.computed(query, number_sources(passages)):
             support = "found"
-        return ([], support) if support == "nothing_found" else (passages, support)
+        return passages, support
 
     def standing(self, sources: Sequence[Source], scope: Scope = EVERYTHING) -> list[Source]:
         """Return the sources whose text is still unchanged in the scope."""
@@ -308,10 +309,10 @@ def sections_of(passages: Iterable[Passage]) -> list[str]:
 def _together(
     parts: Sequence[tuple[list[Passage], Support]], budget_tokens: int | None
 ) -> tuple[list[Passage], Support]:
-    """Return what the parts of a question find, the best of each first; "near" if only some find something."""
+    """Return what the parts of a question find, the best of each first; "near" if one of them finds nothing."""
     passages = {one.chunk_id: one for one in in_turn([some for some, _ in parts])}
     supports = {support for _, support in parts}
-    support: Support = "near" if len(supports) > 1 else next(iter(supports))
+    support: Support = "found" if supports == {"found", "near"} else "near" if len(supports) > 1 else supports.pop()
     return joined(within_budget(list(passages.values()), budget_tokens)), support
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import log10
+from math import inf, log10
 from typing import Literal
 
 from rag_assistant.records import Passage
@@ -32,8 +32,24 @@ USUAL_SENTENCE = 0.2
 # How many sentences, of how many passages, are embedded, those with the most of the question's words, and how much of
 # each; a third of the questions then take some 8 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
-# "How many cars?" is about cars.
-QUANTITIES = frozenset({"many", "much"})
+# Kinds of things that questions ask for by name, and what a passage that has one looks like.
+KINDS = tuple(
+    (re.compile(asks, re.IGNORECASE), re.compile(value, re.IGNORECASE))
+    for asks, value in (
+        (r"\bfax", r"\bfax"),
+        (r"\b(?:(?:tele)?phone|mobile|telefon|handy|téléphone|teléfono)\w*\b", r"\d[\d ()/.+-]{4,}\d"),
+        (r"\be-?mail(?: address|-?adresse)\b", r"\w@\w"),
+        (r"\b(?:web ?site|web address|url|web(?:seite|adresse))\b", r"https?:|www\.|\w\.[a-z]{2,3}\b"),
+        (r"\b(?:which|what|welche)\b.{0,200}\bversion\b", r"\d+\.\d+|\b(?:version|release|v) ?\d"),
+        (r"\b(?:iban|account number|kontonummer)\b", r"\d{4}"),
+        (r"\b(?:insurer|insurance company|versicherer|assureur|aseguradora)\b", r"insur|versicher|assur|asegur"),
+        (
+            r"\b(?:price|what does .{0,200} cost|how much (?:does|do|is|are)\b.{0,200}\bcost|preis|kostet)\b",
+            r"\d|\bfree\b|gratis",
+        ),
+        (r"\b(?:post ?code|zip code|postleitzahl)\b", r"\d{4}|[A-Z]{1,2}\d"),
+    )
+)
 # The value of the words of a question in another language than the passages, which can't contain any
 # (bench/retrieval/README.md).
 SHARE_ACROSS_LANGUAGES = 0.7
@@ -70,6 +86,8 @@ def support_of(
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
     has_all = share == 1 or any(names_row(query.text, one.text) for one in passages)
     enough = least + (NEAR if has_all else NEAR_WITHOUT_A_WORD)
+    if not _has_kind(query.text, passages[:MAX_PASSAGES]):
+        enough = inf
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
         total = best_cosine + share + _nearest_sentence(query, words, passages, compare)
@@ -101,8 +119,13 @@ def _stemmed(text: str) -> str:
 
 
 def _words(question: str) -> set[str]:
-    words = query_words(question)
-    return {stem(word) for word in words if word not in QUANTITIES} or set(map(stem, words))
+    return set(map(stem, query_words(question)))
+
+
+def _has_kind(question: str, passages: Sequence[Passage]) -> bool:
+    """Return whether some passages have what a question asks for by its kind, such as a telephone number."""
+    values = [value for asks, value in KINDS if asks.search(question)]
+    return not passages or all(any(value.search(one.text) for one in passages) for value in values)
 
 
 def _nearest_sentence(query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:

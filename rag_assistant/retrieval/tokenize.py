@@ -4,6 +4,8 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
+from rag_assistant.retrieval.languages import without_asking
+
 # Chinese, Japanese, Thai, Lao, Khmer, Burmese: no blanks between words, so pairs of characters are used as words.
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
 # Vowels and tones written as combining marks; those of all scripts are in other ranges.
@@ -65,7 +67,9 @@ def words_of(text: str) -> str:
 
 def query_words(question: str) -> list[str]:
     """Return the distinct words of a question to search for: stop words only if there are no others."""
-    return (content_words(question) or list(dict.fromkeys(search_words(question))))[:MAX_QUERY_WORDS]
+    words = dict.fromkeys(search_words(question))
+    telling = [word for word in dict.fromkeys(without_asking(search_words(question))) if word not in STOP_WORDS]
+    return (telling or content_words(question) or list(words))[:MAX_QUERY_WORDS]
 
 
 def content_words(question: str) -> list[str]:

@@ -8,7 +8,6 @@ from msgspec import structs
 from rag_assistant.answering.quoting import (
     HELLO,
     NEEDS_MODEL,
-    NOTHING_FOUND,
     NOTHING_SAID,
     NOTHING_TO_QUOTE,
     SAID_SO_FAR,
@@ -22,7 +21,7 @@ from rag_assistant.answering.quoting import (
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, SearchResult
-from rag_assistant.conversations.extract import LEAD, without_lead
+from rag_assistant.conversations.extract import LEAD, NOTHING_FOUND, without_lead
 from rag_assistant.conversations.window import Window
 from rag_assistant.records import PastTurn, Source
 from rag_assistant.retrieval.claims import CITATION

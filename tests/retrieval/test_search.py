@@ -148,21 +148,22 @@ def test_the_same_text_in_many_documents_is_found_twice(house: Shelf) -> None:
     assert len([text for text in house.found("what do geese do") if "hiss" in text]) == 2
 
 
-def test_a_question_about_nothing_in_the_library_finds_nothing(house: Shelf) -> None:
+def test_a_question_about_nothing_in_the_library_has_no_support_and_keeps_its_hits(house: Shelf) -> None:
     house.shelve("the keeper feeds geese")
     house.shelve("lamps burn oil")
-    assert house.found("what does the parliament decide about taxes") == []
-    assert house.found("parliament") == []
+    house.shelve("parliament street is long")
+    passages, support = house.retriever.find("what does the parliament decide about taxes and duties on salt", 5)
+    assert (support, bool(passages)) == ("nothing_found", True)
 
 
 @both_engines
-def test_a_question_about_nothing_in_the_library_finds_nothing_by_keywords_alone(
-    house: Shelf, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_by_keywords_alone_a_question_needs_a_share_of_its_words(house: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     house.read(house.add(), "the keeper feeds geese. boats float. lamps burn.")
     monkeypatch.setattr(house.vectors, "now", lambda: None)
-    assert house.found("parliament taxes senate debate vote budget keeper") == []
-    assert len(house.found("parliament keeper")) == 1
+    question = "parliament taxes senate debate vote budget keeper"
+    assert house.retriever.find(question, 5)[1] == "nothing_found"
+    assert len(house.found(question)) == 1
+    assert house.retriever.find("parliament keeper", 5)[1] == "found"
 
 
 def test_passages_stay_within_a_budget_of_tokens_but_the_best_always_comes(house: Shelf) -> None:

@@ -49,7 +49,7 @@ ROOMS = """| Room | Who | Size |
     [
         ("How large is Hall 2?", "found"),
         ("Where is the forklift trainer sitting?", "found"),
-        ("How large is a hall?", "near"),
+        ("How large is a hall?", "found"),
         ("Where does the paint shop meet?", "near"),
         ("Who measured 220?", "near"),
         ("What is the colour of Hall 2?", "near"),
@@ -81,6 +81,25 @@ def test_of_no_passages_nothing_is_found_and_of_many_sentences_few_are_looked_at
     looked_at: list[str] = []
     support_of(SearchQuery("Why?"), many, 0.1, 10, lambda _, texts: looked_at.extend(texts) or [0.0])  # type: ignore[func-returns-value]
     assert len(looked_at) == MAX_SENTENCES
+
+
+@pytest.mark.parametrize(
+    ("question", "value"),
+    [
+        ("What is the telephone number of the lighthouse?", "Call 0131 555 017."),
+        ("What is the fax number of the lighthouse?", "Phone and fax: 0131 555 017."),
+        ("What is the email address of the lighthouse?", "Write to keeper@lighthouse.example."),
+        ("Which version of the lighthouse is this?", "Lamps 2.1 burn oil."),
+        ("Who is the insurer of the lighthouse?", "The lighthouse is insured by Alba Mutual."),
+        ("What is the price of the lighthouse?", "A visit is free."),
+    ],
+)
+def test_a_kind_of_thing_is_not_found_where_there_is_none(question: str, value: str) -> None:
+    def found(text: str) -> str:
+        passages = [Passage(1, 1, "island.md", 0, len(text), text, None, 0.5)]
+        return support_of(SearchQuery(question), passages, 0.9, 10, lambda _, texts: [0.9] * len(texts))
+
+    assert [found("The lighthouse stands here."), found(f"The lighthouse. {value}")] == ["near", "found"]
 
 
 def test_how_many_and_how_much_are_no_words_that_a_passage_must_have() -> None:

@@ -36,7 +36,7 @@ def test_what_tells_nothing_is_stemmed_as_the_usual_language_of_its_script() -> 
 
 
 def test_a_question_is_asked_in_its_language_if_the_library_has_it_else_in_all_that_it_has() -> None:
-    assert query_terms("Wie viele Häuser sind in der Stadt?", ["english", "german"])[2] == "haus"
+    assert query_terms("Wie viele Häuser sind in der Stadt?", ["english", "german"]) == ["haus", "stadt"]
     assert {"hous", "stadt"} <= {*query_terms("houses Stadt", ["english", "german"])}
     assert query_terms("Häuser", ["english"]) == ["häuser"]
     assert query_terms("Häuser", ["german"]) == ["haus"]

@@ -54,3 +54,20 @@ def test_common_words_search_where_there_are_no_others() -> None:
 
 def test_a_long_question_is_searched_with_its_first_words() -> None:
     assert len(query_words(" ".join(f"word{n}" for n in range(500)))) == MAX_QUERY_WORDS
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How high is the tower?", ["tower"]),
+        ("How hot is the oven?", ["oven"]),
+        ("Wie hoch ist die Miete?", ["miete"]),
+        ("Wie lange dauert die Fahrt?", ["dauert", "fahrt"]),
+        ("Combien coûte le billet ?", ["coûte", "le", "billet"]),
+        ("Сколько стоит билет?", ["стоит", "билет"]),
+        ("The high tower", ["high", "tower"]),
+        ("How long?", ["long"]),
+    ],
+)
+def test_words_that_ask_how_much_are_not_searched_for(question: str, words: list[str]) -> None:
+    assert query_words(question) == words

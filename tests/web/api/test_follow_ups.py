@@ -161,6 +161,14 @@ def test_an_answer_says_what_it_rests_on(client: FlaskClient, stub: StubModel) -
     assert "Nothing in the documents was found" in stub.requests[-1].messages[-1]["content"]
 
 
+def test_a_model_judges_weak_passages_itself(client: FlaskClient, stub: StubModel) -> None:
+    stub.replies.extend([Reply("I do not know.")])
+    weak = ask(client, "Which harbour parliament votes about taxation and duties, tariffs, levies and tolls?")
+    assert (weak["support"], weak["search"]["support"]) == ("uncited", "nothing_found")
+    assert "The passages may not answer the question." in stub.requests[-1].messages[-1]["content"]
+    assert "No sources cited" in client.get(f"/turns/{weak['turn_id']}").text
+
+
 def test_a_search_can_be_made_as_for_a_follow_up(client: FlaskClient) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
     alone = client.get("/api/search?q=And why?").json

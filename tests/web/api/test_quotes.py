@@ -9,9 +9,9 @@ from flask import Flask
 from flask.testing import FlaskClient
 
 from bench.questions import QUESTIONS
-from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_FOUND, NOTHING_TO_QUOTE, UNCLEAR
+from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_TO_QUOTE, UNCLEAR
 from rag_assistant.conversations.compaction import EXTRACTED
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD
+from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, NOTHING_FOUND, NOTHING_IN_SCOPE
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES
@@ -134,6 +134,11 @@ def test_what_is_not_in_the_documents_is_said_with_the_nearest_sections(client: 
     assert answer["answer"].startswith(NOTHING_FOUND)
     assert "\n- lighthouse.md > The lighthouse" in answer["answer"]
     assert (answer["support"], answer["sources"]) == ("nothing_found", [])
+
+
+def test_where_a_filter_finds_nothing_it_is_said_what_was_searched(client: FlaskClient) -> None:
+    answer = ask(client, "Which parliament votes about taxation?", document_ids=[1])
+    assert answer["answer"].startswith(NOTHING_IN_SCOPE.format(n=1))
 
 
 def test_what_the_person_said_is_quoted_where_the_documents_have_nothing(client: FlaskClient) -> None:
