@@ -135,12 +135,12 @@ def language_of(
 def without_asking(words: Sequence[str]) -> list[str]:
     """Return the words of a question without those that only ask, in any language, and its common words."""
     common = set(COMMON_WORDS_OF.get(language_of(words), ()))
-    kept = [
+    telling = [
         word
         for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False)
         if not (word in ASKING_HOW and after in MEASURES) and not (word in MEASURES and before in ASKING_HOW)
     ]
-    return [word for word in kept if word not in ASKING_ALONE and word not in common]
+    return [word for word in telling if word not in ASKING_ALONE and word not in common]
 
 
 def script_of(word: str) -> str:

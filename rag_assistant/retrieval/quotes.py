@@ -20,12 +20,12 @@ from rag_assistant.records import Source, lead_of
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.sentences import Kind, Sentence, sentences_of
+from rag_assistant.retrieval.sentences import Kind, Sentence, is_in_code, sentences_of
 from rag_assistant.retrieval.table_answers import answer_from, is_computed, unexplained
 from rag_assistant.retrieval.table_query import TableAnswer, TableQuery, parsed, run
 from rag_assistant.retrieval.tables import Table, Tables, headings_above, lists_of, rows_of
 from rag_assistant.retrieval.terms import stems
-from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words
+from rag_assistant.retrieval.tokenize import content_stems, content_words, query_words, search_words, stem
 
 MAX_SENTENCES = 3
 # How far below the best one another quoted sentence may score.
@@ -86,6 +86,8 @@ HOW_MUCH = re.compile(
 WHO = re.compile(r"^\W*(?:(?:by|to|for|from|with|at) )?(?:who|whom|whose|wer|wem|wen|wessen)\b", re.IGNORECASE)
 WHETHER = re.compile(r"^\W*(?:may|can|must|should|is|are|do|does|am|darf|kann|muss|ist|sind)\b", re.IGNORECASE)
 KINDS = ((WHEN, DATE), (HOW_MUCH, FIGURE), (WHO, NAME), (WHETHER, ALLOWED))
+
+AND = re.compile(r",? \b(?:and|und|et|y|e|en|och|og)\b ", re.IGNORECASE)
 
 _Place = tuple[int, int]
 # Returns the similarity of each text to a question, 0 to 1.
@@ -149,11 +151,29 @@ def choose_quotes(
         return []
     best_first = sorted(candidates, key=lambda one: -scores[one])[:MAX_SENTENCES]
     chosen = [one for one in best_first if scores[one] >= scores[best_first[0]] - MARGIN]
+    chosen += _of_other_half(query.text, chosen, scores)
     words = sum(len(search_words(one.text)) for each in chosen for one in each.sentences)
     if words < MIN_WORDS and not chosen[-1].sentences[0].unit:
         n, position = chosen[-1].place
         chosen += [one for one in candidates if one.place == (n, position + 1) and one not in chosen]
     return _side_by_side(chosen, texts)
+
+
+def _of_other_half(question: str, chosen: Sequence[_Candidate], scores: Mapping[_Candidate, float]) -> list[_Candidate]:
+    """Return the best sentence for each part of a question that no chosen one answers: "the rent and the keys"."""
+    parts = [words for part in AND.split(question) if (words := frozenset(map(stem, query_words(part))))]
+    quoted = frozenset().union(*(content_stems(one.text) for one in chosen))
+    missing = (
+        [words for words in parts if quoted.isdisjoint(words)] if len(parts) == len(AND.findall(question)) + 1 else []
+    )
+    others = [one for one in scores if one not in chosen]
+    best = [
+        max(others, key=lambda one: (len(words & content_stems(one.text)), scores[one]), default=None)
+        for words in missing
+    ]
+    return [
+        one for one, words in zip(best, missing, strict=True) if one is not None and words & content_stems(one.text)
+    ]
 
 
 class SourceTable(Struct, frozen=True):
@@ -289,7 +309,7 @@ def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
     if text[source.start : source.end] != own:
         return sentences_of(source.text)
     begin = text.rfind("\n", 0, max(0, source.start - AROUND_CHARS)) + 1
-    around = sentences_of(text[begin : source.end + AROUND_CHARS])
+    around = sentences_of(text[begin : source.end + AROUND_CHARS], begins_in_code=is_in_code(text, begin))
     within = [begin + one.start < source.end and begin + one.end > source.start for one in around]
     units = {one.unit for one, is_within in zip(around, within, strict=True) if is_within and one.unit}
     return [

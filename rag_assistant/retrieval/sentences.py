@@ -15,6 +15,7 @@ from rag_assistant.retrieval.tables import HEADING, Tables
 from rag_assistant.retrieval.tokenize import unspaced_char
 
 FENCE = re.compile(r"\s*(```|~~~)")
+FENCED_LINE = re.compile(r"^[ \t]*(?:```|~~~)", re.M)
 ROW = re.compile(r"\s*\|.*\|\s*$")
 RULE = re.compile(r"(?=.*--)[\s:|-]*$")  # Between a table's header and its rows.
 ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\S")
@@ -54,6 +55,8 @@ MIN_INDENT = 2
 MAX_LIST_CHARS = 300
 # The minimum length of a wrapped line of text.
 MIN_WRAPPED_CHARS = 50
+# Longer code is cut between lines.
+MAX_CODE_CHARS = 1_000
 # Longer text between two headings isn't one unit.
 MAX_SECTION_CHARS = 300
 # The same for an indented block below a term, as in manuals.
@@ -98,12 +101,17 @@ class Sentence(Struct, frozen=True):
 Line = tuple[int, str]
 
 
-def sentences_of(text: str) -> list[Sentence]:
+def is_in_code(text: str, position: int) -> bool:
+    """Return whether the line that begins at a position is inside a block of code."""
+    return len(FENCED_LINE.findall(text, 0, position)) % 2 == 1
+
+
+def sentences_of(text: str, *, begins_in_code: bool = False) -> list[Sentence]:
     """Return the sentences of a text in order. Headings don't count: they are context."""
     cut: list[Sentence] = []
     heading = above = lead = ""
     section, term_indent = 0, -1
-    for unit, (kind, lines) in enumerate(_blocks(text), 1):
+    for unit, (kind, lines) in enumerate(_blocks(text, begins_in_code), 1):
         indent = _indent(lines[0][1])
         ends_term = -1 < indent <= term_indent
         if kind == "heading" or ends_term or (kind == "term" and term_indent < 0):
@@ -187,7 +195,7 @@ def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
         for paragraph in _paragraphs(lines):
             yield from _running(paragraph)
     elif kind == "code":
-        yield _whole(lines, "code")
+        yield from _code(lines)
     elif kind == "table":
         has_header = len(lines) > 1 and RULE.match(lines[1][1])
         header = "\n".join(line for _, line in lines[:2]) if has_header else ""
@@ -206,6 +214,24 @@ def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
     else:
         for start, line in lines:
             yield Sentence(line.strip(), kind=kind, start=start, end=start + len(line))  # type: ignore[arg-type]
+
+
+def _code(lines: Sequence[Line]) -> Iterator[Sentence]:
+    """Yield a block of code whole, or if it is long in parts between its fences."""
+    whole = _whole(lines, "code")
+    fence = FENCE.match(lines[0][1])
+    if len(whole.text) <= MAX_CODE_CHARS or fence is None:
+        yield whole
+        return
+    is_closed = FENCE.match(lines[-1][1]) is not None
+    part: list[Line] = []
+    for line in [*lines[1 : -1 if is_closed else None], (0, "")]:
+        is_full = sum(len(one) + 1 for _, one in part) + len(line[1]) > MAX_CODE_CHARS
+        if part and (is_full or line == (0, "")):
+            inner = _whole(part, "code")
+            yield replace(inner, text=f"{lines[0][1]}\n{inner.text}\n{fence[1]}")
+            part = []
+        part.append(line)
 
 
 def _whole(lines: Sequence[Line], kind: Kind) -> Sentence:
@@ -236,13 +262,12 @@ def _lines_within(lines: Sequence[Line], start: int, end: int) -> Iterator[str]:
             yield line[max(0, start - begin) : end - begin]
 
 
-def _blocks(text: str) -> Iterator[tuple[str, list[Line]]]:
+def _blocks(text: str, is_in_code: bool) -> Iterator[tuple[str, list[Line]]]:
     """Yield the blocks of a Markdown text as kind and lines."""
     lines: list[Line] = []
     kinds: list[str] = []
     tables = Tables(text)
     position = 0
-    is_in_code = False
     for line in text.split("\n"):
         is_fence = FENCE.match(line) is not None
         in_table = tables.at(position) is not None and line.strip()
@@ -274,6 +299,8 @@ def _kind_of(line: str, before: str) -> str:
     pair = PAIR.match(line)
     if pair and not ends_as_sentence(pair[1]):
         return "pair"
+    if AMOUNT.match(line) and before == "figures":
+        return "figures"  # The last rows of a table: net, VAT, total.
     if AMOUNT.match(line) and (before == "amount" or not FIGURES.match(line)):
         return "amount"
     if FIGURES.match(line):

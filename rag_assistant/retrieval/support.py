@@ -37,7 +37,10 @@ KINDS = tuple(
     (re.compile(asks, re.IGNORECASE), re.compile(value, re.IGNORECASE))
     for asks, value in (
         (r"\bfax", r"\bfax"),
-        (r"\b(?:(?:tele)?phone|mobile|telefon|handy|téléphone|teléfono)\w*\b", r"\d[\d ()/.+-]{4,}\d"),
+        (
+            r"\b(?:(?:tele)?phone|mobile)(?: phone)? (?:number|no)\b|\b(?:telefon|handy)nummer|num[eé]ro de t[eé]l",
+            r"\d[\d ()/.+-]{4,}\d",
+        ),
         (r"\be-?mail(?: address|-?adresse)\b", r"\w@\w"),
         (r"\b(?:web ?site|web address|url|web(?:seite|adresse))\b", r"https?:|www\.|\w\.[a-z]{2,3}\b"),
         (r"\b(?:which|what|welche)\b.{0,200}\bversion\b", r"\d+\.\d+|\b(?:version|release|v) ?\d"),

@@ -44,6 +44,14 @@ ISLAND = (
 )
 
 
+def test_each_of_two_things_that_are_asked_for_is_quoted() -> None:
+    rent = "The rent of the cottage is nine hundred crowns, and the rent is paid on the first day of each month."
+    keys = "Whoever loses one of the keys tells the harbour master, who has a new one made in the town."
+    rents = [rent, "The rent of the cottage rises with the price of oil, and never by more than a tenth."]
+    quotes = quoted("What is the rent of the cottage and what about lost keys?", " ".join(rents), keys)
+    assert 2 in [n for n, _ in quotes]
+
+
 def test_the_sentence_that_answers_is_quoted_and_the_others_are_not() -> None:
     assert quoted("How many geese does the keeper feed?", ISLAND) == [
         (1, "The keeper of the lighthouse on the island feeds seventeen geese every morning.")

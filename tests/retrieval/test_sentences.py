@@ -2,7 +2,13 @@
 
 import pytest
 
-from rag_assistant.retrieval.sentences import MIN_UNMARKED_CHARS, sentences_of, split_text
+from rag_assistant.retrieval.sentences import (
+    MAX_CODE_CHARS,
+    MIN_UNMARKED_CHARS,
+    is_in_code,
+    sentences_of,
+    split_text,
+)
 
 
 def texts(text: str) -> list[str]:
@@ -112,6 +118,28 @@ def test_code_is_quoted_whole_and_nothing_in_it_is_a_heading() -> None:
     assert texts(f"Run:\n\n{code}\n\nDone.") == [code, "Done."]
 
 
+def test_long_code_is_cut_between_lines_and_each_part_is_code() -> None:
+    lines = [f"value_{n} = {n}" for n in range(400)]
+    parts = texts("```python\n" + "\n".join(lines) + "\n```\n\nDone.")
+    assert parts.pop() == "Done."
+    assert len(parts) > 1
+    assert max(map(len, parts)) <= MAX_CODE_CHARS + len("```python\n\n```")
+    assert all(one.startswith("```python\n") and one.endswith("\n```") for one in parts)
+    assert [line for one in parts for line in one.split("\n")[1:-1]] == lines
+
+
+def test_text_that_begins_inside_code_is_not_turned_inside_out() -> None:
+    whole = "```\nx = 1\ny = 2\n```\n\nThe geese hiss.\n\n```\nz = 3\n```\n"
+    begin = whole.index("y = 2")
+    assert is_in_code(whole, begin)
+    rest = sentences_of(whole[begin:], begins_in_code=True)
+    assert [(one.kind, one.text) for one in rest] == [
+        ("code", "y = 2\n```"),
+        ("text", "The geese hiss."),
+        ("code", "```\nz = 3\n```"),
+    ]
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# Only a heading", "|---|---|"])
 def test_what_says_nothing_holds_nothing_to_quote(text: str) -> None:
     assert texts(text) == []
@@ -154,9 +182,9 @@ def test_the_lines_of_an_invoice_are_keys_with_values_and_rows_with_their_header
         ("pair", "Due date: 3 April", ""),
         ("figures", "1 Desk lamp 6 34.50 207.00", header),
         ("figures", "2 Office chair 4 189.00 756.00", header),
-        ("pair", "Subtotal 963.00 GBP", ""),
-        ("pair", "VAT 20 % 192.60 GBP", ""),
-        ("pair", "Total 1,155.60 GBP", ""),
+        ("figures", "Subtotal 963.00 GBP", header),
+        ("figures", "VAT 20 % 192.60 GBP", header),
+        ("figures", "Total 1,155.60 GBP", header),
         (
             "text",
             "Please pay within the time that is set above, and name the number of this invoice when you do.",
