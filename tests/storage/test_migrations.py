@@ -72,6 +72,14 @@ def test_a_second_migration_has_nothing_to_do(tmp_path: Path) -> None:
     database.close()
 
 
+def test_each_migration_follows_the_one_before() -> None:
+    names = [path.name[:4] for path in sorted((MIGRATIONS / "versions").glob("*.py"))]
+    texts = [path.read_text() for path in sorted((MIGRATIONS / "versions").glob("*.py"))]
+    assert len(set(names)) == len(names)
+    assert all(f'revision = "{name}"' in text for name, text in zip(names, texts, strict=True))
+    assert all(f'down_revision = "{name}"' in text for name, text in zip(names, texts[1:], strict=False))
+
+
 def test_the_known_revision_is_the_newest_file() -> None:
     assert max(path.name for path in (MIGRATIONS / "versions").glob("*.py")).startswith(SCHEMA_REVISION)
 
