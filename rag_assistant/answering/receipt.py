@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from msgspec.structs import asdict
 
 from rag_assistant.answering.request import BuiltRequest
 from rag_assistant.history.words import seen, turns_by_reason
-from rag_assistant.records import MAX_INT32, ModelReply
+from rag_assistant.records import ModelReply
 
 log = logging.getLogger(__name__)
 
@@ -56,11 +56,7 @@ def _counted(reported: dict[str, Any] | None) -> dict[str, int]:
     details = reported.get("prompt_tokens_details")
     counted = {name: reported.get(name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
     counted["cached_tokens"] = details.get("cached_tokens") if isinstance(details, dict) else None
-    return {"requests": 1} | {name: value for name, value in counted.items() if _is_count(value)}
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
+    return {"requests": 1} | {name: value for name, value in counted.items() if value is not None}
 
 
 def log_what_was_left_out(log_name: str, built: BuiltRequest) -> None:

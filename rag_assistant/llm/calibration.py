@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint
+from rag_assistant.llm.plausible import MAX_TIMES_OUR_ESTIMATE
 from rag_assistant.llm.prompt_counts import (
     MIN_LIMIT_TOKENS,
     SURE_AFTER,
@@ -30,8 +31,6 @@ MIN_RATIO, MAX_RATIO = 0.3, 4.0
 MIN_RATIO_CHANGE = 0.1
 # Shorter requests say more about a chat template than about a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
-# Nobody counts ten times as many tokens as we do: such a figure is an error.
-MAX_TIMES_OUR_ESTIMATE = 8
 # How many earlier requests a count is compared with.
 MAX_EARLIER = 32
 

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
+from rag_assistant.llm.plausible import is_count, is_name
 from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
-from rag_assistant.records import MAX_INT32, ModelReply, ModelRequest
+from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.records.errors import (
     AnswerTooLong,
     ContextTooLong,
@@ -187,8 +188,9 @@ class ModelClient:
         with self._asking(endpoint, call) as client:
             answer = client.models.with_raw_response.list(timeout=timeouts(self._settings().connect_timeout_seconds))
             try:
-                listed = {str(model["id"]): limit_in_list(model) for model in json.loads(answer.text)["data"]}
-            except (ValueError, KeyError, TypeError) as error:
+                models = json.loads(answer.text)["data"]
+                listed = {name: limit_in_list(model) for model in models if is_name(name := model["id"])}
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
         self._limits |= {(endpoint.base_url, name): limit for name, limit in listed.items()}
         return list(listed)
@@ -339,6 +341,4 @@ def _is(name: object, model: str | None) -> bool:
 
 
 def _limit(value: object) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool) or not MIN_LIMIT_TOKENS <= value <= MAX_INT32:
-        return None
-    return value
+    return value if is_count(value) and value >= MIN_LIMIT_TOKENS else None

@@ -38,6 +38,8 @@ MIN_KEY_CHARS = 8
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 # And not about a path, such as /models.
 ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
+# What reading a valid answer never raises.
+INVALID = (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
 
 
@@ -68,7 +70,7 @@ def service_failures(
         raise kind(f"{where} did not answer within {timeout_seconds:g} seconds.") from error
     except openai.APIConnectionError as error:
         raise kind(f"{where} could not be reached{cause_of(error)}.") from error
-    except (openai.OpenAIError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (openai.OpenAIError, *INVALID) as error:
         raise kind(f"{where} did not return a valid answer.") from error
 
 

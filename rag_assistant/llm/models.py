@@ -16,6 +16,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.plausible import plausible_usage
 from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused, cause_alone
 from rag_assistant.runtime.telemetry.steps import step
@@ -146,6 +147,8 @@ class LanguageModels:
                     if isinstance(part, str):
                         texts.append(part)
                     elif isinstance(part, ModelReply):
+                        usage = plausible_usage(part.usage, request, estimated_tokens(request), "".join(texts))
+                        part = replace(part, usage=usage)
                         reply = part = replace(part, reading=self._read(endpoint, request, part))
                         traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, takewhile, zip_longest
 from math import ceil
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
+from rag_assistant.llm.plausible import is_count
 from rag_assistant.records import ModelRequest, pictures_in, text_in
 
 # No context is smaller: a count of less than half can't be of the request.
@@ -128,9 +129,9 @@ def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
     usage = usage or {}
     details = usage.get("prompt_tokens_details")
     count, cached = usage.get("prompt_tokens"), details.get("cached_tokens") if isinstance(details, dict) else None
-    if not _is_count(count):
+    if not is_count(count):
         return None, 0
-    cached = cached if _is_count(cached) else 0
+    cached = cached if is_count(cached) else 0
     return (count + cached, cached) if cached > count else (count, cached)
 
 
@@ -201,7 +202,3 @@ def _sum(parts: Iterable[Tokens]) -> Tokens:
 
 def _times(factors: Sequence[float], tokens: Tokens) -> float:
     return sum(factor * one for factor, one in zip(factors, tokens, strict=True))
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
+from rag_assistant.llm.plausible import is_name
 from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector
@@ -65,7 +66,7 @@ class AnswerReader:
         choice = choices[0] if isinstance(choices, list) else None
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
-        if isinstance(reason := choice.get("finish_reason"), str):
+        if is_name(reason := choice.get("finish_reason")):
             self.finish_reason = SAME_REASONS.get(reason, reason)
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, dict):

@@ -6,6 +6,7 @@ The wordings are those of servers and gateways that speak the OpenAI protocol; t
 import re
 from collections.abc import Sequence
 
+from rag_assistant.llm.plausible import is_count
 from rag_assistant.records.errors import ContextTooLong
 
 # The status codes for requests that are too long; others are about keys, rates and addresses.
@@ -111,10 +112,14 @@ def _error_in(body: object) -> dict[str, object]:
 
 def _texts_in(body: object) -> list[str]:
     """Return every text in an error; gateways embed the one they received in their own."""
-    if isinstance(body, str):
-        return [body]
-    inner = body.values() if isinstance(body, dict) else body if isinstance(body, list) else ()
-    return [text for value in inner for text in _texts_in(value)]
+    waiting, texts = [body], []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, (dict, list)):
+            waiting += reversed(value.values() if isinstance(value, dict) else value)
+    return texts
 
 
 def _number_in(text: str, patterns: Sequence[re.Pattern[str]]) -> int | None:
@@ -123,4 +128,4 @@ def _number_in(text: str, patterns: Sequence[re.Pattern[str]]) -> int | None:
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if is_count(value) and value else None

@@ -164,3 +164,14 @@ def test_what_was_counted_while_the_clock_was_wrong_keeps_nobody_from_asking(lim
     age(app, days=-400)
     assert used(ann) == 0
     ask(ann)
+
+
+@pytest.mark.parametrize("count", [2**31, 9 * 10**18, 10**30, -1])
+def test_a_count_that_cannot_be_true_uses_nothing_up(
+    limited: Callable[..., Flask], stub: StubModel, count: int
+) -> None:
+    client = sign_in(limited(MAX_TOKENS_PER_DAY_PER_PERSON="1000000"), "Ann")
+    stub.default = Reply(usage={"prompt_tokens": count, "completion_tokens": count}, finish_reason="x" * 10_000)
+    for _ in range(3):
+        assert ask(client)["status"] == "completed"
+    assert 0 < used(client) < 1_000_000
