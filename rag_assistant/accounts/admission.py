@@ -1,5 +1,6 @@
 """Whether a provider's user may sign in, and with which name and role. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from rag_assistant.records.validation import storable
 from rag_assistant.settings.schema import Settings
 
 EVERYBODY = "*"
+# Without a display name, comments, quotes, or a second @.
+ADDRESS = re.compile(r"[^\s@<>()\[\]\\,;:\"]{1,64}@[^\s@<>()\[\]\\,;:\"]{1,253}")
 MAX_LABEL_CHARS = 200
 MAX_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2.
 # Providers let people choose their name, so the least likely to be taken comes first.
@@ -34,7 +37,7 @@ class Claims(Struct, frozen=True):
 def claims_of(userinfo: Mapping[str, Any], groups_claim: str) -> Claims:
     """Return the claims that are used here."""
     texts = {name: userinfo[name] for name in NAMES if isinstance(userinfo.get(name), str) and userinfo[name].strip()}
-    verified = userinfo.get("email_verified") in (True, "true")
+    verified = userinfo.get("email_verified") is True and ADDRESS.fullmatch(texts.get("email", "")) is not None
     label = texts.get("email") or next(iter(texts.values()), userinfo["sub"])
     return Claims(
         ExternalIdentity(userinfo["iss"], userinfo["sub"], _visible(label)[:MAX_LABEL_CHARS]),

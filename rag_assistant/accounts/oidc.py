@@ -4,14 +4,13 @@ Claims count once signature, issuer, audience, times and nonce are verified (Ope
 Nothing here decides who may sign in.
 """
 
+import json
 import logging
 import secrets
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +27,7 @@ from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.admission import is_subject
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
+from rag_assistant.runtime.bounded_http import BoundedTransport, Deadline
 
 log = logging.getLogger(__name__)
 
@@ -36,51 +36,14 @@ MAX_ANSWER_BYTES = 1_000_000
 SIGNATURES = frozenset("RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519".split())
 CLOCK_SKEW_SECONDS = 60
 TIMEOUT_SECONDS = 5.0
+# For all requests of one exchange, heads and bodies.
+MAX_SECONDS = 10.0
 METADATA_LIFETIME_SECONDS = 600.0
 # Waiting for a slow provider keeps a thread from others.
 MAX_AT_ONCE = 16
 MAX_CODE_CHARS = 4096
+EMAIL = frozenset(("email", "email_verified"))
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
-
-
-class BoundedTransport(httpx2.HTTPTransport):
-    """Aborts a response that is too long, or too slow as a whole."""
-
-    def __init__(self, timeout_seconds: float, tls: ssl.SSLContext) -> None:
-        super().__init__(verify=tls)
-        self._timeout_seconds = timeout_seconds
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request. Compressed responses are refused, since their size says nothing."""
-        request.headers["Accept-Encoding"] = "identity"
-        response = super().handle_request(request)
-        if response.headers.get("Content-Encoding", "identity") != "identity":
-            response.close()
-            raise httpx2.RemoteProtocolError("The answer is compressed, though it was not asked to be.")
-        stream = response.stream
-        if not isinstance(stream, httpx2.SyncByteStream):
-            raise TypeError("The answer does not come in pieces.")
-        response.stream = _Bounded(stream, time.monotonic() + self._timeout_seconds)
-        return response
-
-
-@dataclass(eq=False)
-class _Bounded(httpx2.SyncByteStream):
-    stream: httpx2.SyncByteStream
-    end: float
-
-    def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for piece in self.stream:
-            size += len(piece)
-            if size > MAX_ANSWER_BYTES:
-                raise httpx2.RemoteProtocolError(f"The answer has more than {MAX_ANSWER_BYTES} bytes.")
-            if time.monotonic() > self.end:
-                raise httpx2.ReadTimeout("The answer comes too slowly.")
-            yield piece
-
-    def close(self) -> None:
-        self.stream.close()
 
 
 class OpenIdProvider:
@@ -163,7 +126,7 @@ class OpenIdProvider:
         if error == "access_denied":
             raise SignInFailed(f"{self.label} denied access, or you did not consent.")
         if error is not None:
-            log.warning("%s answered a sign-in with %r: %r", self.label, error, answer.get("error_description"))
+            log.warning("%s answered a sign-in with %.300r: %.300r", self.label, error, answer.get("error_description"))
             raise SignInFailed(f"{self.label} could not sign you in; see the server log. Try again.")
         if not 1 <= len(code) <= MAX_CODE_CHARS or not (code.isascii() and code.isprintable()):
             raise SignInFailed(f"{self.label} sent no code. Start the sign-in again.")
@@ -179,6 +142,7 @@ class OpenIdProvider:
     ) -> dict[str, Any]:
         """Return the claims of a verified ID token."""
         decoded = self._decoded(client, metadata, str(token.get("id_token", "")))
+        _refuse_unstorable(decoded.claims)
         claims = CodeIDToken(
             decoded.claims,
             decoded.header,
@@ -209,6 +173,10 @@ class OpenIdProvider:
         more = _object_of(client.request("GET", url))
         if more.get("sub") != claims["sub"]:
             raise ValueError("The user info belongs to somebody else.")
+        if EMAIL.isdisjoint(claims):
+            return more | claims
+        # An address and its verification come from one source.
+        more = {name: value for name, value in more.items() if name not in EMAIL}
         return more | claims
 
     # --- metadata and keys
@@ -247,6 +215,8 @@ class OpenIdProvider:
         """Give a connection, and turn its errors into sentences."""
         if not self._places.acquire(timeout=TIMEOUT_SECONDS):
             raise ProviderUnreachable(self.label)
+        deadline = Deadline(MAX_SECONDS)
+        network = httpx2.HTTPTransport(verify=self._tls)
         try:
             with OAuth2Client(
                 self._client_id,
@@ -254,12 +224,12 @@ class OpenIdProvider:
                 scope=self._scopes,
                 code_challenge_method="S256",
                 timeout=TIMEOUT_SECONDS,
-                transport=BoundedTransport(TIMEOUT_SECONDS, self._tls),
+                transport=BoundedTransport(network, deadline, MAX_ANSWER_BYTES),
                 follow_redirects=False,
             ) as client:
                 yield client
-        except (httpx2.TransportError, httpx2.HTTPStatusError) as error:
-            log.warning("%s (%s) could not be reached: %s", self.label, self.issuer, error)
+        except (httpx2.TransportError, httpx2.HTTPStatusError, TimeoutError) as error:
+            log.warning("%s (%s) could not be reached: %.300r", self.label, self.issuer, error)
             raise ProviderUnreachable(self.label) from error
         except (
             AuthlibBaseError,
@@ -270,13 +240,15 @@ class OpenIdProvider:
             TypeError,
             KeyError,
             AttributeError,
+            ArithmeticError,
             RecursionError,
         ) as error:
-            log.warning("%s (%s) gave an invalid response: %s", self.label, self.issuer, error)
+            log.warning("%s (%s) gave an invalid response: %.300r", self.label, self.issuer, error)
             raise SignInFailed(
                 f"{self.label} sent an invalid response; see the server log. Start the sign-in again."
             ) from error
         finally:
+            deadline.close()
             self._places.release()
 
 
@@ -297,4 +269,10 @@ def _object_of(response: httpx2.Response) -> dict[str, Any]:
     content = response.json()
     if not isinstance(content, dict):
         raise TypeError(f"{response.url} did not return a JSON object.")
+    _refuse_unstorable(content)
     return content
+
+
+def _refuse_unstorable(content: object) -> None:
+    """Raise ValueError for Infinity and half characters, which Python reads and no database takes."""
+    json.dumps(content, ensure_ascii=False, allow_nan=False).encode()

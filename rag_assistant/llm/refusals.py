@@ -24,8 +24,8 @@ TOO_LONG = re.compile(
     r"|maximum input length|model\'s context length is only|reduce the length of the messages",
     re.IGNORECASE,
 )
-# A number of tokens; a longer one is none.
-NUMBER = r"(?<!\d)(\d{1,3}(?:,\d{3}){1,4}|\d{1,12})(?!\d)"
+# From its first digit, so that a long one is looked at once; longer ones count no tokens.
+NUMBER = r"(?<![\d,])(\d{1,3}(?:,\d{3}){1,2}|\d{1,9})(?!\d|,\d)"
 # A sentence about another limit that only mentions the words above.
 ABOUT_SOMETHING_ELSE = re.compile(
     r"rate limit|per min|quota|max_tokens must be|'(?=[^']*')[^']*maximum context length", re.IGNORECASE

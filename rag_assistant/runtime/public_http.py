@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 import socket
 import ssl
-import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO
 from urllib.parse import SplitResult, quote, urljoin, urlsplit, urlunsplit
 
 import httpx2
@@ -25,6 +24,7 @@ from msgspec import Struct
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import AddressRefused, BodyTooLarge, PageNotFetched
+from rag_assistant.runtime.bounded_http import Deadline
 
 USER_AGENT = f"rag-assistant/{__version__} (fetches single pages for a person)"
 MAX_URL_CHARS = 2000
@@ -75,7 +75,7 @@ class PublicHttp:
     @contextmanager
     def fetch(self, url: str, ports: Collection[int], max_mb: int, accept: str) -> Iterator[Fetched]:
         """Give the response from an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
-        deadline = _Deadline(self._max_seconds)
+        deadline = Deadline(self._max_seconds)
         headers = {
             "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
         }  # fmt: skip
@@ -113,7 +113,7 @@ def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int
 class _Guard(httpx2.BaseTransport):
     """Sends each request to a checked address of its host; all of them must be public."""
 
-    def __init__(self, resolve: Resolve, network: httpx2.BaseTransport, deadline: _Deadline) -> None:
+    def __init__(self, resolve: Resolve, network: httpx2.BaseTransport, deadline: Deadline) -> None:
         self._resolve = resolve
         self._network = network
         self._deadline = deadline
@@ -142,41 +142,6 @@ class _Guard(httpx2.BaseTransport):
 
     def close(self) -> None:
         self._network.close()
-
-
-class _Deadline:
-    """Closes connections when the time is over, whatever they wait for."""
-
-    def __init__(self, seconds: float) -> None:
-        self._connections: list[socket.socket] = []
-        self._changing = threading.Lock()
-        self.is_over = False
-        self._timer = threading.Timer(seconds, self._cut)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def watch(self, event: str, info: dict[str, Any]) -> None:
-        """Register a new connection. Raises TimeoutError if the time is over."""
-        if event == "connection.connect_tcp.complete":
-            # A duplicate survives when TLS takes the socket over, and shutting it down ends the same connection.
-            connection = info["return_value"].get_extra_info("socket").dup()
-            with self._changing:
-                self._connections.append(connection)
-        if self.is_over:
-            raise TimeoutError
-
-    def close(self) -> None:
-        self._timer.cancel()
-        with self._changing:
-            while self._connections:
-                self._connections.pop().close()
-
-    def _cut(self) -> None:
-        with self._changing:
-            self.is_over = True
-            for connection in self._connections:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
 
 
 @cache

@@ -37,12 +37,31 @@ def test_only_verified_addresses_of_the_domains_come_in(make: Make, provider: St
         ({"email": "zoe@example.org.evil.example", "email_verified": True}, 403),
         ({"email": "zoe@sub.example.org", "email_verified": True}, 403),
         ({"email": "example.org", "email_verified": True}, 403),
+        ({"email": "zoe@evil.example@example.org", "email_verified": True}, 403),
+        ({"email": "<zoe@evil.example> zoe@example.org", "email_verified": True}, 403),
+        ({"email": "zoe@example.org", "email_verified": 1}, 403),
+        ({"email": "zoe@example.org", "email_verified": "true"}, 403),
         ({}, 403),
         ({"email": "zoe@Example.org", "email_verified": True}, 303),
     ]
     for user, status in cases:
         provider.user = {"sub": "248"} | user
         assert sign_in(app.test_client(), provider).status_code == status, user
+
+
+@pytest.mark.parametrize(
+    ("in_token", "in_userinfo"),
+    [
+        ({"email": "zoe@example.org"}, {"email": "me@evil.example", "email_verified": True}),
+        ({"email_verified": True}, {"email": "zoe@example.org", "email_verified": False}),
+    ],
+)
+def test_an_address_that_another_source_verified_is_not_verified(
+    make: Make, provider: StubProvider, in_token: dict[str, Any], in_userinfo: dict[str, Any]
+) -> None:
+    app = make(OIDC_ALLOWED_DOMAINS='["example.org"]')
+    provider.claims, provider.userinfo = in_token, in_userinfo
+    assert sign_in(app.test_client(), provider).status_code == 403
 
 
 def test_groups_say_who_comes_in_and_who_is_an_administrator(make: Make, provider: StubProvider) -> None:

@@ -34,6 +34,7 @@ HOSTILE: dict[str, dict[str, Any]] = {
     "an empty subject": {"sub": ""},
     "a subject with a NUL": {"sub": "a\0"},
     "an endless subject": {"sub": "x" * 300},
+    "an expiry without end": {"exp": float("inf")},
     "another access token": {"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"},
 }
 
@@ -48,6 +49,11 @@ def test_an_id_token_that_is_not_for_this_sign_in_lets_nobody_in(make: Make, pro
         assert "Stub sent an invalid response" in refused.text, what
         assert client.get("/api/conversations").status_code == 401, what
     assert names(app) == ["Ann"]
+
+
+def test_half_a_character_in_the_user_info_lets_nobody_in(make: Make, provider: StubProvider) -> None:
+    provider.userinfo = {"name": "\ud83d"}
+    assert sign_in(make().test_client(), provider).status_code == 401
 
 
 FORGED: list[Signer] = [
