@@ -25,6 +25,7 @@ from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.embeddings import minilm
+from rag_assistant.runtime.probe import Probe
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web import create_app
@@ -182,6 +183,7 @@ def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked:
     with application(tmp_path_factory.mktemp("empty"), served_before(migrated), unasked) as made:
         services: Services = made.extensions["assistant"]
         services.load_embedder()
+        services.write_probe = Probe("writes", lambda: "ready", silent="locked")  # It writes now and then.
         until(lambda: not services.library.busy)
         yield made
 
