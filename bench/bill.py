@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assistant.conversations.bill import bill_of, divided, joined
-from rag_assistant.conversations.extract import sentences_in
+from rag_assistant.conversations.summary_lines import sentences_in
 from rag_assistant.history import estimate_tokens, split_turns
 from rag_assistant.records import PastTurn
 from tests.testkit.shared_data import shared_jsonl

@@ -16,9 +16,8 @@ from bench.prompt_cache import chat, start_server
 from bench.recall import people
 from bench.retrieval.sets import DATA, lines, xquad
 from rag_assistant.conversations.compaction import MAX_SUMMARY_PART_TOKENS
-from rag_assistant.conversations.extract import SHARE_KEPT, extract
 from rag_assistant.conversations.prompts import summary_request, turn_text
-from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
+from rag_assistant.conversations.summary_lines import SHARE_KEPT, SummaryLine, extract, read_lines, with_turns
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn
 from rag_assistant.retrieval.sentences import split_text

@@ -24,9 +24,8 @@ from rag_assistant.retrieval.embeddings.multilingual_e5 import MultilingualE5
 from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.search import CANDIDATES
 from rag_assistant.retrieval.terms import index_terms, query_terms
-from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 WEIGHTS = (0.7, 0.65, 0.6, 0.5, 0.4, 0.3)

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 import docx
 from fpdf import FPDF
 
-from rag_assistant.conversations.extract import LEAD_NEAR
+from rag_assistant.conversations.summary_lines import LEAD_NEAR
 from rag_assistant.records import Question, Turn
 from rag_assistant.services import Services
 from rag_assistant.web import create_app

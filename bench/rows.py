@@ -19,8 +19,8 @@ from sqlalchemy import insert, text
 from deploy.cluster.cluster import free_ports
 from deploy.cluster.postgres import Postgres
 from rag_assistant.storage.database import Database
+from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.documents.rows import DocumentLists
 from rag_assistant.storage.migrate import migrate
 from rag_assistant.storage.tables import documents, now

@@ -33,10 +33,9 @@ from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.search import CANDIDATES, Retriever
 from rag_assistant.retrieval.terms import index_terms, query_terms
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.tables import chunks, document_tags, documents, embedders, embeddings
 
 SIZES = (10_000, 100_000)

@@ -77,11 +77,10 @@ from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
-from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
-from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.rows import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler

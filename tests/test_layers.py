@@ -51,7 +51,6 @@ PURE = (
     *(
         "answering.quoting",
         "answering.scoring",
-        "conversations.extract",
         "conversations.exchange.archive",
         "conversations.exchange.chatgpt",
         "conversations.exchange.entries",
@@ -67,7 +66,6 @@ PURE = (
         "retrieval.hybrid",
         "retrieval.languages",
         "retrieval.leads",
-        "retrieval.leaning",
         "retrieval.sentences",
         "retrieval.tables",
         "retrieval.tokenize",

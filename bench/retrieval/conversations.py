@@ -168,7 +168,7 @@ def print_what_is_learnt(
     print("|---|---|---|---|---|---|---|")
     for collection in behind:
         print(*behind_another(collection, shelves[collection.name], by_fold[collection.name]), sep="\n", flush=True)
-    print("\nLearnt from all of them, for rag_assistant/retrieval/leaning.py:\n")
+    print("\nLearnt from all of them, for rag_assistant/retrieval/follow_up.py:\n")
     print(table_of("WEIGHTS", learn(rows)))
     print(table_of("WEIGHTS_BY_QUESTIONS", learn(without_context(rows))))
     print("\n| set | context not embedded | a dependence of 0.3 | 0.4 | 0.5 |\n|---|---|---|---|---|")

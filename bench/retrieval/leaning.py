@@ -1,4 +1,4 @@
-"""The weight of the conversation in a question's search: learns the tables of rag_assistant/retrieval/leaning.py.
+"""The weight of the conversation in a question's search: learns the tables of rag_assistant/retrieval/follow_up.py.
 
 Reported results are from held-out data: each fifth of the conversations, or of the documents of standalone questions,
 is searched with what the others taught, and each set with what the other sets taught.
@@ -23,11 +23,13 @@ from rag_assistant.records import EVERYTHING
 from rag_assistant.retrieval.follow_up import (
     MIN_SHARE,
     SHARE_WITHOUT_WORDS,
+    WEIGHTS,
     SearchQuery,
     context_of,
+    features,
     is_about_something_else,
+    leaning,
 )
-from rag_assistant.retrieval.leaning import WEIGHTS, features, leaning
 from rag_assistant.retrieval.tokenize import content_words
 
 SHARES = np.array([0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0])
@@ -182,7 +184,7 @@ def learn(rows: Sequence[Row]) -> Learnt:
 
 
 def table_of(name: str, learnt: Learnt) -> str:
-    """Return a table as in rag_assistant/retrieval/leaning.py."""
+    """Return a table as in rag_assistant/retrieval/follow_up.py."""
     figures = [figure for figure in WEIGHTS if figure != "constant"]
     lines = [f'    "{figure}": {weight:.3f},' for figure, weight in zip(figures, learnt.weights, strict=True)]
     return "\n".join([f"{name} = {{", f'    "constant": {learnt.constant:.3f},', *lines, "}"])

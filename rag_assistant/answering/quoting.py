@@ -8,7 +8,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, LEAD_NEAR, NOTHING_FOUND, NOTHING_IN_SCOPE, extract
+from rag_assistant.conversations.summary_lines import (
+    LEAD,
+    LEAD_INSTEAD,
+    LEAD_NEAR,
+    NOTHING_FOUND,
+    NOTHING_IN_SCOPE,
+    extract,
+)
 from rag_assistant.records.errors import cause_alone
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 from rag_assistant.retrieval.sentences import ends_as_sentence, split_text

@@ -17,8 +17,8 @@ from rag_assistant.answering.quoting import (
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, SearchResult
-from rag_assistant.conversations.extract import without_lead
 from rag_assistant.conversations.prompts import rewrite_request
+from rag_assistant.conversations.summary_lines import without_lead
 from rag_assistant.conversations.window import Window
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import Part

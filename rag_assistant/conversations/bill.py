@@ -9,8 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from rag_assistant.conversations.extract import sentences_in
-from rag_assistant.conversations.summary_lines import LED
+from rag_assistant.conversations.summary_lines import LED, sentences_in
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn
 from rag_assistant.records.errors import InvalidRequest

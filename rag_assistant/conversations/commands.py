@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from rag_assistant.conversations.actions import HistoryActions
-from rag_assistant.conversations.extract import EXTRACT
+from rag_assistant.conversations.summary_lines import EXTRACT
 from rag_assistant.history.words import REASONS, span_in_words, turns_in_words
 from rag_assistant.records import MAX_NOTE_CHARS
 from rag_assistant.records.errors import InvalidRequest, UnknownCommand

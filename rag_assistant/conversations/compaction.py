@@ -12,10 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.conversations.bill import AS_TICKED, Bill, Wishes, bill_of, divided, joined
-from rag_assistant.conversations.extract import EXTRACT, extract, shortened_record
 from rag_assistant.conversations.model_profile import ModelProfile, max_request_tokens
 from rag_assistant.conversations.prompts import summary_request, turn_text
-from rag_assistant.conversations.summary_lines import SummaryLine, read_lines, with_turns
+from rag_assistant.conversations.summary_lines import (
+    EXTRACT,
+    SummaryLine,
+    extract,
+    read_lines,
+    shortened_record,
+    with_turns,
+)
 from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
 from rag_assistant.history.words import span_in_words

@@ -40,7 +40,7 @@ from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.rows import ScanStore
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from rag_assistant.extraction.recognised import lines_marked
 from rag_assistant.records import Document
 from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.rows import ScanStore
 
 # The kinds whose pages can be rendered.
 DRAWN = (PDF, *IMAGES)

@@ -22,7 +22,7 @@ from rag_assistant.retrieval.terms import index_terms
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.documents.chunks import ChunkStore
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.rows import ScanStore
 
 # How many scanned pages one process reads before the next document's turn; starting one takes a second.
 PAGES_AT_ONCE = 20

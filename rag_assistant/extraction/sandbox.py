@@ -1,18 +1,141 @@
 """Restrict a process to what reading a document needs: limited memory and time, no files, network or programs.
 
-Linux only; elsewhere only resource limits are set.
+Linux only; elsewhere only resource limits are set. seccomp(2) allows threads, but no new processes; no sockets except
+pairs within the process; files are opened read-only.
 """
 
 import ctypes
+import errno
 import os
+import platform
 import resource
 import struct
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rag_assistant.extraction.seccomp import limit_calls
+from msgspec import Struct
+
 from rag_assistant.settings.package_files import FILES, IS_INSTALLED, PACKAGE
+
+PR_SET_SECCOMP, FILTER = 22, 2
+
+# Instructions of the kernel's filter language: the operation, and the jumps for "true" and "false".
+LOAD, IF_EQUAL, IF_AT_LEAST, IF_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+CALL_NUMBER_AT, MACHINE_AT, ARGUMENTS_AT = 0, 4, 16
+ALLOW, ERROR = 0x7FFF0000, 0x00050000
+REFUSE, UNKNOWN = ERROR | errno.EACCES, ERROR | errno.ENOSYS
+FIRST_FOREIGN_CALL = 0x40000000
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+CLONE_THREAD = 0x10000
+TCGETS = 0x5401
+F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC = 0, 1, 2, 3, 1030
+
+# The id of each architecture, and its column in the tables below. Numbers: the kernel's syscall_64.tbl and unistd.h.
+MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+NONE = -1
+
+ALLOWED = {
+    # open files: read, seek, close
+    "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66), "close": (3, 57),
+    "lseek": (8, 62), "fstat": (5, 80), "dup": (32, 23), "dup2": (33, NONE), "dup3": (292, 24),
+    "getdents64": (217, 61), "fadvise64": (221, 223),
+    # file status
+    "stat": (4, NONE), "lstat": (6, NONE), "newfstatat": (262, 79), "statx": (332, 291), "access": (21, NONE),
+    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, NONE), "readlinkat": (267, 78),
+    "getcwd": (79, 17),
+    # memory
+    "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215), "mremap": (25, 216), "brk": (12, 214),
+    "madvise": (28, 233), "mincore": (27, 232), "membarrier": (324, 283),
+    # threads and their synchronisation
+    "futex": (202, 98), "set_robust_list": (273, 99), "set_tid_address": (218, 96), "rseq": (334, 293),
+    "arch_prctl": (158, NONE), "sched_yield": (24, 124), "sched_getaffinity": (204, 123), "getcpu": (309, 168),
+    "epoll_create1": (291, 20), "epoll_ctl": (233, 21), "epoll_wait": (232, NONE), "epoll_pwait": (281, 22),
+    "epoll_pwait2": (441, 441), "poll": (7, NONE), "ppoll": (271, 73), "select": (23, NONE), "pselect6": (270, 72),
+    "eventfd2": (290, 19), "pipe": (22, NONE), "pipe2": (293, 59), "socketpair": (53, 199),
+    # signals it receives
+    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
+    "restart_syscall": (219, 128),
+    # time and random numbers
+    "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115), "nanosleep": (35, 101),
+    "gettimeofday": (96, 169), "time": (201, NONE), "times": (100, 153), "getrandom": (318, 278),
+    # identity and resource usage
+    "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getuid": (102, 174), "geteuid": (107, 175),
+    "getgid": (104, 176), "getegid": (108, 177), "uname": (63, 160), "sysinfo": (99, 179), "getrlimit": (97, 163),
+    "getrusage": (98, 165),
+    # exit
+    "exit": (60, 93), "exit_group": (231, 94),
+}  # fmt: skip
+
+# With the error "unknown" the C library creates threads with ``clone``, whose flags can be checked.
+CLONE3 = 435
+
+
+class _Limited(Struct, frozen=True):
+    """A call restricted by an argument: the outcome if it matches ``values``, and the opposite otherwise."""
+
+    numbers: tuple[int, int]
+    argument: int
+    instruction: int
+    values: tuple[int, ...]
+    met: int
+
+
+def _limited() -> tuple[_Limited, ...]:
+    """Return the restrictions by argument: reading only, threads only, signals and limits of this process only."""
+    return (
+        _Limited((2, NONE), 1, IF_ANY_BIT, (WRITING,), REFUSE),  # open
+        _Limited((257, 56), 2, IF_ANY_BIT, (WRITING,), REFUSE),  # openat
+        _Limited((56, 220), 0, IF_ANY_BIT, (CLONE_THREAD,), ALLOW),  # clone
+        _Limited((234, 131), 0, IF_EQUAL, (os.getpid(),), ALLOW),  # tgkill, with which abort() ends
+        _Limited((302, 261), 0, IF_EQUAL, (0,), ALLOW),  # prlimit64
+        _Limited((16, 29), 1, IF_EQUAL, (TCGETS,), ALLOW),  # ioctl
+        _Limited((72, 25), 1, IF_EQUAL, (F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC), ALLOW),  # fcntl
+    )
+
+
+def limit_calls() -> bool:
+    """Permanently refuse every other system call; return whether that was possible.
+
+    The process must have given up new privileges before (``PR_SET_NO_NEW_PRIVS``).
+    """
+    if platform.machine() not in MACHINES:
+        return False
+    program = _program(*MACHINES[platform.machine()])
+    held = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+    return bool(libc.prctl(PR_SET_SECCOMP, FILTER, ctypes.create_string_buffer(described, len(described)), 0, 0) == 0)
+
+
+def _program(mark: int, column: int) -> bytes:
+    """Return the filter that the kernel runs before each system call."""
+    lines = [
+        (LOAD, 0, 0, MACHINE_AT),
+        (IF_EQUAL, 1, 0, mark),
+        (RETURN, 0, 0, REFUSE),
+        (LOAD, 0, 0, CALL_NUMBER_AT),
+        (IF_AT_LEAST, 0, 1, FIRST_FOREIGN_CALL),
+        (RETURN, 0, 0, REFUSE),
+    ]
+    for numbers in ALLOWED.values():
+        if numbers[column] != NONE:
+            lines += [(IF_EQUAL, 0, 1, numbers[column]), (RETURN, 0, 0, ALLOW)]
+    for limited in _limited():
+        if limited.numbers[column] != NONE:
+            lines += _lines_for(limited, column)
+    lines += [(IF_EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, UNKNOWN), (RETURN, 0, 0, REFUSE)]
+    return b"".join(struct.pack("HBBI", *line) for line in lines)
+
+
+def _lines_for(limited: _Limited, column: int) -> list[tuple[int, int, int, int]]:
+    """Return the instructions for a call restricted by an argument; the next call's follow."""
+    decide = [(LOAD, 0, 0, ARGUMENTS_AT + 8 * limited.argument)]
+    for value in limited.values:
+        decide += [(limited.instruction, 0, 1, value), (RETURN, 0, 0, limited.met)]
+    decide.append((RETURN, 0, 0, ALLOW if limited.met == REFUSE else REFUSE))
+    return [(IF_EQUAL, 0, len(decide), limited.numbers[column]), *decide]
+
 
 PR_SET_NO_NEW_PRIVS = 38
 MAX_OPEN_FILES = 128

@@ -10,8 +10,7 @@ from rag_assistant.records import Scope
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
     from rag_assistant.retrieval.indexes.vector_search import ServingVectors, VectorSearch
-    from rag_assistant.storage.documents.chunks import ChunkStore
-    from rag_assistant.storage.documents.keywords import KeywordState
+    from rag_assistant.storage.documents.chunks import ChunkStore, KeywordState
     from rag_assistant.storage.documents.scope import ChunksInScope
 
 

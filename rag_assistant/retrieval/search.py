@@ -19,6 +19,7 @@ from rag_assistant.retrieval.embeddings.familiarity import Familiarity
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.follow_up import (
     SearchQuery,
+    Similarity,
     context_of,
     is_about_something_else,
     last_question,
@@ -30,7 +31,6 @@ from rag_assistant.retrieval.follow_up import (
 from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.leaning import Similarity
 from rag_assistant.retrieval.library_state import LibraryState
 from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
 from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking

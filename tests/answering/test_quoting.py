@@ -21,7 +21,7 @@ from rag_assistant.answering.quoting import (
     quoted_answer,
 )
 from rag_assistant.answering.request import Draft, SearchResult
-from rag_assistant.conversations.extract import LEAD, NOTHING_FOUND, without_lead
+from rag_assistant.conversations.summary_lines import LEAD, NOTHING_FOUND, without_lead
 from rag_assistant.conversations.window import Window
 from rag_assistant.records import PastTurn, Source
 from rag_assistant.retrieval.claims import CITATION

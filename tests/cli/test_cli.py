@@ -228,7 +228,7 @@ def test_a_model_is_fetched_into_the_data_folder(shell: Shell, tmp_path: Path, m
         on_progress(4, 4)
         return "abc"
 
-    monkeypatch.setattr("rag_assistant.cli.model.download", fetched)
+    monkeypatch.setattr("rag_assistant.cli.status.download", fetched)
     told = shell("model", "get", "http://127.0.0.1/small.gguf").stdout
     assert told.startswith("SHA-256 abc\n")
     assert f'"local_model": "{tmp_path / "data" / "models" / "small.gguf"}"' in told

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assistant.conversations.extract import LEAD, extract, shortened_record
+from rag_assistant.conversations.summary_lines import LEAD, extract, shortened_record
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import PastTurn
 

@@ -10,15 +10,19 @@ from msgspec.structs import replace
 from rag_assistant.retrieval.follow_up import (
     MIN_SHARE,
     SHARE_WITHOUT_WORDS,
+    WEIGHTS,
+    WEIGHTS_BY_QUESTIONS,
     SearchQuery,
+    Similarity,
     beside_which,
     context_of,
+    features,
     is_about_something_else,
     last_question,
+    leaning,
     parts_of,
     search_query,
 )
-from rag_assistant.retrieval.leaning import WEIGHTS, WEIGHTS_BY_QUESTIONS, Similarity, features, leaning
 
 LAMP = [("Who lit the lamp?", "The keeper lit the lamp with oil of whales.")]
 

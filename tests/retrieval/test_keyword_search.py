@@ -14,8 +14,7 @@ from rag_assistant.records.errors import StorageFailed
 from rag_assistant.retrieval.indexes import keyword_search
 from rag_assistant.retrieval.terms import PART_NUMBER, query_terms
 from rag_assistant.storage.database import Database, sqlite_url
-from rag_assistant.storage.documents import keywords
-from rag_assistant.storage.documents.keywords import KeywordIndex
+from rag_assistant.storage.documents.chunks import KeywordIndex, drop_words, index_words
 from rag_assistant.storage.tables import chunks
 from tests.testkit.shelf import Shelf
 
@@ -66,8 +65,8 @@ def index_anew(shelf: Shelf, document: Document, words: str) -> None:
     with shelf.database.write() as connection:
         own = select(chunks.c.id).where(chunks.c.document_id == document.id)
         ids = list(connection.execute(own).scalars())
-        keywords.drop_words(connection, own)
-        keywords.index_words(connection, [(chunk_id, words) for chunk_id in ids])
+        drop_words(connection, own)
+        index_words(connection, [(chunk_id, words) for chunk_id in ids])
 
 
 def test_it_finds_what_sql_finds_after_documents_came_changed_and_went(shelf: Shelf) -> None:
@@ -88,7 +87,7 @@ def test_it_finds_what_sql_finds_after_documents_came_changed_and_went(shelf: Sh
 def test_after_more_changes_than_are_noted_it_reads_all_words_again(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keywords, "MAX_CHANGES_KEPT", 1)
+    monkeypatch.setattr("rag_assistant.storage.documents.chunks.MAX_CHANGES_KEPT", 1)
     document = shelf.add("one")
     shelf.read(document, "a goose")
     assert_as_in_sql(shelf)

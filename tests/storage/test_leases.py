@@ -16,7 +16,7 @@ from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.scans import ScanStore
+from rag_assistant.storage.documents.rows import ScanStore
 from rag_assistant.storage.leases import LEASE_SECONDS, Leases
 from tests.conftest import both_engines
 from tests.testkit.shelf import KEY, Shelf

@@ -26,9 +26,8 @@ from rag_assistant.storage.conversations.history import HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
 from rag_assistant.storage.database import Database
-from rag_assistant.storage.documents.chunks import ChunkStore
+from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.documents.keywords import KeywordIndex
 from rag_assistant.storage.tables import libraries, library_shares
 from tests.conftest import both_engines
 from tests.testkit.shelf import Shelf

@@ -113,7 +113,7 @@ def with_plain_tables(text: str) -> str:
 
 def _plain(rows: list[list[str]]) -> str:
     rows = [row for row in rows if any(map(str.strip, row))]
-    # Names that span several columns are repeated there, see page_tables.py.
+    # Names that span several columns are repeated there, see converted.py.
     names = [cell.strip() for cell in rows[0]] if rows else []
     if any(name and name == following for name, following in pairwise(names)):
         rows = _with_one_head([[cell.strip() for cell in row] for row in rows])

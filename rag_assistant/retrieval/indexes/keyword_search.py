@@ -15,7 +15,7 @@ from rag_assistant.retrieval.hybrid import Hit
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.tantivy_words import TantivyWords
-    from rag_assistant.storage.documents.keywords import KeywordIndex, KeywordState
+    from rag_assistant.storage.documents.chunks import KeywordIndex, KeywordState
     from rag_assistant.storage.documents.scope import ChunksInScope, IdRanges
 
 log = logging.getLogger(__name__)

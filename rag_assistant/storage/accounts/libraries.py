@@ -1,15 +1,119 @@
-"""Libraries: sets of documents with an owner, shared with some people or with everybody."""
+"""Libraries, sets of documents with an owner; and sharing, as of projects, with some people or with everybody."""
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, func, insert, select
 
-from rag_assistant.records import LibraryRecord
-from rag_assistant.records.errors import LibraryInUse, LibraryNotFound, NotLibraryOwner
-from rag_assistant.storage.accounts.sharing import SharedStore
-from rag_assistant.storage.database import lock, person_of, set_values
+from rag_assistant.records import Access, LibraryRecord, Share, Shared
+from rag_assistant.records.errors import AccountNotFound, AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
+from rag_assistant.storage.accounts.people import name_key
+from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.ownership import in_readable_library, libraries_of
-from rag_assistant.storage.tables import documents, libraries, library_shares
+from rag_assistant.storage.tables import documents, libraries, library_shares, people
+
+Kind = TypeVar("Kind", bound=Shared)
+
+
+class SharedStore(Store, Generic[Kind]):
+    """Stores what is shared in ``table``. People see what they may read and share their own.
+
+    ``item_id`` is the column of the shares table that names it; ``of`` gives the query for what a person may read or
+    write. ``counted`` is the field that holds the number of its contents.
+    """
+
+    table: ClassVar[Table]
+    item_id: ClassVar[Column[int]]
+    of: ClassVar[Callable[..., Select[tuple[int]]]]
+    kind: type[Kind]
+    not_found: ClassVar[type[AssistantError]]
+    not_owner: ClassVar[type[AssistantError]]
+    counted: ClassVar[str]
+
+    def all(self) -> list[Kind]:
+        """Return everything the person may read, their own first."""
+        with self._database.read() as connection:
+            person, table = person_of(connection), self.table
+            query = select(table, people.c.name.label("owner")).outerjoin(people, people.c.id == table.c.person_id)
+            if person is not None:
+                query = query.where(table.c.id.in_(self.of(person)))
+            rows = connection.execute(query.order_by(table.c.person_id != person, table.c.id)).mappings().all()
+            return self._records_of(connection, rows)
+
+    def get(self, item_id: int) -> Kind:
+        """Return one item. Raises its not-found error."""
+        item = next((one for one in self.all() if one.id == item_id), None)
+        if item is None:
+            raise self.not_found(item_id)
+        return item
+
+    def _add(self, values: Mapping[str, Any]) -> Kind:
+        with self._database.write() as connection:
+            own = {**values, "person_id": person_of(connection)}
+            self._refuse_taken_name(connection, own)
+            item_id = insert_row(connection, self.table, own)
+        return self.get(item_id)
+
+    def _refuse_taken_name(self, connection: Connection, values: Mapping[str, Any]) -> None:
+        """Raise if the name is taken; libraries may share a name."""
+
+    def share(self, item_id: int, name: str, access: Access | None) -> Kind:
+        """Give somebody access to an item, or revoke it. Raises its not-found and not-owner errors, and
+        AccountNotFound.
+        """
+        with self._database.write() as connection:
+            self._own(connection, item_id)
+            person_id = connection.execute(select(people.c.id).where(people.c.name_key == name_key(name))).scalar()
+            if person_id is None:
+                raise AccountNotFound(name)
+            shares = self.item_id.table
+            connection.execute(delete(shares).where(self.item_id == item_id, shares.c.person_id == person_id))
+            if access is not None:
+                shared = {self.item_id.name: item_id, "person_id": person_id, "access": access}
+                connection.execute(insert(shares).values(shared))
+        return self.get(item_id)
+
+    def _own(self, connection: Connection, item_id: int, *, writers: bool = False) -> RowMapping:
+        """Return the row of an item the person owns, or with ``writers`` may write, locked against other writers."""
+        person, table = person_of(connection), self.table
+        query = select(table).where(table.c.id == item_id)
+        if person is not None:
+            query = query.where(table.c.id.in_(self.of(person)))
+        row = connection.execute(query.with_for_update()).mappings().first()
+        if row is None:
+            raise self.not_found(item_id)
+        if row["person_id"] != person:
+            written = query.where(table.c.id.in_(self.of(person, "write")))
+            if not writers or connection.execute(written).first() is None:
+                raise self.not_owner(row["name"])
+        return row
+
+    def _in_each(self, connection: Connection) -> Select[Any]:
+        """Return the query that counts the contents of each item."""
+        raise NotImplementedError
+
+    def _fields_of(self, row: RowMapping) -> Mapping[str, Any]:
+        return {**row}
+
+    def _records_of(self, connection: Connection, rows: Sequence[RowMapping]) -> list[Kind]:
+        ids, person, shares = [row["id"] for row in rows], person_of(connection), self.item_id.table
+        counts = {row[0]: row[1] for row in connection.execute(self._in_each(connection))}
+        named = select(self.item_id.label("item_id"), shares.c.access, people.c.name, people.c.id.label("person_id"))
+        joined = named.join(people, people.c.id == shares.c.person_id).where(self.item_id.in_(ids))
+        shared = connection.execute(joined.order_by(people.c.name_key)).all()
+        records = []
+        for row in rows:
+            own, mine = [one for one in shared if one.item_id == row["id"]], row["person_id"] == person
+            lets_write = any(one.person_id == person and one.access == "write" for one in own)
+            more = {
+                self.counted: counts.get(row["id"], 0),
+                # Only the owner sees whom else it is shared with.
+                "shares": [Share(one.name, one.access) for one in own] if mine else [],
+                "mine": mine,
+                "writable": mine or lets_write or row["everyone"] == "write",
+            }
+            records.append(record_of({**self._fields_of(row), **more}, self.kind))
+        return records
 
 
 class LibraryStore(SharedStore[LibraryRecord]):

@@ -18,8 +18,7 @@ from rag_assistant.storage.conversations.conversations import (
     load_conversation,
 )
 from rag_assistant.storage.conversations.counters import counted, recount
-from rag_assistant.storage.conversations.elsewhere import copy_sent_elsewhere
-from rag_assistant.storage.conversations.receipts import copy_sent_turns
+from rag_assistant.storage.conversations.receipts import copy_sent_elsewhere, copy_sent_turns
 from rag_assistant.storage.conversations.turn_rows import load_turn
 from rag_assistant.storage.database import Store, set_values
 from rag_assistant.storage.full_text import TURN_WORDS

@@ -32,8 +32,8 @@ from rag_assistant.storage.conversations.conversations import (
     refuse_while_running,
 )
 from rag_assistant.storage.conversations.counters import covered_by, recount
-from rag_assistant.storage.conversations.elsewhere import find_elsewhere
 from rag_assistant.storage.conversations.notes import in_force
+from rag_assistant.storage.conversations.receipts import find_elsewhere
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS

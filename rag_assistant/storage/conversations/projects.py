@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping, Select, delete, func, select, upd
 
 from rag_assistant.records import EVERYTHING, ListedConversation, Project, Scope
 from rag_assistant.records.errors import NotProjectOwner, ProjectExists, ProjectNotFound
-from rag_assistant.storage.accounts.sharing import SharedStore
+from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.storage.conversations.conversations import ENTRY, own_retention, with_own, with_rules
 from rag_assistant.storage.database import set_values
 from rag_assistant.storage.ownership import own_conversations, projects_of, readable_project

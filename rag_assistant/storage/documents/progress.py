@@ -10,12 +10,13 @@ from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.rows import (
     UNFINISHED,
     DocumentLists,
+    drop_scans,
+    give_up_scans,
     is_whole,
     load_document,
     row_to_change,
     take_its_place,
 )
-from rag_assistant.storage.documents.scans import drop_scans, give_up_scans
 from rag_assistant.storage.leases import is_nobodys
 from rag_assistant.storage.tables import document_texts, documents, processes
 

@@ -189,7 +189,7 @@ sent_turns = Table(
     sqlite_with_rowid=False,
 )
 
-# Which receipts and sources contain turns of other conversations: see elsewhere.py.
+# Which receipts and sources contain turns of other conversations: see receipts.py.
 sent_elsewhere = Table(
     "sent_elsewhere",
     metadata,

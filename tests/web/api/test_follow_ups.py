@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.extract import LEAD
 from rag_assistant.conversations.prompts import ASK_BACK
+from rag_assistant.conversations.summary_lines import LEAD
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, environment_in, served_before, until, upload

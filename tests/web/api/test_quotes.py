@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from bench.questions import QUESTIONS
 from rag_assistant.answering.quoting import NEEDS_MODEL, NOTHING_TO_QUOTE, UNCLEAR
 from rag_assistant.conversations.compaction import EXTRACTED
-from rag_assistant.conversations.extract import LEAD, LEAD_INSTEAD, NOTHING_FOUND, NOTHING_IN_SCOPE
+from rag_assistant.conversations.summary_lines import LEAD, LEAD_INSTEAD, NOTHING_FOUND, NOTHING_IN_SCOPE
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from rag_assistant.web.pages.history import EXAMPLES

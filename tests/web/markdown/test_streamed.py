@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assistant.web.markdown.blocks import Blocks
-from rag_assistant.web.markdown.open_end import completed
+from rag_assistant.web.markdown.blocks import Blocks, completed
 from rag_assistant.web.markdown.render import render_markdown
 
 TOO_MANY_MARKS = 20_001

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rag_assistant.records import ListedConversation
-from rag_assistant.web.pages.conversation_list import groups_of, snippet_of, zone_named
+from rag_assistant.web.pages.frame import groups_of, snippet_of, zone_named
 
 NOW = datetime(2026, 5, 20, 12, 0, tzinfo=UTC)
 
