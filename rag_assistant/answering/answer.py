@@ -23,13 +23,7 @@ from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.records import Conversation, ModelRequest, Turn
-from rag_assistant.records.errors import (
-    AssistantError,
-    ContextTooLong,
-    ModelError,
-    QuestionDoesNotFit,
-    ToolsRefused,
-)
+from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelError, QuestionDoesNotFit, ToolsRefused
 from rag_assistant.runtime.telemetry.steps import step
 
 log = logging.getLogger(__name__)

@@ -50,11 +50,7 @@ MAX_LISTED = 30
 
 @step("search")
 def search_for(
-    draft: Draft,
-    task: Task,
-    search_result: SearchResult | None = None,
-    *,
-    may_rewrite: bool = True,
+    draft: Draft, task: Task, search_result: SearchResult | None = None, *, may_rewrite: bool = True
 ) -> SearchResult:
     """Return what the documents have about a turn's question; without passages to send there is no search.
 

@@ -190,12 +190,7 @@ class HistoryActions(Struct, frozen=True):
         return self.history.edit_summary(conversation_id, text.strip())
 
     def _fitted(
-        self,
-        history: ViewedHistory,
-        conversation: Conversation,
-        rules: Rules,
-        settings: Settings,
-        endpoint: Endpoint,
+        self, history: ViewedHistory, conversation: Conversation, rules: Rules, settings: Settings, endpoint: Endpoint
     ) -> FittedHistory:
         """Fit the window as for an empty question."""
         window = load_window(history, conversation, conversation.turns + 1, rules, settings)

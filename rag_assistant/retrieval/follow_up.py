@@ -194,11 +194,7 @@ class SearchQuery(Struct, frozen=True):
         return bool(self.context)
 
 
-def search_query(
-    question: str,
-    exchanges: Sequence[Exchange],
-    similarity: Similarity | None = None,
-) -> SearchQuery:
+def search_query(question: str, exchanges: Sequence[Exchange], similarity: Similarity | None = None) -> SearchQuery:
     """Return the search query of a question after some exchanges (question and answer each, oldest first).
 
     Without ``similarity`` (no embedding model, or one that doesn't know the language) words decide.

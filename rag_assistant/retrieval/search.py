@@ -65,11 +65,7 @@ class Retriever:
     """Searches the library. A deleted document is never found, whatever an index still holds."""
 
     def __init__(
-        self,
-        chunks: ChunkStore,
-        keywords: KeywordSearch,
-        vectors: VectorSearch,
-        reranking: Reranking = NO_RERANKING,
+        self, chunks: ChunkStore, keywords: KeywordSearch, vectors: VectorSearch, reranking: Reranking = NO_RERANKING
     ) -> None:
         self._chunks = chunks
         self._keywords = keywords
@@ -84,11 +80,7 @@ class Retriever:
         return LibraryState(self._chunks, self._keywords, self._vectors, scope)
 
     def search(
-        self,
-        query: str | SearchQuery,
-        limit: int,
-        scope: Scope = EVERYTHING,
-        budget_tokens: int | None = None,
+        self, query: str | SearchQuery, limit: int, scope: Scope = EVERYTHING, budget_tokens: int | None = None
     ) -> list[Passage]:
         """Return up to ``limit`` passages of the scope, best first; see ``find``."""
         return self.find(query, limit, scope, budget_tokens)[0]

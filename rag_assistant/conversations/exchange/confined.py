@@ -46,11 +46,7 @@ _about, _conversation = Decoder(_About), Decoder(WholeConversation)
 
 @contextmanager
 def read_confined(
-    file: IO[bytes],
-    max_bytes: int,
-    timeout_seconds: float,
-    folder: Path,
-    max_conversations: int = MAX_CONVERSATIONS,
+    file: IO[bytes], max_bytes: int, timeout_seconds: float, folder: Path, max_conversations: int = MAX_CONVERSATIONS
 ) -> Iterator[Export]:
     """Give the content of an open exported file whose text has up to ``max_bytes``; a copy is in ``folder`` meanwhile.
 

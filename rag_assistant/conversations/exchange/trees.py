@@ -152,12 +152,7 @@ def _turn(
 
 
 def _conversation(
-    tree: MessageTree,
-    turns: Sequence[WholeTurn],
-    end: str,
-    own_id: int,
-    origin: WholeConversation | None,
-    shared: int,
+    tree: MessageTree, turns: Sequence[WholeTurn], end: str, own_id: int, origin: WholeConversation | None, shared: int
 ) -> WholeConversation:
     """Return the record of a path; with an ``origin`` a branch of it, after the turns they share."""
     created_at = tree.created_at or turns[0].created_at

@@ -48,11 +48,7 @@ class Sources:
     """Scans sources in a thread of its own, each once in ``interval_seconds``."""
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        library: Library,
-        store: SourceStore,
-        interval_seconds: float,
+        self, sources: Sequence[Source], library: Library, store: SourceStore, interval_seconds: float
     ) -> None:
         self._sources = sources
         self._library = library

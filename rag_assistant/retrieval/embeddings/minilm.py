@@ -66,11 +66,7 @@ class OnnxEmbedder:
         total = np.zeros(self.dimension, dtype=np.float64)
         for window in (encoding, *encoding.overflowing):
             # No padding, so the mean over all tokens is the model's mean pooling; longer windows weigh more.
-            rows = {
-                "input_ids": window.ids,
-                "attention_mask": window.attention_mask,
-                "token_type_ids": window.type_ids,
-            }
+            rows = {"input_ids": window.ids, "attention_mask": window.attention_mask, "token_type_ids": window.type_ids}
             inputs = {one.name: np.array([rows[one.name]], np.int64) for one in session.get_inputs()}
             (states,) = session.run(None, inputs)
             total += states[0].sum(axis=0)

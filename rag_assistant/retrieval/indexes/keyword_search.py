@@ -46,11 +46,7 @@ class KeywordSearch:
         return self._store.state()
 
     def search(
-        self,
-        words: Sequence[str],
-        limit: int,
-        within: ChunksInScope | None = None,
-        state: KeywordState | None = None,
+        self, words: Sequence[str], limit: int, within: ChunksInScope | None = None, state: KeywordState | None = None
     ) -> list[Hit]:
         """Return up to ``limit`` chunk ids with their score (higher is better) that contain any of ``words``.
 

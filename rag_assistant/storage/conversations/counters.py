@@ -12,15 +12,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Select, bindparam, case, false, func, or_, select, update
 
 from rag_assistant.storage.database import set_values
-from rag_assistant.storage.tables import (
-    HELD,
-    HIDDEN,
-    MARKED,
-    conversations,
-    history_changes,
-    summaries,
-    turns,
-)
+from rag_assistant.storage.tables import HELD, HIDDEN, MARKED, conversations, history_changes, summaries, turns
 
 MAX_HIDDEN_LISTED = 200
 
@@ -45,11 +37,7 @@ _LISTED = (
 )
 _BEFORE_THOSE = (
     select(
-        WHY_HIDDEN,
-        func.count(),
-        func.sum(turns.c.message_count),
-        func.min(turns.c.number),
-        func.max(turns.c.number),
+        WHY_HIDDEN, func.count(), func.sum(turns.c.message_count), func.min(turns.c.number), func.max(turns.c.number)
     )
     .where(*_LEFT_OUT)
     .group_by(WHY_HIDDEN)

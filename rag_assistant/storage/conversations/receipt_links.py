@@ -31,10 +31,7 @@ _PAGE = (
     .limit(LINKS_AT_ONCE)
 )
 # A failed turn may be sent again, with another receipt.
-_OVER = (
-    turns.c.conversation_id == bindparam("conversation"),
-    turns.c.status.not_in(("running", "failed", "erased")),
-)
+_OVER = (turns.c.conversation_id == bindparam("conversation"), turns.c.status.not_in(("running", "failed", "erased")))
 _KEPT = (
     select(turns.c.number, turns.c.version, turns.c.id)
     .join_from(turns, receipts, receipts.c.turn_id == turns.c.id)

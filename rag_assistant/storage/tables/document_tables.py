@@ -49,10 +49,7 @@ documents = table_of_ids(
 
 # Files of deleted documents, until they are deleted; owner is as in documents.
 deleted_files = Table(
-    "deleted_files",
-    metadata,
-    Column("file", String, primary_key=True),
-    Column("owner", String, nullable=False),
+    "deleted_files", metadata, Column("file", String, primary_key=True), Column("owner", String, nullable=False)
 )
 
 # Sources that are scanned automatically: when the last scan began, and its result.
@@ -128,9 +125,7 @@ chunks = table_of_ids(
 
 # The log of changes to the words of chunks: each row has the first and last chunk. An in-memory index follows it.
 word_changes = table_of_ids(
-    "word_changes",
-    Column("first_chunk", Integer, nullable=False),
-    Column("last_chunk", Integer, nullable=False),
+    "word_changes", Column("first_chunk", Integer, nullable=False), Column("last_chunk", Integer, nullable=False)
 )
 
 embeddings = Table(
