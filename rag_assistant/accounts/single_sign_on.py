@@ -22,7 +22,7 @@ from rag_assistant.accounts.admission import (
 from rag_assistant.records import ExternalIdentity, LinkedIdentity, Person, Role
 from rag_assistant.records.errors import AccountNotFound, InvalidRequest, LastAdmin, NameTaken, NotAllowed
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.storage.accounts.credentials import LinkedIdentityStore
 
 if TYPE_CHECKING:
     from rag_assistant.accounts.oidc import OpenIdProvider

@@ -12,8 +12,8 @@ import click
 from rag_assistant.cli.api import api_here
 from rag_assistant.cli.commands import printable, progress, services_command
 from rag_assistant.cli.documents import POLL_INTERVAL_SECONDS, WORKED_ON, DocumentData, processing, work_with_progress
+from rag_assistant.conversations.exchange.archive import MAX_ENTRIES
 from rag_assistant.conversations.exchange.confined import read_confined
-from rag_assistant.conversations.exchange.entries import MAX_ENTRIES
 from rag_assistant.conversations.exchange.files import (
     archived_conversations,
     archived_documents,

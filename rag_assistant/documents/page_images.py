@@ -10,9 +10,8 @@ from msgspec import Struct
 from rag_assistant.documents.library import Library
 from rag_assistant.documents.reading import MAX_MEMORY_MB
 from rag_assistant.extraction.formats.kinds import IMAGES, PDF
-from rag_assistant.extraction.page_layout import letters_of
 from rag_assistant.extraction.page_render import Mark, MarkedLines, draw_page
-from rag_assistant.extraction.recognised import lines_marked
+from rag_assistant.extraction.recognised import letters_of, lines_marked
 from rag_assistant.records import Document
 from rag_assistant.records.errors import ExtractionFailed, PageNotDrawn
 from rag_assistant.settings.schema import Settings

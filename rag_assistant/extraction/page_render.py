@@ -19,7 +19,7 @@ from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.kinds import IMAGES
-from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_of, parts_of
+from rag_assistant.extraction.recognised import Box, find_letters, letters_of, lines_of, parts_of
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import FAILED_CLEANLY, Limits, raise_for_end, run_confined
 from rag_assistant.records.errors import ExtractionFailed

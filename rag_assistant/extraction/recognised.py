@@ -1,17 +1,154 @@
-"""Insert recognised text into a document's text, and locate it on the image of its page. Pure.
+"""Insert recognised text into a document's text, and locate it, or a passage, on the image of its page. Pure.
 
 Positions are in points (1/72 inch) from the upper left corner of the displayed page.
 """
 
+from __future__ import annotations
+
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from statistics import median
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.extraction.formats.markup import PAGE_BREAK, pages_of
-from rag_assistant.extraction.page_layout import Box, find_letters, letters_of, lines_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
+
+# Two pieces of text are on one line if they share this much of the smaller one's height, with no larger gap (in
+# heights) between them: what is farther away is in the next column or cell.
+MIN_SHARED_HEIGHT = 0.5
+MAX_GAP = 2.5
+# The margin shown around a passage, and the minimum size of a part of a page.
+SURROUNDINGS_ACROSS, SURROUNDINGS_DOWN = 8.0, 80.0
+MIN_PART_WIDTH, MIN_PART_HEIGHT = 260.0, 120.0
+# With more of the page, or more parts, the whole page is clearer.
+MAX_SHOWN_SHARE = 0.75
+MAX_PARTS = 3
+# How much of a passage is searched for if it isn't found word for word.
+CHARACTERS_TO_RECOGNISE = 40
+
+
+class Box(Struct, frozen=True):
+    """A rectangle on a page."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @property
+    def width(self) -> float:
+        return self.right - self.left
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    @property
+    def area(self) -> float:
+        """The share of a page that it covers."""
+        return self.width * self.height
+
+    def with_(self, other: Box) -> Box:
+        """Return the smallest rectangle around both."""
+        return Box(
+            min(self.left, other.left),
+            min(self.top, other.top),
+            max(self.right, other.right),
+            max(self.bottom, other.bottom),
+        )
+
+
+def lines_of(boxes: Sequence[Box]) -> list[Box]:
+    """Return pieces of text, given in reading order, merged by line; consecutive lines touch."""
+    lines: list[Box] = []
+    for box in boxes:
+        if lines and _on_one_line(lines[-1], box):
+            lines[-1] = lines[-1].with_(box)
+        else:
+            lines.append(box)
+    for index in range(1, len(lines)):
+        upper, lower = lines[index - 1], lines[index]
+        if abs(lower.top - upper.bottom) < min(upper.height, lower.height) and _overlap_across(upper, lower):
+            middle = (lower.top + upper.bottom) / 2
+            lines[index - 1] = Box(upper.left, upper.top, upper.right, middle)
+            lines[index] = Box(lower.left, middle, lower.right, lower.bottom)
+    return lines
+
+
+def parts_of(lines: Sequence[Box], page: Box) -> list[Box]:
+    """Return the parts of a page that show some lines with their surroundings, one per column.
+
+    Empty if they would show too much of the page, or there are no lines.
+    """
+    parts: list[Box] = []
+    for index, line in enumerate(lines):
+        # A column begins where the text continues farther up.
+        goes_up = index > 0 and line.bottom < lines[index - 1].top
+        if parts and (not goes_up or _overlap_across(parts[-1], line)):
+            parts[-1] = parts[-1].with_(line)
+        else:
+            parts.append(line)
+    framed = [_framed(part, page) for part in parts]
+    too_much = len(framed) > MAX_PARTS or sum(part.area for part in framed) > MAX_SHOWN_SHARE * page.area
+    return [] if too_much else framed
+
+
+def letters_of(text: str) -> str:
+    """Return the normalised letters and digits of a text, for comparing two readings of it."""
+    return "".join(character for character in unicodedata.normalize("NFKC", text).casefold() if character.isalnum())
+
+
+def find_letters(page: str, passage: str, before: int) -> tuple[int, int] | None:
+    """Return where the passage is among the letters of a page, nearest to ``before``; None if nowhere.
+
+    If it isn't there word for word, its beginning and end are searched for.
+    """
+    if not passage:
+        return None
+    whole = _nearest(page, passage, before)
+    if whole is not None:
+        return whole, whole + len(passage)
+    head, tail = passage[:CHARACTERS_TO_RECOGNISE], passage[-CHARACTERS_TO_RECOGNISE:]
+    start = _nearest(page, head, before)
+    if start is None:
+        return None
+    end = page.find(tail, start)
+    has_end = 0 <= end <= start + 2 * len(passage)
+    return start, end + len(tail) if has_end else min(len(page), start + len(head))
+
+
+def _nearest(page: str, needle: str, before: int) -> int | None:
+    indexes: list[int] = []
+    index = page.find(needle)
+    while index >= 0 and len(indexes) < 1000:
+        indexes.append(index)
+        index = page.find(needle, index + 1)
+    return min(indexes, key=lambda one: abs(one - before), default=None)
+
+
+def _on_one_line(line: Box, box: Box) -> bool:
+    shared = min(line.bottom, box.bottom) - max(line.top, box.top)
+    gap = max(box.left - line.right, line.left - box.right)
+    return shared >= MIN_SHARED_HEIGHT * min(line.height, box.height) and gap <= MAX_GAP * max(line.height, box.height)
+
+
+def _overlap_across(one: Box, other: Box) -> bool:
+    return one.left < other.right and other.left < one.right
+
+
+def _framed(part: Box, page: Box) -> Box:
+    across = max(SURROUNDINGS_ACROSS, (MIN_PART_WIDTH - part.width) / 2)
+    down = max(SURROUNDINGS_DOWN, (MIN_PART_HEIGHT - part.height) / 2)
+    return Box(
+        max(page.left, part.left - across),
+        max(page.top, part.top - down),
+        min(page.right, part.right + across),
+        min(page.bottom, part.bottom + down),
+    )
+
 
 Line = tuple[Word, ...]
 # A larger gap between two lines (in heights of the upper one) ends a paragraph.

@@ -33,7 +33,7 @@ from rag_assistant.runtime.data_dir import installation_id
 from rag_assistant.runtime.probe import Probe
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.storage.accounts.credentials import LinkedIdentityStore
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
 from rag_assistant.storage.documents.vector_table import VectorIndexes, VectorTable

@@ -15,8 +15,7 @@ import numpy as np
 
 from rag_assistant.records import EVERYTHING, Exchange, Passage, Scope, Source
 from rag_assistant.records.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings.familiarity import Familiarity
-from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.embeddings.minilm import Familiarity, Vectors
 from rag_assistant.retrieval.follow_up import (
     SearchQuery,
     Similarity,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assistant.documents.embedding import Unfamiliar, unfamiliar_documents
-from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.minilm import FAMILIAR, Familiarity
 from rag_assistant.storage.database import Database
 from tests.testkit.embedders import WordHashEmbedder
 from tests.testkit.shelf import Shelf

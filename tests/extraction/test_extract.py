@@ -296,7 +296,7 @@ for path in ({str(tmp_path / "settings.json")!r}, f"/proc/{{os.getppid()}}/envir
         read.append(open(path).read())
     except PermissionError:
         pass
-import xml.dom.minidom, rag_assistant.extraction.page_layout
+import xml.dom.minidom, rag_assistant.extraction.recognised
 print(json.dumps(dict(text="", media_type="", page_starts=[], markdown=False, warning=None, scans=[])))
 print(f"closed {{closed}} read {{len(read)}}", open({str(tmp_path / "kept")!r}).read())
 """

@@ -1,6 +1,6 @@
 """Text on a page as lines, and which parts of the page are shown."""
 
-from rag_assistant.extraction.page_layout import MIN_PART_WIDTH, Box, lines_of, parts_of
+from rag_assistant.extraction.recognised import MIN_PART_WIDTH, Box, lines_of, parts_of
 
 PAGE = Box(0, 0, 600, 800)
 

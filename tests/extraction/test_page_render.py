@@ -10,8 +10,8 @@ from msgspec import convert
 
 from rag_assistant.extraction import page_render
 from rag_assistant.extraction.formats.kinds import PDF
-from rag_assistant.extraction.page_layout import find_letters, letters_of
 from rag_assistant.extraction.page_render import PNG, TINT, Mark, MarkedLines, draw_page, png_of
+from rag_assistant.extraction.recognised import find_letters, letters_of
 from rag_assistant.records.errors import ExtractionFailed
 from tests.testkit.pdfs import new_pdf
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assistant.extraction.formats.pdf import Field, ordered_text
-from rag_assistant.extraction.page_layout import Box
+from rag_assistant.extraction.recognised import Box
 from tests.extraction.reading import read
 from tests.testkit.pdfs import new_pdf
 from tests.testkit.shared_data import shared

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity, familiarity
-from rag_assistant.retrieval.embeddings.minilm import MiniLM
+from rag_assistant.retrieval.embeddings.minilm import FAMILIAR, Familiarity, MiniLM, familiarity
 
 
 def test_words_that_are_known_whole_count_as_words_and_as_pieces() -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from rag_assistant.records import Scope
 from rag_assistant.records.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings.familiarity import Familiarity
-from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.embeddings.minilm import Familiarity, Vectors
 from rag_assistant.retrieval.follow_up import SearchQuery, context_of
 from rag_assistant.retrieval.hybrid import Hit
 from rag_assistant.retrieval.indexes.vector_search import ServingVectors

@@ -26,8 +26,7 @@ from rag_assistant.records.errors import (
     TooManyPinned,
 )
 from rag_assistant.storage.accounts import credentials
-from rag_assistant.storage.accounts.credentials import CredentialStore
-from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.storage.accounts.credentials import CredentialStore, LinkedIdentityStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.accounts.usage import UsageStore

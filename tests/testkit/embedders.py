@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.minilm import FAMILIAR, Familiarity
 from rag_assistant.retrieval.tokenize import search_words
 
 

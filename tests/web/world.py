@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 
 from rag_assistant.records import ABILITIES, ExternalIdentity
 from rag_assistant.services import Services
-from rag_assistant.storage.accounts.identities import LinkedIdentityStore
+from rag_assistant.storage.accounts.credentials import LinkedIdentityStore
 from tests.testkit.people import ACTOR, add_person, client_of, token_client
 from tests.testkit.routes import send
 from tests.web.conftest import ask, upload

@@ -1,17 +1,201 @@
-"""Our own archive: JSON Lines, a line for the format, then one for each document, conversation and note. Pure."""
+"""Our own archive: JSON Lines, a line for the format, then one for each document, conversation and note. Pure.
+
+Each entry of an exported JSON text is measured before it is parsed. Untyped parts of a conversation are checked for
+what they must contain to be displayed, and stored unchanged.
+"""
 
 import json
+import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 
-from rag_assistant.conversations.exchange.entries import MAX_ENTRIES, pieces_of
-from rag_assistant.conversations.exchange.open_parts import OpenParts
-from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation, WholeTurn
+from rag_assistant.records.archive import (
+    ArchivedDocument,
+    ArchivedNote,
+    Number,
+    Overrides,
+    WholeConversation,
+    WholeTurn,
+)
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
+from rag_assistant.records.questions import AnswerOptions
 from rag_assistant.records.validation import storable_value, visible
+
+# The total usage of an answer's requests.
+Sum = Annotated[int, Meta(ge=0)]
+
+
+class _Function(Struct):
+    name: str
+    arguments: str
+
+
+class _Call(Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Said(Struct):
+    role: Literal["assistant", "tool"]
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    # Pictures attached to questions.
+    images: Annotated[list[str], Meta(max_length=0)] = field(default_factory=list)
+
+
+class _Missing(Struct):
+    turn: Number
+    why: str
+
+
+class _Tokens(Struct):
+    passages: Number
+    total: Number = 0
+
+
+class _History(Struct):
+    turns_kept: Number
+    turns_dropped: Number
+    messages_dropped: Number
+    tokens: _Tokens
+    reason: str | None
+    max_history_turns: Number | None = None
+    left_out: dict[str, Number] = field(default_factory=dict)
+    recalled_turns: list[Number] = field(default_factory=list)
+    missing: list[_Missing] = field(default_factory=list)
+    iterations_dropped: Number = 0
+
+
+class _Doubt(Struct):
+    nth: Number
+    problem: Literal["number", "name", "negation", "words"]
+    missing: list[str]
+    carried_by: Number | None
+
+
+class _Source(Struct):
+    n: Number
+    start: Number
+    end: Number
+    page: Number | None = None
+    cited_in: Number | None = None
+    doubts: list[_Doubt] = field(default_factory=list)
+
+
+class _Coverage(Struct):
+    read: Number
+    of: Number
+
+
+class _Search(Struct):
+    found: Number
+    query: str | None = None
+    by: str | None = None
+    follow_up_context: str | None = None
+    support: str | None = None
+    coverage: _Coverage | None = None
+
+
+class _Usage(Struct):
+    prompt_tokens: Sum = 0
+    completion_tokens: Sum = 0
+    cached_tokens: Sum = 0
+    requests: Sum = 1
+    finish_reason: str | None = None
+
+
+class _Answer(Struct):
+    messages: list[_Said] = field(default_factory=list)
+    sources: list[_Source] = field(default_factory=list)
+    history: _History | None = None
+    search: _Search | None = None
+    usage: _Usage | None = None
+
+
+class _Request(Struct):
+    max_history_turns: Number | None = None
+    document_ids: list[int] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    on_overflow: str | None = None
+    options: AnswerOptions | None = None
+
+
+class _Turn(Struct):
+    answer: _Answer
+    request: _Request = field(default_factory=_Request)
+    others: dict[Any, _Answer] = field(default_factory=dict)
+
+
+class OpenParts(Struct):
+    """Those of a conversation. Anything not named here is unchecked."""
+
+    turns: list[_Turn]
+
+
+# A conversation of 25,000 messages has about a million values.
+MAX_ENTRIES, MAX_VALUES, MAX_DEPTH = 100_000, 1_000_000, 500
+# A string, possibly unterminated, or punctuation.
+TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{},]', re.DOTALL)
+QUOTE, COMMA, END, OPENING, CLOSING = ord('"'), ord(","), ord("]"), frozenset(b"[{"), frozenset(b"]}")
+ALLOWED = (
+    "It must be conversations.json of ChatGPT or the zip file it came in, an export of Open WebUI or LibreChat as "
+    'JSON, or an archive made by "rag-assistant export".'
+)
+NOT_RECURSIVE = "From LibreChat, export long conversations without the recursive form."
+
+
+def pieces_of(content: bytes) -> Iterator[bytes]:
+    """Yield the text of each entry of a list, or of a single other value.
+
+    Raises MalformedBody, or InvalidRequest before yielding one that is too large.
+    """
+    text = content.strip()
+    is_list = text[:1] == b"["
+    depth = values = entries = begin = 0
+    for token in TOKEN.finditer(text):
+        at = token.start()
+        sign = text[at]
+        if sign == QUOTE:
+            continue
+        if sign in OPENING:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise MalformedBody(f"The file is nested too deeply. {NOT_RECURSIVE}")
+        elif sign in CLOSING:
+            depth -= 1
+        values += sign not in CLOSING
+        if values > MAX_VALUES:
+            raise InvalidRequest(f"A conversation in the file has more than {MAX_VALUES:,} values, the most allowed.")
+        if is_list and depth == 1 and sign == COMMA:
+            entries += 1
+            if entries > MAX_ENTRIES:
+                raise InvalidRequest(f"The file has more than {MAX_ENTRIES:,} entries, the most allowed.")
+            yield text[begin + 1 : at]
+            begin, values = at, 0
+        elif is_list and depth == 0:
+            if at + 1 < len(text) or sign != END:
+                break
+            if entries or text[begin + 1 : at].strip():
+                yield text[begin + 1 : at]
+            return
+    yield text  # An unterminated list.
+
+
+def parsed(content: bytes) -> Any:
+    """Parse a value. Raises MalformedBody."""
+    try:
+        return json.loads(content.decode())
+    except RecursionError as error:
+        raise MalformedBody(f"The file is nested too deeply. {NOT_RECURSIVE}") from error
+    except UnicodeDecodeError as error:
+        raise MalformedBody(f"The file is not UTF-8 text. {ALLOWED}") from error
+    except ValueError as error:
+        raise MalformedBody(f"The file is not JSON ({error}). {ALLOWED}") from error
+
 
 MAX_HEAD_BYTES = 1000
 FORMAT, VERSION = "rag-assistant", 1

@@ -14,8 +14,7 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING
 
-from rag_assistant.conversations.exchange.archive import head, line_of
-from rag_assistant.conversations.exchange.entries import ALLOWED
+from rag_assistant.conversations.exchange.archive import ALLOWED, head, line_of
 from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export, read_texts
 from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation

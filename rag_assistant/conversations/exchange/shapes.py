@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rag_assistant.conversations.exchange.archive import is_archive, read_archive
+from rag_assistant.conversations.exchange.archive import ALLOWED, is_archive, parsed, pieces_of, read_archive
 from rag_assistant.conversations.exchange.chatgpt import is_chatgpt, read_chatgpt
-from rag_assistant.conversations.exchange.entries import ALLOWED, parsed, pieces_of
 from rag_assistant.conversations.exchange.librechat import is_librechat, read_librechat
 from rag_assistant.conversations.exchange.open_webui import is_open_webui, read_open_webui
 from rag_assistant.conversations.exchange.trees import MessageTree, conversations_of

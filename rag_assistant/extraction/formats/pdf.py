@@ -17,8 +17,7 @@ from rag_assistant.extraction.formats.attachments import Attachments, Read, read
 from rag_assistant.extraction.formats.kinds import PDF
 from rag_assistant.extraction.formats.markup import pages_of
 from rag_assistant.extraction.formats.texts import clean
-from rag_assistant.extraction.page_layout import Box
-from rag_assistant.extraction.recognised import box_of_word, gutter_of, in_reading_order, text_of
+from rag_assistant.extraction.recognised import Box, box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
 from rag_assistant.records.errors import ExtractionFailed
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import EmbedderFailed
-from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
-from rag_assistant.retrieval.embeddings.minilm import Vectors
+from rag_assistant.retrieval.embeddings.minilm import FAMILIAR, Familiarity, Vectors
 
 if TYPE_CHECKING:
     from rag_assistant.storage.documents.embeddings import EmbeddingStore

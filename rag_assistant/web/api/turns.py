@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 
 from rag_assistant.answering.assistant import WATCH_INTERVAL_SECONDS
 from rag_assistant.answering.live import LAST_EVENTS, LiveTurn, end_position
-from rag_assistant.answering.replay import Replay, replay
+from rag_assistant.answering.receipt import Replay, replay
 from rag_assistant.answering.search import exchanges_seen
 from rag_assistant.conversations.pictures import picture_in
 from rag_assistant.conversations.viewed_history import SentHistory

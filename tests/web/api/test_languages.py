@@ -5,7 +5,7 @@ import html
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.retrieval.embeddings.familiarity import FAMILIAR, Familiarity
+from rag_assistant.retrieval.embeddings.minilm import FAMILIAR, Familiarity
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.embedders import WordHashEmbedder
