@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +28,7 @@ from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.admission import is_subject
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
-from rag_assistant.runtime.bounded_http import BoundedTransport, Deadline
+from rag_assistant.runtime.bounded_http import BoundedTransport, deadline
 
 log = logging.getLogger(__name__)
 
@@ -215,18 +216,17 @@ class OpenIdProvider:
         """Give a connection, and turn its errors into sentences."""
         if not self._places.acquire(timeout=TIMEOUT_SECONDS):
             raise ProviderUnreachable(self.label)
-        deadline = Deadline(MAX_SECONDS)
-        network = httpx2.HTTPTransport(verify=self._tls)
+        client = OAuth2Client(
+            self._client_id,
+            self._client_secret,
+            scope=self._scopes,
+            code_challenge_method="S256",
+            timeout=TIMEOUT_SECONDS,
+            transport=BoundedTransport(MAX_ANSWER_BYTES, network=partial(httpx2.HTTPTransport, self._tls)),
+            follow_redirects=False,
+        )
         try:
-            with OAuth2Client(
-                self._client_id,
-                self._client_secret,
-                scope=self._scopes,
-                code_challenge_method="S256",
-                timeout=TIMEOUT_SECONDS,
-                transport=BoundedTransport(network, deadline, MAX_ANSWER_BYTES),
-                follow_redirects=False,
-            ) as client:
+            with client, deadline(MAX_SECONDS):
                 yield client
         except (httpx2.TransportError, httpx2.HTTPStatusError, TimeoutError) as error:
             log.warning("%s (%s) could not be reached: %.300r", self.label, self.issuer, error)
@@ -248,7 +248,6 @@ class OpenIdProvider:
                 f"{self.label} sent an invalid response; see the server log. Start the sign-in again."
             ) from error
         finally:
-            deadline.close()
             self._places.release()
 
 

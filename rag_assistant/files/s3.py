@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
@@ -25,6 +25,7 @@ from obstore.store import S3Store
 
 from rag_assistant.files.store import FILE_NAME, StoredFile
 from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
+from rag_assistant.runtime.bounded_http import BoundedTransport, deadline
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -93,8 +94,8 @@ class S3Files:
             retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS)},
         )
         timeout = httpx2.Timeout(REQUEST_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        limits = httpx2.Limits(max_keepalive_connections=0)
-        self._client = httpx2.Client(timeout=timeout, limits=limits, follow_redirects=False)
+        transport = BoundedTransport(sys.maxsize)
+        self._client = httpx2.Client(timeout=timeout, transport=transport, headers={"Connection": "close"})
 
     def keep(self, path: Path, name: str) -> None:
         """Send a file and delete it here; it is durable once S3 has answered.
@@ -171,7 +172,7 @@ class S3Files:
 
     def read(self, name: str, start: int, length: int) -> memoryview:
         """Return some bytes of an existing file. Raises FileDamaged if it is shorter than stated."""
-        data, end = bytearray(), time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        data = bytearray()
         with self._signed("GET", name, {"Range": f"bytes={start}-{start + length - 1}"}) as response:
             ranges = RANGE.match(response.headers.get("Content-Range", ""))
             if ranges and (int(ranges[1]) != start or int(ranges[2]) >= start + length):
@@ -181,9 +182,7 @@ class S3Files:
             for piece in response.iter_raw():
                 data += memoryview(piece)[max(0, start - position) :]
                 position += len(piece)
-                if time.monotonic() > end:
-                    raise httpx2.ReadTimeout("too slow")
-                if len(data) >= length and not ranges:
+                if len(data) > length or (len(data) == length and not ranges):
                     break
         if len(data) < length:
             raise FileDamaged(name)
@@ -199,7 +198,8 @@ class S3Files:
         """
         with self._failures_named():
             url = obstore.sign(self._store, method, name, timedelta(seconds=SIGNED_FOR_SECONDS))
-            with self._client.stream(method, url, headers=headers) as response:
+            stream = self._client.stream(method, url, headers=headers)
+            with deadline(REQUEST_TIMEOUT_SECONDS), stream as response:
                 if response.is_success:
                     yield response
                     return

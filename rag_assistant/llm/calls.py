@@ -5,18 +5,18 @@ once; the call knows why it ended.
 """
 
 import contextlib
-import socket
 import threading
 import time
 from collections.abc import Iterator
 
 from rag_assistant.records import ModelReply
 from rag_assistant.records.errors import QUESTION_KEPT, AnswerInterrupted, AnswerStopped
+from rag_assistant.runtime.bounded_http import Exchange
 
 POLL_INTERVAL_SECONDS = 0.2
 
 
-class ModelCall:
+class ModelCall(Exchange):
     """One answer's call to a model, with the deadline for what it waits for.
 
     ``replies`` are those of all its completed requests, for token counts. ``traceparent`` is sent with requests, to
@@ -24,8 +24,7 @@ class ModelCall:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
+        super().__init__()
         self._deadline: float | None = None
         self._last_moment: float | None = None
         self._if_late = ""
@@ -54,12 +53,12 @@ class ModelCall:
     def stop(self) -> None:
         """End the call at a person's request."""
         self.stopped = True
-        self._hang_up()
+        self.hang_up()
 
     def interrupt(self) -> None:
         """End the call because the server is stopping."""
         self.interrupted = True
-        self._hang_up()
+        self.hang_up()
 
     def restart_deadline(self) -> None:
         """Restart the time limits; a person's stop remains."""
@@ -72,8 +71,6 @@ class ModelCall:
         """
         if self._last_moment is None:
             self._last_moment = time.monotonic() + seconds
-        with self._lock:
-            self._socket = None
         self._deadline = None
         self.overdue = None
 
@@ -81,13 +78,6 @@ class ModelCall:
         """Set how long to wait for what comes next, and the message if it doesn't come; ``None``: no limit."""
         self._if_late = if_late
         self._deadline = None if seconds is None else time.monotonic() + seconds
-
-    def attach(self, connection: socket.socket) -> None:
-        """Set the socket the call waits on."""
-        with self._lock:
-            self._socket = connection
-        if self.ended:
-            self._hang_up()
 
     def look(self, now: float) -> None:
         """End the call if it is past a deadline."""
@@ -98,14 +88,7 @@ class ModelCall:
         elif self._last_moment is not None and now > self._last_moment:
             self.overdue = "the answer did not end"
         if self.overdue is not None:
-            self._hang_up()
-
-    def _hang_up(self) -> None:
-        with self._lock:
-            if self._socket is not None:
-                with contextlib.suppress(OSError):
-                    # The plain socket's method: an SSL socket's would first drop its state while it is being read.
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            self.hang_up()
 
 
 class Watchdog:

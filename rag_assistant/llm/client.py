@@ -33,6 +33,7 @@ from rag_assistant.records.errors import (
     ModelUnreachable,
     ToolsRefused,
 )
+from rag_assistant.runtime.bounded_http import StreamBrokenOff, is_event_stream, sending_for
 
 if TYPE_CHECKING:
     import openai
@@ -198,7 +199,7 @@ class ModelClient:
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
         from openai import APIConnectionError, Stream
 
-        from rag_assistant.llm.sdk import StreamBrokenOff, is_event_stream, timeouts
+        from rag_assistant.llm.sdk import timeouts
 
         settings = self._settings()
         thinks_at_once = endpoint.key in self._thinkers or bool(OPENED_IN_PROMPT.search(endpoint.model or ""))
@@ -230,8 +231,6 @@ class ModelClient:
                     # Many mark the last token as the last one, and some send nothing more.
                     if reader.finish_reason is None or not isinstance(error.__cause__, StreamBrokenOff):
                         raise
-            if call.ended:
-                raise ConnectionResetError
         if rest := reader.rest():
             yield rest
         (self._thinkers.add if reader.thoughts.is_closed_only else self._thinkers.discard)(endpoint.key)
@@ -242,7 +241,7 @@ class ModelClient:
         self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False
     ) -> Iterator[openai.OpenAI]:
         """Give the client for a request of a call, which is watched; errors are translated."""
-        from rag_assistant.llm.sdk import open_client, sending_for
+        from rag_assistant.llm.sdk import open_client
 
         key = (endpoint.base_url, endpoint.api_key)
         with failures_named(endpoint, call, shown), self._watchdog.watching(call), sending_for(call):

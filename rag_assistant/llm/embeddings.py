@@ -18,7 +18,6 @@ BATCH_TIMEOUT_SECONDS = 60.0
 ITEM_TIMEOUT_SECONDS = 8.0
 # A batch of the longest vectors as text.
 MAX_ANSWER_BYTES = 64_000_000
-MAX_IDLE_CONNECTIONS = 4
 
 
 class EndpointReranker:
@@ -37,12 +36,8 @@ class EndpointReranker:
         where = f'The reranking model "{self._model}" at {self._base_url}'
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
         if self._client is None:
-            self._client = open_client(
-                self._base_url,
-                self._api_key,
-                max_bytes=MAX_RERANKING_BYTES,
-                max_seconds=RERANK_TIMEOUT_SECONDS,
-            ).with_options(timeout=RERANK_TIMEOUT_SECONDS)
+            client = open_client(self._base_url, self._api_key, MAX_RERANKING_BYTES)
+            self._client = client.with_options(timeout=RERANK_TIMEOUT_SECONDS, default_headers={"Connection": "close"})
         with service_failures(RerankerFailed, where, self._api_key, RERANK_TIMEOUT_SECONDS):
             return _order(self._client.post("/rerank", cast_to=object, body=body), len(texts))
 
@@ -67,13 +62,7 @@ class EndpointEmbedder:
     def load(self) -> None:
         from rag_assistant.llm.sdk import open_client
 
-        self._client = open_client(
-            self._base_url,
-            self._api_key,
-            max_bytes=MAX_ANSWER_BYTES,
-            max_seconds=BATCH_TIMEOUT_SECONDS,
-            max_idle_connections=MAX_IDLE_CONNECTIONS,
-        )
+        self._client = open_client(self._base_url, self._api_key, MAX_ANSWER_BYTES)
 
     def close(self) -> None:
         if self._client is not None:

@@ -28,6 +28,7 @@ from rag_assistant.records.errors import (
     ModelUnreachable,
 )
 from rag_assistant.records.validation import storable
+from rag_assistant.runtime.bounded_http import OverlongBody, deadline
 
 if TYPE_CHECKING:
     import openai
@@ -59,11 +60,12 @@ def failures_named(endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool
 def service_failures(
     kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
 ) -> Iterator[None]:
-    """Translate the SDK's exceptions outside of questions into errors of one ``kind`` that say ``where`` it was."""
+    """Bound requests outside of questions; failures become errors of one ``kind`` that say ``where`` it was."""
     import openai
 
     try:
-        yield
+        with deadline(timeout_seconds):
+            yield
     except openai.APIStatusError as error:
         raise kind(f"{where} refused the request ({error.status_code}): {reason_given(error.body, api_key)}") from error
     except openai.APITimeoutError as error:
@@ -77,8 +79,6 @@ def service_failures(
 def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -> Exception:
     import httpx2
     import openai
-
-    from rag_assistant.llm.sdk import OverlongBody
 
     where = "The local model" if endpoint.local else f"The model at {endpoint.base_url}"
     consequence = TEXT_SAVED if shown else QUESTION_KEPT

@@ -1,91 +1,267 @@
-"""Bound what another server may take and send: one deadline for a whole exchange, and the size of each response."""
+"""Bound what other servers take and send: the size of each response, and the time of a whole exchange.
 
+Connections are kept for the next request. Each is the only one of its transport, so that its socket is known before
+the headers of a response are there: whoever ends an exchange from another thread shuts it down.
+"""
+
+import os
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import httpx2
 
+# Longer error messages are cut.
+MAX_ERROR_BYTES = 100_000
+# A token takes some hundred bytes; whole tool calls may come in one event.
+MAX_EVENT_BYTES = 2_000_000
+EVENT_ENDS = (b"\n\n", b"\r\r", b"\n\r\n")
+LAST_EVENT = b"[DONE]"
+# How long the end of a body may come after its last event.
+END_SECONDS = 0.2
+GZIP = zlib.MAX_WBITS | 16
+MAX_IDLE = 16
+# Networks forget connections that are idle for minutes, without telling anybody.
+Network = Callable[[], httpx2.BaseTransport]
+ONE_CONNECTION = httpx2.Limits(max_connections=1, keepalive_expiry=60.0)
 
-class Deadline:
-    """Closes connections when the time is over, whatever they wait for."""
 
-    def __init__(self, seconds: float) -> None:
-        self._connections: list[socket.socket] = []
-        self._changing = threading.Lock()
-        self.is_over = False
-        self._timer = threading.Timer(seconds, self._cut)
-        self._timer.daemon = True
-        self._timer.start()
+class OverlongBody(httpx2.ReadError):
+    """A body that is too long; the text says how much was read."""
 
-    def watch(self, event: str, info: dict[str, Any]) -> None:
-        """Register a new connection (the ``trace`` extension of httpx). Raises TimeoutError if the time is over."""
-        if event == "connection.connect_tcp.complete":
-            # A duplicate survives when TLS takes the socket over, and shutting it down ends the same connection.
-            connection = info["return_value"].get_extra_info("socket").dup()
-            with self._changing:
-                self._connections.append(connection)
-            if self.is_over:
-                self._cut()
-        elif self.is_over and event == "connection.connect_tcp.started":  # Later ones also close what is open.
-            raise TimeoutError
 
-    def close(self) -> None:
-        self._timer.cancel()
-        with self._changing:
-            while self._connections:
-                self._connections.pop().close()
+class StreamBrokenOff(httpx2.RemoteProtocolError):
+    """An event stream that ends without its final event."""
 
-    def _cut(self) -> None:
-        with self._changing:
-            self.is_over = True
-            for connection in self._connections:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+
+class Exchange:
+    """The requests that a thread sends one after the other. Another thread can end them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_over = False
+
+    @property
+    def ended(self) -> bool:
+        return self._is_over
+
+    def attach(self, connection: socket.socket) -> None:
+        """Set the connection that is waited on."""
+        # Shutting a duplicate down ends the same connection, also while TLS takes the socket over.
+        duplicate = socket.socket(fileno=os.dup(connection.fileno()))
+        self.detach()
+        with self._lock:
+            self._socket = duplicate
+        if self.ended:
+            self.hang_up()
+
+    def detach(self) -> None:
+        """Let the connection go; it may serve another exchange."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None
+
+    def end(self) -> None:
+        self._is_over = True
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Shut down the connection, which wakes the thread that waits on it."""
+        with self._lock, suppress(OSError):
+            if self._socket is not None:
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+
+_current_exchange: ContextVar[Exchange | None] = ContextVar("_current_exchange", default=None)
+
+
+@contextmanager
+def sending_for(exchange: Exchange) -> Iterator[None]:
+    """Assign the requests this thread sends inside to an exchange."""
+    before = _current_exchange.set(exchange)
+    try:
+        yield
+    finally:
+        _current_exchange.reset(before)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[Exchange]:
+    """Give an exchange that ends after some seconds, whatever it waits for; the requests inside are its."""
+    exchange = Exchange()
+    timer = threading.Timer(seconds, exchange.end)
+    timer.daemon = True
+    timer.start()
+    try:
+        with sending_for(exchange):
+            yield exchange
+    finally:
+        timer.cancel()
+        exchange.detach()
 
 
 class BoundedTransport(httpx2.BaseTransport):
-    """Aborts a response that is too long, or compressed, since its size says nothing; or when the time is over."""
+    """Sends requests uncompressed, and bounds the responses; streams of events only if ``max_stream_bytes`` is set."""
 
-    def __init__(self, network: httpx2.BaseTransport, deadline: Deadline, max_bytes: int) -> None:
-        self._network = network
-        self._deadline = deadline
+    def __init__(self, max_bytes: int, max_stream_bytes: int = 0, network: Network | None = None) -> None:
         self._max_bytes = max_bytes
+        self._max_stream_bytes = max_stream_bytes
+        self._network = network or partial(httpx2.HTTPTransport, httpx2.create_ssl_context(), limits=ONE_CONNECTION)
+        self._lock = threading.Lock()
+        self._idle: list[_Line] = []
+        self._max_idle = MAX_IDLE
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request, uncompressed."""
+        """Return the response when its headers are there."""
         request.headers["Accept-Encoding"] = "identity"
-        request.extensions = {**request.extensions, "trace": self._deadline.watch}
-        response = self._network.handle_request(request)
-        if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-            response.close()
-            raise httpx2.RemoteProtocolError("The answer is compressed, though it was not asked to be.")
+        exchange = _current_exchange.get() or Exchange()
+        with self._lock:
+            line = self._idle.pop() if self._idle else _Line(self._network())
+        try:
+            response = line.send(request, exchange)
+            encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+            if encoding not in ("identity", "gzip"):
+                raise httpx2.RemoteProtocolError(f"it is compressed as {encoding[:20]!r}, which nobody asked for")
+        except BaseException:
+            exchange.detach()
+            line.network.close()
+            raise
+        is_stream = self._max_stream_bytes > 0 and response.is_success and is_event_stream(response)
+        max_bytes = self._max_stream_bytes if is_stream and encoding == "identity" else self._max_bytes
+        if response.is_error:
+            max_bytes = MAX_ERROR_BYTES
         body = cast("httpx2.SyncByteStream", response.stream)
-        response.stream = _Bounded(body, self._deadline, self._max_bytes)
+        response.stream = _BoundedBody(
+            body, exchange, max_bytes, encoding == "gzip", is_stream, response.is_error, partial(self._keep, line)
+        )
         return response
 
     def close(self) -> None:
-        self._network.close()
+        """Close the idle connections; others are closed at their end."""
+        with self._lock:
+            self._max_idle = 0
+            while self._idle:
+                self._idle.pop().network.close()
+
+    def _keep(self, line: "_Line") -> None:
+        with self._lock:
+            if len(self._idle) < self._max_idle:
+                return self._idle.append(line)
+        return line.network.close()
+
+
+class _Line:
+    """A transport with one connection, and that one's socket."""
+
+    def __init__(self, network: httpx2.BaseTransport) -> None:
+        self.network = network
+        self._socket: socket.socket | None = None
+
+    def send(self, request: httpx2.Request, exchange: Exchange) -> httpx2.Response:
+        def trace(event: str, facts: dict[str, Any]) -> None:
+            if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+                self._socket = facts["return_value"].get_extra_info("socket")
+                exchange.attach(self._socket)
+
+        request.extensions = {**request.extensions, "trace": trace}
+        is_kept = self._socket is not None and self._socket.fileno() >= 0
+        with _failures_named(exchange):
+            if self._socket is not None and is_kept:
+                exchange.attach(self._socket)
+            try:
+                return self.network.handle_request(request)
+            except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
+                if not is_kept or exchange.ended:
+                    raise
+            # The server closed it just now.
+            return self.network.handle_request(request)
+
+
+@contextmanager
+def _failures_named(exchange: Exchange) -> Iterator[None]:
+    """Say of a connection that broke because its exchange was ended that it took too long."""
+    try:
+        yield
+    except zlib.error as error:
+        raise httpx2.RemoteProtocolError(str(error)) from error
+    except httpx2.TransportError as error:
+        if exchange.ended:
+            raise httpx2.ReadTimeout("the answer did not end in time") from error
+        raise
+
+
+def is_event_stream(response: httpx2.Response) -> bool:
+    """Return whether a body is server-sent events."""
+    return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
 @dataclass(eq=False)
-class _Bounded(httpx2.SyncByteStream):
-    stream: httpx2.SyncByteStream
-    deadline: Deadline
+class _BoundedBody(httpx2.SyncByteStream):
+    """A bounded body: an error's is cut silently, others raise OverlongBody, or ReadTimeout when late."""
+
+    body: httpx2.SyncByteStream
+    exchange: Exchange
     max_bytes: int
+    is_gzip: bool
+    is_event_stream: bool
+    is_error: bool
+    keep_connection: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._pieces = iter(self.body)
+        self._unpacker = zlib.decompressobj(GZIP)
+        self._event_bytes = 0
+        self._end = b""
 
     def __iter__(self) -> Iterator[bytes]:
-        size = 0
-        for piece in self.stream:
-            size += len(piece)
-            if size > self.max_bytes:
-                raise httpx2.RemoteProtocolError(f"The answer has more than {self.max_bytes} bytes.")
-            yield piece
-        if self.deadline.is_over:  # An end that is ours.
-            raise httpx2.ReadTimeout("The answer comes too slowly.")
+        """Yield the decompressed body as it comes."""
+        read = 0
+        with _failures_named(self.exchange):
+            for piece in map(self._unpack, self._pieces):
+                read += len(piece)
+                if read > self.max_bytes and self.is_error:
+                    return
+                if read > self.max_bytes:
+                    raise OverlongBody(f"more than {self.max_bytes:,} bytes")
+                if self.is_event_stream:
+                    self._count_event(piece)
+                yield piece
+            if self.exchange.ended:  # An end that is ours.
+                raise httpx2.ReadError("ended")
+            if self.is_event_stream and LAST_EVENT not in self._end:
+                raise StreamBrokenOff("the stream ended before the answer did")
+
+    def _count_event(self, piece: bytes) -> None:
+        self._event_bytes += len(piece)
+        self._end += piece
+        last = max(self._end.rfind(one) for one in EVENT_ENDS)
+        if last >= 0:
+            self._event_bytes = len(self._end) - last
+        if self._event_bytes > MAX_EVENT_BYTES:
+            raise OverlongBody(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
+        self._end = self._end[-16:]
+
+    def _unpack(self, piece: bytes) -> bytes:
+        """Decompress what nobody asked to be compressed; some proxies compress everything."""
+        return self._unpacker.decompress(piece, self.max_bytes + 1) if self.is_gzip else piece
 
     def close(self) -> None:
-        self.stream.close()
+        """Let the connection go, which is kept only if the whole body was read; otherwise the server sees its end."""
+        if LAST_EVENT in self._end and not self.exchange.ended:
+            # Nobody reads on after the last event.
+            timer = threading.Timer(END_SECONDS, self.exchange.hang_up)
+            timer.start()
+            with suppress(httpx2.TransportError):
+                next(self._pieces, None)
+            timer.cancel()
+        self.exchange.detach()
+        self.body.close()
+        self.keep_connection()

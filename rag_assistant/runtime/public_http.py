@@ -2,8 +2,7 @@
 
 A name is resolved once per request, all its addresses are checked, and the request goes to one of those (so that
 changing DNS answers gain nothing). Redirects are followed here, each one checked like the first address. No proxy, no
-cookies and no credentials are used. Time and size are bounded; compressed responses are refused, since their size says
-nothing.
+cookies and no credentials are used. Time and size are bounded.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from tempfile import SpooledTemporaryFile
@@ -24,7 +23,7 @@ from msgspec import Struct
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import AddressRefused, BodyTooLarge, PageNotFetched
-from rag_assistant.runtime.bounded_http import Deadline
+from rag_assistant.runtime.bounded_http import BoundedTransport, OverlongBody, deadline
 
 USER_AGENT = f"rag-assistant/{__version__} (fetches single pages for a person)"
 MAX_URL_CHARS = 2000
@@ -75,32 +74,30 @@ class PublicHttp:
     @contextmanager
     def fetch(self, url: str, ports: Collection[int], max_mb: int, accept: str) -> Iterator[Fetched]:
         """Give the response from an address. Raises AddressRefused, PageNotFetched, BodyTooLarge."""
-        deadline = Deadline(self._max_seconds)
-        headers = {
-            "User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity", "Connection": "close",
-        }  # fmt: skip
-        guard = _Guard(self._resolve, self._network(), deadline)
-        with closing(deadline), SpooledTemporaryFile(max_size=BYTES_IN_MEMORY) as content:
+        headers = {"User-Agent": USER_AGENT, "Accept": accept, "Connection": "close"}
+        transport = BoundedTransport(max_mb * 1_000_000, network=lambda: _Guard(self._resolve, self._network()))
+        client = httpx2.Client(transport=transport, headers=headers, timeout=self._max_seconds)
+        with SpooledTemporaryFile(max_size=BYTES_IN_MEMORY) as content:
             try:
-                with httpx2.Client(transport=guard, headers=headers, timeout=self._max_seconds) as client:
-                    fetched = _follow(client, url, ports, max_mb, content)
+                with client, deadline(self._max_seconds) as exchange:
+                    fetched = _follow(client, url, ports, content)
+            except OverlongBody as error:
+                raise BodyTooLarge(f"The page is larger than {max_mb} MB, which is the limit.") from error
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-                if deadline.is_over:
+                if exchange.ended:
                     raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.") from error
                 raise PageNotFetched(f"{url} could not be fetched: {_reason(error)}.") from error
-            if deadline.is_over:
-                raise PageNotFetched(f"{url} takes longer than {self._max_seconds:g} seconds.")
             content.seek(0)
             yield fetched
 
 
-def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int, content: IO[bytes]) -> Fetched:
+def _follow(client: httpx2.Client, url: str, ports: Collection[int], content: IO[bytes]) -> Fetched:
     for _ in range(MAX_REDIRECTS + 1):
         url = urlunsplit(checked_address(url, ports))
         client.cookies.clear()
         with client.stream("GET", url) as response:
             if response.status_code not in REDIRECTS:
-                _receive(response, url, max_mb, content)
+                _receive(response, url, content)
                 media_type = response.headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
                 return Fetched(url, media_type, response.charset_encoding, content)
             location = response.headers.get("Location")
@@ -113,10 +110,9 @@ def _follow(client: httpx2.Client, url: str, ports: Collection[int], max_mb: int
 class _Guard(httpx2.BaseTransport):
     """Sends each request to a checked address of its host; all of them must be public."""
 
-    def __init__(self, resolve: Resolve, network: httpx2.BaseTransport, deadline: Deadline) -> None:
+    def __init__(self, resolve: Resolve, network: httpx2.BaseTransport) -> None:
         self._resolve = resolve
         self._network = network
-        self._deadline = deadline
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request. Internal names aren't revealed: the refusal is the same as for unknown names."""
@@ -128,7 +124,7 @@ class _Guard(httpx2.BaseTransport):
         if not addresses or not all(map(is_public, addresses)):
             raise AddressRefused(f"{host} has no public address. Pages are fetched from public addresses only.")
         # The headers and the certificate are still those of the host.
-        more = request.extensions | {"sni_hostname": host, "trace": self._deadline.watch}
+        more = request.extensions | {"sni_hostname": host}
         failed: Exception | None = None
         for address in addresses:
             url = request.url.copy_with(host=address)
@@ -189,19 +185,13 @@ def _host(name: str) -> str:
     return host
 
 
-def _receive(response: httpx2.Response, url: str, max_mb: int, content: IO[bytes]) -> None:
-    """Store the content of a response. Raises PageNotFetched, BodyTooLarge, OSError."""
+def _receive(response: httpx2.Response, url: str, content: IO[bytes]) -> None:
+    """Store the content of a response. Raises PageNotFetched, OverlongBody, OSError."""
     if response.status_code != httpx2.codes.OK:
         raise PageNotFetched(f"{url} answers {response.status_code} {response.reason_phrase}".rstrip() + ".")
-    if response.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
-        raise PageNotFetched(f"{url} sent a compressed page without being asked to. Such pages are not read.")
-    size = int(response.headers.get("Content-Length", 0))
     try:
         for piece in response.iter_raw():
             content.write(piece)
-            size = max(size, content.tell())
-            if size > max_mb * 1_000_000:
-                raise BodyTooLarge(f"The page is larger than {max_mb} MB, which is the limit.")
     except httpx2.RemoteProtocolError as error:
         raise ConnectionResetError("the connection broke before the end") from error
 
@@ -211,6 +201,8 @@ def _reason(error: BaseException) -> str:
         return f"its certificate is not valid ({error.verify_message})"
     if isinstance(error, (TimeoutError, httpx2.TimeoutException)):
         return "it does not answer in time"
+    if isinstance(error, httpx2.HTTPError) and error.__cause__ is None:  # Our own.
+        return str(error)
     if isinstance(error, OSError):
         return error.strerror or str(error) or "the connection broke"
     cause = error.__cause__ or error.__context__
