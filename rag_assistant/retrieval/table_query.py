@@ -3,7 +3,7 @@
 import operator
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from typing import Any, Literal
@@ -26,12 +26,8 @@ EXACT = Context(prec=3 * MAX_FIGURE_CHARS)
 MAX_CONDITIONS, MAX_SECONDS = 8, 2
 YEAR = re.compile(r"(?:18|19|20)\d\d")
 GERMAN_DATE = re.compile(r"(\d{1,2})\. ?(\d{1,2})\. ?(\d{4})")
-MONTHS = dict(zip("jan feb mar apr may jun jul aug sep oct nov dec".split(), range(1, 13), strict=True)) | {
-    "mär": 3,
-    "mai": 5,
-    "okt": 10,
-    "dez": 12,
-}
+OF_YEAR = "jan feb mar apr may jun jul aug sep oct nov dec jan feb mär apr mai jun jul aug sep okt nov dez"
+MONTHS = {name: n % 12 + 1 for n, name in enumerate(OF_YEAR.split())}
 MONTH = (
     r"(?:jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz?|apr(?:il)?|ma[yi]|june?|juni|july?|juli|aug(?:ust)?|"
     r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\b"
@@ -54,12 +50,8 @@ MAX_VALUES_SAID = 30
 
 Operation = Literal["list", "count", "sum", "average", "largest", "smallest", "values"]
 Comparison = Literal["=", "!=", "contains", "not contains", ">", ">=", "<", "<="]
-ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
+ORDER: dict[str, Callable[..., bool]] = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+EXTREMES: dict[str, Callable[..., Any]] = {"largest": max, "smallest": min}
 DENIED: dict[str, Comparison] = {"!=": "=", "not contains": "contains"}
 SAID = {"=": "is", "!=": "is not", "not contains": "does not contain"}
 
@@ -135,113 +127,90 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
     head, rows = parsed(text, table)
     columns = {name.casefold(): n for n, name in enumerate(head)}
     used = [0 if table.is_list else columns.get(one.column.casefold(), -1) for one in query.where]
-    if -1 in used:
-        return None
+    column, group = (columns.get((name or "").casefold()) for name in (query.column, query.group_by))
     usable = usable_rows(rows)
     conditions_met, chosen = any if query.any_of else all, list[int]()
-    for n in sorted(usable):
+    for n in usable if -1 not in used else ():
         if time.thread_time() > end:
             raise QueryTooLarge
         if conditions_met(_holds(one, rows[n][at]) for one, at in zip(query.where, used, strict=True)):
             chosen.append(n)
-    conditions = [str(replace(one, column=head[column])) for one, column in zip(query.where, used, strict=True)]
-    of_rows = described(len(chosen), len(usable), conditions, table.is_list, " or " if query.any_of else " and ")
-    column, group = (columns.get((name or "").casefold()) for name in (query.column, query.group_by))
     if not chosen or (group is None) is not (query.group_by is None):
         return None
+    unit = "items" if table.is_list else "rows"
+    conditions = [str(replace(one, column=head[at])) for one, at in zip(query.where, used, strict=True)]
+    where = (" or " if query.any_of else " and ").join(conditions)
+    of_rows = f"{len(chosen)} of {len(usable)} {unit}, where {where}." if where else f"{len(usable)} {unit}."
+    name, cells = head[column or 0], {n: "" if column is None else rows[n][column] for n in chosen}
     if group is not None:
-        return grouped(query.operation, column, group, head, rows, chosen, of_rows)
-    return computed(query.operation, column, head, rows, chosen, of_rows)
+        groups: dict[str, dict[int, str]] = {}
+        for n in chosen:
+            groups.setdefault(rows[n][group] or "empty", {})[n] = cells[n]
+        is_counted = column is None or query.operation == "count"
+        found = _grouped(query.operation, "" if is_counted else name, head[group], groups)
+    elif query.operation in ("list", "count"):
+        return TableAnswer(tuple(chosen), of_rows)
+    else:
+        found = _computed(query.operation, name, cells) if column is not None else None
+    return TableAnswer(tuple(found[0]), f"{found[1]} {of_rows}") if found else None
 
 
-def usable_rows(rows: Sequence[Sequence[str]]) -> frozenset[int]:
+def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the numbers of the rows that don't add up others."""
-    return frozenset(n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row)))
+    return [n for n, row in enumerate(rows) if not any(map(TOTAL.fullmatch, row))]
 
 
-def described(chosen: int, usable: int, conditions: Collection[str], is_list: bool, join: str = " and ") -> str:
-    """Return in a sentence how many rows, or items of a list, meet which conditions."""
-    unit = "items" if is_list else "rows"
-    return f"{chosen} of {usable} {unit}, where {join.join(conditions)}." if conditions else f"{usable} {unit}."
-
-
-def computed(
-    operation: Operation,
-    column: int | None,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    chosen: Sequence[int],
-    of_rows: str,
-) -> TableAnswer | None:
-    """Return the result of an operation on some rows, which ``of_rows`` describes; ``None`` without figures or dates.
+def _computed(operation: Operation, name: str, cells: Mapping[int, str]) -> tuple[Iterable[int], str] | None:
+    """Return the rows and the sentence of an operation on the cells of a column; ``None`` without figures or dates.
 
     Cells without a figure are left out, or without a date if most have one.
     """
-    if operation in ("list", "count"):
-        return TableAnswer(tuple(chosen), of_rows)
-    if column is None:
-        return None
-    name, cells = head[column], {n: rows[n][column] for n in chosen}
     if operation == "values":
-        values_of = sorted({*cells.values()} - {""})
-        return TableAnswer(tuple(chosen), f"{name}, {len(values_of)}: {_listed(values_of)}. {of_rows}")
+        different = sorted({*cells.values()} - {""})
+        return cells, f"{name}, {len(different)}: {_listed(different)}."
     figures = {n: value for n, cell in cells.items() if (value := figure(cell)) is not None}
     if any(len(cells[n]) > MAX_FIGURE_CHARS for n in figures):
-        return TableAnswer(tuple(chosen), f"The figures of {name} are too long to compute. {of_rows}")
-    if operation in ("largest", "smallest"):
+        return cells, f"The figures of {name} are too long to compute."
+    if operation in EXTREMES:
         dates = {n: date for n, cell in cells.items() if (date := date_of(cell))}
         values: Mapping[int, Any] = dates if len(dates) > len(figures) else figures
-        if not values:
-            return None
-        best = (max if operation == "largest" else min)(values.values())
-        those = tuple(n for n, value in values.items() if value == best)
-        return TableAnswer(those, f"{operation.capitalize()} {name}: {cells[those[0]]}. {of_rows}")
+        best = EXTREMES[operation](values.values(), default=None)
+        those = [n for n, value in values.items() if value == best]
+        return (those, f"{operation.capitalize()} {name}: {cells[those[0]]}.") if those else None
     if not figures:
         return None
-    with localcontext(EXACT):
-        total = sum(figures.values(), Decimal(0))
-        average = round(total / len(figures), 2)
+    result = _added_up(operation, figures.values())
     if operation == "average":
-        return TableAnswer(tuple(chosen), f"Average of {name}: {average:,}. {of_rows}")
+        return cells, f"Average of {name}: {result:,}."
     parts = f"{' + '.join(map('{:,}'.format, figures.values()))} = " if 1 < len(figures) <= MAX_SUMMANDS else ""
-    return TableAnswer(tuple(chosen), f"Sum of {name}: {parts}{total:,}. {of_rows}")
+    return cells, f"Sum of {name}: {parts}{result:,}."
 
 
-def grouped(
-    operation: Operation,
-    column: int | None,
-    group: int,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    chosen: Sequence[int],
-    of_rows: str,
-) -> TableAnswer | None:
-    """Return the result of an operation on groups of rows with the same value; ``None`` if it has none for one."""
-    groups: dict[str, list[int]] = {}
-    for n in chosen:
-        groups.setdefault(rows[n][group] or "empty", []).append(n)
-    counts = column is None or operation == "count"
-    what = "Rows" if counts else f"{'Average' if operation == 'average' else 'Sum'} of {head[column or 0]}"
+def _grouped(
+    operation: Operation, name: str, group: str, groups: Mapping[str, Mapping[int, str]]
+) -> tuple[Iterable[int], str] | None:
+    """Return the same for groups of rows with the same value; without the name of a column, the rows are counted."""
+    what = f"{'Average' if operation == 'average' else 'Sum'} of {name}" if name else "Rows"
     results: dict[str, Decimal] = {}
-    for name, some in groups.items():
-        figures = [one for n in some if (one := figure(rows[n][column or 0])) is not None]
-        if not counts and not figures:
+    for one, cells in groups.items():
+        figures = [value for cell in cells.values() if (value := figure(cell)) is not None]
+        if name and (not figures or any(len(cell) > MAX_FIGURE_CHARS for cell in cells.values())):
             return None
-        if any(len(rows[n][column or 0]) > MAX_FIGURE_CHARS for n in some):
-            return None
-        with localcontext(EXACT):
-            results[name] = Decimal(len(some)) if counts else sum(figures, Decimal(0))
-            if operation == "average":
-                results[name] = round(results[name] / len(figures), 2)
-    if operation in ("largest", "smallest"):
-        best = (max if operation == "largest" else min)(results.values())
-        those = sorted(name for name, result in results.items() if result == best)
-        best_of = f"{operation.capitalize()} {what[0].lower()}{what[1:]} per {head[group]}"
-        rows_of_best = tuple(n for name in those for n in groups[name])
-        return TableAnswer(rows_of_best, f"{best_of}: {_listed(those)}, {best:,}. {of_rows}")
+        results[one] = _added_up(operation, figures) if name else Decimal(len(cells))
+    if operation in EXTREMES:
+        best = EXTREMES[operation](results.values())
+        those = sorted(one for one, result in results.items() if result == best)
+        best_of = f"{operation.capitalize()} {what[0].lower()}{what[1:]} per {group}"
+        return [n for one in those for n in groups[one]], f"{best_of}: {_listed(those)}, {best:,}."
     in_order = sorted(results.items(), key=lambda one: (-one[1], one[0]))
-    sentence = _listed([f"{name} {result:,}" for name, result in in_order])
-    return TableAnswer(tuple(chosen), f"{what} per {head[group]}: {sentence}. {of_rows}")
+    sentence = _listed([f"{one} {result:,}" for one, result in in_order])
+    return sorted(n for cells in groups.values() for n in cells), f"{what} per {group}: {sentence}."
+
+
+def _added_up(operation: Operation, figures: Collection[Decimal]) -> Decimal:
+    with localcontext(EXACT):
+        total = sum(figures, Decimal(0))
+        return round(total / len(figures), 2) if operation == "average" else total
 
 
 def _listed(values: Sequence[str]) -> str:
