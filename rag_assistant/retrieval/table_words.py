@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import accumulate
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from itertools import accumulate, repeat
 from typing import Literal
 
 from msgspec import Struct
 
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.table_query import MONEY, THOUSANDS, YEAR, date_of, figure
+from rag_assistant.retrieval.table_query import MONEY, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
+from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
@@ -17,21 +19,18 @@ TOKEN = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?!\d)|\d[\d.,'\u2019]*\d|\d|[^\W\d_]+|
 NOT = re.compile(r"n['\u2019]t\b|\bno longer\b|\bnicht mehr\b", re.IGNORECASE)
 GENITIVE = re.compile(r"(?<=\w)['\u2019]s\b", re.IGNORECASE)
 # "Unapproved" is "not approved", unless a table has the word.
-UN = re.compile(r"(?:un|in|im|dis|non|ir)(?=[^\W\d_]{4})")
-# Units and the like: a column's name has the one, a question the other.
+UN = re.compile(r"\b(?:un|in|im|dis|non|ir)([^\W\d_]{4,})", re.IGNORECASE)
+# A column's name has the one, a question the other.
 UNITS = {
-    **dict.fromkeys(("km", "kilometre", "kilometres", "kilometer", "kilometers"), "km"),
-    **dict.fromkeys(("kg", "kilo", "kilos", "kilogram", "kilograms", "kilogramm"), "kg"),
-    **dict.fromkeys(("eur", "euro", "euros", "€"), "eur"),
-    **dict.fromkeys(("usd", "dollar", "dollars", "$"), "usd"),
-    **dict.fromkeys(("gbp", "pound", "pounds", "£"), "gbp"),
-    **dict.fromkeys(("chf", "franc", "francs", "franken"), "chf"),
-    **dict.fromkeys(("min", "minute", "minutes", "minuten"), "min"),
-    **dict.fromkeys(("h", "hrs", "hour", "hours", "stunden"), "h"),
-    **dict.fromkeys(("%", "percent", "prozent"), "%"),
-    **dict.fromkeys(("decide", "decided", "decision", "decisions"), "decision"),
+    word: words.split()[0]
+    for words in (
+        *("km kilometre kilometres kilometer kilometers", "kg kilo kilos kilogram kilograms", "% percent prozent"),
+        *("eur euro euros €", "usd dollar dollars $", "gbp pound pounds £", "chf franc francs franken"),
+    )
+    for word in words.split()
 }
 CURRENCIES = frozenset({"eur", "usd", "gbp", "chf"})
+AMOUNT = re.compile(rf"{MONEY.pattern}|\b(?:{'|'.join(CURRENCIES)})\b", re.IGNORECASE)
 # Words that join others; they name no column and no value by themselves.
 JOINING = STOP_WORDS | frozenset(
     """
@@ -59,23 +58,12 @@ FILLERS = frozenset(
     kommen kommt liegen liegt stehen steht
     """.split()
 )
-PEOPLE = re.compile(r"\b(?:people|persons?|everyone|personen|leute)\b")
-STAFF = re.compile(r"\b(?:staff|employees?|colleagues?|mitarbeiter\w*)\b")
-PERSONS = re.compile(
-    r"\b(?:member|guest|customer|student|player|volunteer|trainee|teacher|mitglied|kunde|teilnehmer)", re.IGNORECASE
-)
-WORKERS = re.compile(r"\b(?:employee|person|people|staff|mitarbeiter|name|vorname)\b", re.IGNORECASE)
-PIECES = re.compile(r"\b(?:pieces?|units?|stück)\b")
-QUANTITY = re.compile(r"quantity|qty|pieces|units|stock|on hand|menge|anzahl|stück|bestand", re.IGNORECASE)
-PHRASES = re.compile(r"\b(?:t(?:ook|akes?|aken) care of|le(?:ads?|d) to|in charge of|responsible for)\b")
 NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
-# Who does something: what is supplied by a supplier.
-AGENT = re.compile(r"(?<=[^\W\d_]{3})(?:er|or)$")
 MIN_OF_KIND = 0.8
-YES = frozenset("yes y true x ✓ ✔ done ja j wahr erledigt".split())
-NO = frozenset("no n false - – ✗ open pending nein falsch offen".split())  # noqa: RUF001
+YES = frozenset("yes y true x ✓ ✔ ja j wahr".split())
+NO = frozenset("no n false - – ✗ nein falsch".split())  # noqa: RUF001
 # Cells that say that there is nothing.
-ABSENT = frozenset("none n/a nil nobody keine keiner niemand".split()) | (NO - {"open", "pending", "offen"}) | {""}
+ABSENT = frozenset("none n/a nil nobody keine keiner niemand".split()) | NO | {""}
 
 Kind = Literal["text", "number", "date", "flag"]
 
@@ -88,59 +76,44 @@ class Column(Struct, frozen=True, dict=True):
     units: frozenset[str]
     cells: tuple[str, ...]
     kind: Kind
+    language: str
 
     def is_named(self, form: str) -> bool:
         """Return whether a word, in its form, is one of its name."""
-        return form in self.words or form in self.units or form.removesuffix("e") in self.words
+        return form in self.words or form in self.units
 
-    @property
+    @cached_property
     def repeats(self) -> bool:
         """Whether it groups rows: several have the same value."""
-        filled = [cell for cell in self.cells if cell]
-        return self.kind == "text" and len(set(filled)) < len(filled)
+        return self.kind == "text" and len(set(self.cells) - {""}) < len(list(filter(None, self.cells)))
 
-    @property
-    def is_filled(self) -> bool:
-        return self.kind in ("text", "date") and all(self.cells)
-
-    @property
-    def is_money(self) -> bool:
-        return self.kind == "number" and bool(MONEY.search(self.name) or CURRENCIES & self.units)
-
-    @property
+    @cached_property
     def absent(self) -> tuple[str, ...]:
         """Its values that say that there is nothing."""
         return tuple(sorted({cell for cell in self.cells if cell.casefold() in ABSENT or figure(cell) == 0}))
 
+    @cached_property
+    def by_phrase(self) -> dict[tuple[str, ...], set[str]]:
+        """Its different cells by their words."""
+        cells: dict[tuple[str, ...], set[str]] = {}
+        for cell in set(self.cells):
+            cells.setdefault(tuple(forms_of(cell, self.language)), set()).add(cell)
+        return cells
 
-class Speech:
-    """The language of a question, in which its words and those of a table are compared."""
+    @cached_property
+    def by_word(self) -> dict[str, set[int]]:
+        """The numbers of its rows by the words in them."""
+        rows: dict[str, set[int]] = {}
+        for row, cell in enumerate(self.cells):
+            for form in forms_of(cell, self.language):
+                rows.setdefault(form, set()).add(row)
+        return rows
 
-    def __init__(self, question: str) -> None:
-        words = tokens_of(question)
-        self._language = language_of(words) or language_of(words, ("english", "german"), 1) or "english"
 
-    @property
-    def is_english(self) -> bool:
-        return self._language == "english"
-
-    def form(self, word: str) -> str:
-        return _form(word, self._language)
-
-    def forms(self, text: str) -> list[str]:
-        """Return the words of a text without their endings, in order."""
-        return [self.form(word) for word in tokens_of(text)]
-
-    def telling(self, text: str) -> list[str]:
-        """Return the same without words that only join others."""
-        return [self.form(word) for word in tokens_of(text) if word not in JOINING]
-
-    def column(self, name: str, cells: Sequence[str]) -> Column:
-        plain, _, unit = name.partition("(")
-        units = set(self.forms(unit)) | ((CURRENCIES | {"%"}) & set(self.forms(" ".join(cells[:3]))))
-        words = self.telling(plain) or self.telling(name)
-        forms = frozenset({*words, *(AGENT.sub("", word) for word in words)})
-        return Column(name, forms, frozenset(units), tuple(cells), _kind(name, cells))
+def language_in(question: str) -> str:
+    """Return the language of a question, in which its words and those of a table are compared."""
+    words = tokens_of(question)
+    return language_of(words) or language_of(words, ("english", "german"), 1) or "english"
 
 
 def tokens_of(text: str) -> list[str]:
@@ -148,9 +121,30 @@ def tokens_of(text: str) -> list[str]:
     return TOKEN.findall(GENITIVE.sub("", text).lower())
 
 
+def forms_of(text: str, language: str, skipped: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words of a text without their endings, in order."""
+    return [form_of(word, language) for word in tokens_of(text) if word not in skipped]
+
+
 @lru_cache(maxsize=10_000)
-def _form(word: str, language: str) -> str:
+def form_of(word: str, language: str) -> str:
     return UNITS.get(word) or stems([word], language)[0]
+
+
+# The last tables asked about, so that each is only read once.
+@lru_cache(maxsize=4)
+def columns_of(text: str, table: Table, language: str) -> tuple[Column, ...]:
+    """Return the columns of a table in a text, without rows of totals."""
+    head, rows = parsed(text, table)
+    usable = usable_rows(rows)
+    return tuple(_column(name, tuple(rows[row][n] for row in usable), language) for n, name in enumerate(head))
+
+
+def _column(name: str, cells: tuple[str, ...], language: str) -> Column:
+    plain, _, unit = name.partition("(")
+    units = {*forms_of(unit, language), *((CURRENCIES | {"%"}) & set(forms_of(" ".join(cells[:3]), language)))}
+    words = forms_of(plain, language, JOINING) or forms_of(name, language, JOINING)
+    return Column(name, frozenset(words), frozenset(units), cells, _kind(name, cells), language)
 
 
 def _kind(name: str, cells: Sequence[str]) -> Kind:
@@ -171,14 +165,21 @@ def _kind(name: str, cells: Sequence[str]) -> Kind:
 
 
 class Words:
-    """The words of a question, and which of them are explained so far."""
+    """The words of a question about columns, and which of them are explained so far."""
 
-    def __init__(self, question: str, speech: Speech, vocabulary: set[str]) -> None:
-        question = GENITIVE.sub("", NOT.sub(" not", question))
-        self.originals = list(_split_up(TOKEN.findall(question), speech, vocabulary))
+    def __init__(self, question: str, columns: Sequence[Column], language: str) -> None:
+        def plain(match: re.Match[str]) -> str:
+            denied, whole = (form_of(word.lower(), language) for word in (match[1], match[0]))
+            is_known = any(whole in one.words or whole in one.by_word for one in columns)
+            return match[0] if is_known or not any(map(Column.is_named, columns, repeat(denied))) else f"not {match[1]}"
+
+        self.originals: list[str] = TOKEN.findall(UN.sub(plain, GENITIVE.sub("", NOT.sub(" not", question))))
         self.tokens = [word.lower() for word in self.originals]
-        self.forms = [speech.form(word) for word in self.tokens]
+        self.forms = [form_of(word, language) for word in self.tokens]
+        self.columns, self.language = columns, language
         self.explained: set[int] = set()
+        # Those that are cells, which name no column.
+        self.by_cells: set[int] = set()
 
     @property
     def text(self) -> str:
@@ -197,23 +198,29 @@ class Words:
     def take(self, pattern: re.Pattern[str]) -> tuple[re.Match[str], range] | None:
         """Return the first such match, and explain its words."""
         span = next(self.find(pattern), None)
-        if span:
-            self.explained.update(span[1])
+        self.explained.update(span[1] if span else ())
         return span
 
-    def explain(self, positions: Iterable[int]) -> None:
-        self.explained.update(positions)
+    def explain(self, *patterns: re.Pattern[str]) -> None:
+        """Explain all words that match one of some patterns."""
+        for pattern in patterns:
+            self.explained.update(n for _, where in self.find(pattern) for n in where)
 
     def left(self) -> list[int]:
         """Return the positions of words that aren't explained and don't just join others."""
         return [n for n, word in enumerate(self.tokens) if n not in self.explained and word not in JOINING]
 
+    def named(self, positions: Iterable[int] | None = None) -> dict[int, set[int]]:
+        """Return which columns are named at which positions, by their number; the best if several share a word."""
+        among = range(len(self.forms)) if positions is None else positions
+        at = {n for n in among if 0 <= n < len(self.forms)} - self.by_cells
+        names = {number: {n for n in at if one.is_named(self.forms[n])} for number, one in enumerate(self.columns)}
 
-def _split_up(words: Iterable[str], speech: Speech, vocabulary: set[str]) -> Iterator[str]:
-    """Yield words, with "unpaid" as "not paid" if a table knows only the latter."""
-    for word in words:
-        un = UN.match(word.lower())
-        if un and speech.form(word.lower()) not in vocabulary and speech.form(word[un.end() :].lower()) in vocabulary:
-            yield from ("not", word[un.end() :])
-        else:
-            yield word
+        def rank(number: int, n: int) -> tuple[int, float]:
+            named = {self.forms[one] for one in names[number]} & self.columns[number].words
+            like = [SequenceMatcher(None, self.tokens[n], own).ratio() for own in tokens_of(self.columns[number].name)]
+            return len(named), max(like)
+
+        best = {n: max((rank(number, n) for number in names if n in names[number]), default=None) for n in at}
+        chosen = {number: {n for n in where if rank(number, n) == best[n]} for number, where in names.items()}
+        return {number: where for number, where in chosen.items() if where}
