@@ -142,8 +142,8 @@ class _Reader(Conditions):
         self.read_words(FILLERS | self.about)
         self.finish()
         own, named = {one.column for one in self.where}, self.named()
-        kept = [one for one in earlier.where if one.column not in own] if earlier else []
-        query = replace(query, where=(*kept, *self.where))
+        earlier_conditions = [one for one in earlier.where if one.column not in own] if earlier else []
+        query = replace(query, where=(*earlier_conditions, *self.where))
         is_all = self.is_list or (self.asks_for_all and (named or not self.about.isdisjoint(self.forms)))
         has_what = is_all or self.where or earlier or operation != "list"
         if (group is not None and operation == "list") or not has_what or self.unexplained(query):
@@ -187,10 +187,10 @@ class _Reader(Conditions):
         if total or self._asks_for_sum(noun):
             return "sum", self._figures(noun), group
         if group is None:
-            asked = self._asked() if count is None else [n for n, where in named.items() if noun in where]
-            if asked and asked[0] and self.columns[asked[0]].repeats:
-                self.explained.update(named[asked[0]])
-                return "values", asked[0], None
+            nouns = self._asked() if count is None else [n for n, where in named.items() if noun in where]
+            if nouns and nouns[0] and self.columns[nouns[0]].repeats:
+                self.explained.update(named[nouns[0]])
+                return "values", nouns[0], None
         return "count" if count else "list", None, group
 
     def _group(self) -> int | None:

@@ -74,16 +74,16 @@ class Conditions(Words):
     def read_cells(self) -> None:
         """Read the words that are all of a cell, the longest first; several of one column are alternatives."""
         columns = self.of_kind("text")
-        found: dict[int, dict[str, range]] = {}
+        by_column: dict[int, dict[str, range]] = {}
         for length in range(len(self.forms), 0, -1):
             for start in range(len(self.forms) - length + 1):
                 where, phrase = range(start, start + length), tuple(self.forms[start : start + length])
                 having = {n: cells for n in columns if (cells := self.columns[n].by_phrase.get(phrase))}
                 if having and self.explained.isdisjoint(where) and self._is_value(where, having):
                     number = self._column_of(having, where)
-                    found.setdefault(number, {}).update(dict.fromkeys(having[number], where))
+                    by_column.setdefault(number, {}).update(dict.fromkeys(having[number], where))
                     self._explain_cell(where)
-        for number, by_cell in found.items():
+        for number, by_cell in by_column.items():
             places = set().union(*by_cell.values())
             if len(by_cell) > 1 and RANGE & set(self.tokens[max(0, min(places) - 1) : max(places)]):
                 raise NotExplained
@@ -149,8 +149,10 @@ class Conditions(Words):
         numbers = self.of_kind("number")
         of_money = self.measuring(AMOUNT)
         if currency:
-            asked = {self.forms[n] for n in currency}
-            of_money = numbers = [n for n in of_money if asked <= (CURRENCIES & self.columns[n].units or asked)]
+            currencies = {self.forms[n] for n in currency}
+            of_money = numbers = [
+                n for n in of_money if currencies <= (CURRENCIES & self.columns[n].units or currencies)
+            ]
             self.explained.update(currency)
         return self._only(*(self._named_of(numbers, some) for some in (behind, range(where[0]))), of_money, numbers)
 
@@ -164,10 +166,10 @@ class Conditions(Words):
         dated = [date for cell in self.columns[number].cells if (date := date_of(cell))]
         plain = [re.sub(r"\b(\d{1,2}) ?(?:\.|st|nd|rd|th) ", r"\1 ", text) for text in texts]
         years = {date[:4] for text in plain if (date := date_of(text))} or {date[:4] for date in dated}
-        found = [text if re.fullmatch(YEAR, text) else date_of(text) or self._of_year(text, years) for text in plain]
-        if not dated and max(map(len, found)) > len("2025"):
+        dates = [text if re.fullmatch(YEAR, text) else date_of(text) or self._of_year(text, years) for text in plain]
+        if not dated and max(map(len, dates)) > len("2025"):
             raise NotExplained
-        return found
+        return dates
 
     def _of_year(self, text: str, years: Collection[str]) -> str:
         date = date_of(f"{text} {min(years, default='')}")
@@ -206,19 +208,19 @@ class Conditions(Words):
     def read_words(self, skipped: Collection[str]) -> None:
         """Read the remaining words as parts of cells: the rows that have all of them, in one column each."""
         left = [n for n in self.left() if self.tokens[n] not in skipped and self.forms[n] not in skipped]
-        found: dict[int, dict[int, set[int]]] = {}
+        by_column: dict[int, dict[int, set[int]]] = {}
         for n in left:
             for number in self.of_kind("text"):
                 if rows := self.columns[number].by_word.get(self.forms[n]):
-                    found.setdefault(number, {})[n] = rows
+                    by_column.setdefault(number, {})[n] = rows
         for n in left:
-            sharing = [number for number, words in found.items() if n in words]
-            most = max((len(found[number]) for number in sharing), default=0)
-            best = [number for number in sharing if len(found[number]) == most]
+            sharing = [number for number, words in by_column.items() if n in words]
+            most = max((len(by_column[number]) for number in sharing), default=0)
+            best = [number for number in sharing if len(by_column[number]) == most]
             for number in sharing if len(sharing) > 1 else ():
                 if number != self._column_of(best, range(n, n + 1)):
-                    found[number].pop(n)
-        for number, by_word in found.items():
+                    by_column[number].pop(n)
+        for number, by_word in by_column.items():
             if by_word:
                 self._add_parts(number, by_word)
 

@@ -147,12 +147,12 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
         for n in chosen:
             groups.setdefault(rows[n][group] or "empty", {})[n] = cells[n]
         is_counted = column is None or query.operation == "count"
-        found = _grouped(query.operation, "" if is_counted else name, head[group], groups)
+        result = _grouped(query.operation, "" if is_counted else name, head[group], groups)
     elif query.operation in ("list", "count"):
         return TableAnswer(tuple(chosen), of_rows)
     else:
-        found = _computed(query.operation, name, cells) if column is not None else None
-    return TableAnswer(tuple(found[0]), f"{found[1]} {of_rows}") if found else None
+        result = _computed(query.operation, name, cells) if column is not None else None
+    return TableAnswer(tuple(result[0]), f"{result[1]} {of_rows}") if result else None
 
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
