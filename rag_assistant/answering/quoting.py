@@ -65,6 +65,8 @@ GREETING = re.compile(
 )
 WELCOME = "You're welcome! Ask me anything else that your documents answer."
 HELLO = "Hello! I answer questions with what your documents say; ask me about something in them."
+# Of how many related turns one may be quoted: what comes later in the order of the index matches by chance.
+MAX_SAID_BEFORE = 5
 DOCUMENT_LIST = re.compile(
     r"\W*(?:(?:which|what|how many)(?: of)?(?: the| my| our)? (?:documents|files)"
     r"(?: (?:do|can|did) (?:i|we|you) (?:have|see|know|search|add|upload)| are (?:there|here)| have (?:i|we) added)"
@@ -149,7 +151,7 @@ def _listed(lines: Sequence[str]) -> str:
 def _said_before(question: str, related: Sequence[RelatedTurn]) -> str | None:
     """Return an earlier statement of the person that matches a question; a question doesn't answer another."""
     words = set(content_words(question))
-    for turn in related:
+    for turn in related[:MAX_SAID_BEFORE]:
         sentences = [one for one in split_text(" ".join(turn.question.split())) if not one.endswith(("?", "？"))]  # noqa: RUF001
         best = max(sentences, key=lambda one: len(words & set(content_words(one))), default="")
         if turn.certainty >= MIN_ALARM_CERTAINTY and words & set(content_words(best)):

@@ -102,7 +102,7 @@ class Draft(Struct, frozen=True):
     """Everything a request is built from.
 
     ``iterations`` are the messages of the answer's tool calls so far. ``related`` are left-out turns that match the
-    question, most certain first, and ``recalled`` those quoted with it; ``evidence`` are passages cited by earlier
+    question, best first, and ``recalled`` those quoted with it; ``evidence`` are passages cited by earlier
     answers, ``past`` turns of other conversations, ``notes`` the matching notes. ``profile`` describes the model; for
     this answer ``ignores_budget`` lifts the configured budget, and ``token_cap`` limits the request after the model
     refused one as too long.
@@ -160,8 +160,8 @@ class BuiltRequest(Struct, frozen=True):
     def missing(self) -> tuple[RelatedTurn, ...]:
         """The turns that match the question but aren't sent: the most certain ones."""
         sent = {*self.fitted.receipt.kept_turns, *(turn.number for turn in self.draft.recalled)}
-        sure = (turn for turn in self.draft.related if turn.certainty >= MIN_ALARM_CERTAINTY)
-        return tuple(turn for turn in sure if turn.number not in sent)[:MAX_MISSING]
+        unsent = (one for one in self.draft.related if one.certainty >= MIN_ALARM_CERTAINTY and one.number not in sent)
+        return tuple(sorted(unsent, key=lambda turn: -turn.certainty)[:MAX_MISSING])
 
     @property
     def notes(self) -> list[str]:

@@ -140,28 +140,26 @@ class WordIndex:
     def surest(
         self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of the rows that meet a condition on ``row_id``, by BM25.
+        """Return up to ``limit`` (id, certainty) of the rows that meet a condition on ``row_id``, best first by BM25.
 
         The certainty, from 0 to 1, is comparable between searches: the share of the words that the row contains,
         weighted by rarity, and lower if these are few or common.
         """
         counted = self.counted(connection, words, MAX_COUNTED)
         ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
-        return self._certainties(connection, counted, self._held(connection, words, ids)) if ids else []
+        certainties = dict(self._certainties(connection, counted, self._held(connection, words, ids))) if ids else {}
+        return [(row_id, certainties[row_id]) for row_id in ids if row_id in certainties]
 
     def surest_among(
         self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int]
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of a few rows, most certain first. Words are counted only if one
-        matches.
+        """Return up to ``limit`` (id, certainty) of a few rows, best first. Words are counted only if one matches.
 
         The ids should be close together: all rows from the first to the last are searched.
         """
-        held = [one for one in self._held_between(connection, words, min(ids), max(ids)) if one[1] in ids]
-        if not held:
+        if not any(row_id in ids for _, row_id in self._held_between(connection, words, min(ids), max(ids))):
             return []
-        certainties = self._certainties(connection, self.counted(connection, words, MAX_COUNTED), held)
-        return sorted(certainties, key=lambda one: -one[1])[:limit]
+        return self.surest(connection, words, limit, self.row_id(connection).in_(ids))
 
     def _certainties(
         self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]

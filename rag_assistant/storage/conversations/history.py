@@ -136,16 +136,16 @@ class HistoryStore(Store):
                 best = select(turns.c.number + beside).where(turns.c.id == sure[0]).scalar_subquery()
                 neighbour = connection.execute(select(turns.c.id).where(*is_unseen, turns.c.number == best)).scalar()
                 if neighbour is not None:
-                    sure.append(neighbour)
                     surest[neighbour] = surest[sure[0]]
+                    sure = [sure[0], neighbour, *(one for one in sure[1:] if one != neighbour)]
             rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
             related = []
-            for turn in as_turns(connection, rows):
+            for turn in sorted(as_turns(connection, rows), key=lambda one: sure.index(one.id)):
                 cited = tuple(source for source in turn.sources if source.cited)
                 why = "excluded" if turn.excluded else "cleared" if turn.number < conversation.context_start else ""
                 certainty = round(surest[turn.id], 2)
                 related.append(RelatedTurn(turn.number, turn.question, turn.answer, cited, certainty, why))
-        return sorted(related, key=lambda turn: (-turn.certainty, -turn.number))
+        return related
 
     def elsewhere(
         self, conversation: Conversation, words: Sequence[str], limit: int, *, in_project: bool

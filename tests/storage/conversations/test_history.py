@@ -237,7 +237,7 @@ def test_related_are_the_turns_that_are_not_seen_and_that_the_words_ask_for(talk
 
     assert related("three") == [(3, "")]
     assert related("three", seen=(3,)) == []
-    assert related("two", beside=1) == [(3, ""), (2, "")]
+    assert related("two", beside=1) == [(2, ""), (3, "")]
     assert related("two", beside=-1) == [(2, ""), (1, "")]
     assert related("two", seen=(3,), beside=1) == [(2, "")]
     assert related("nothing", beside=1) == []
@@ -261,6 +261,17 @@ def test_the_surest_turn_comes_first_however_long_the_others_are(talk: Talk) -> 
     found = talk.history.related(talk.conversation, words, talk.conversation.turns + 1, (), 3)
     assert found[0].question.startswith("The seal")
     assert [turn.certainty for turn in found] == sorted((turn.certainty for turn in found), reverse=True)
+
+
+@both_engines
+@pytest.mark.parametrize("few", [100, 1])
+def test_related_turns_come_in_the_order_of_the_index(talk: Talk, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    monkeypatch.setattr(history, "FEW", few)
+    talk.say("Bruno the seal: Bruno barks, Bruno sleeps.")
+    talk.say("A long walk with Bruno. " + "Nothing about it is worth a word. " * 20)
+    first, second = talk.history.related(talk.conversation, ["bruno"], talk.conversation.turns + 1, (), 3)
+    assert first.certainty == second.certainty
+    assert (first.question[:9], first.number) == ("Bruno the", second.number - 1)
 
 
 @both_engines
