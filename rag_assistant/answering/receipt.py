@@ -112,7 +112,7 @@ def replay(turn_id: int, turns: TurnStore, models: LanguageModels) -> Replay:
     models.refuse_beyond_limits()
     call = ModelCall()
     endpoint = models.endpoint(call)
-    text, reply = collect(models.stream(endpoint, ModelRequest.from_body(receipt["request"]), call))
+    text, reply = collect(models.stream(endpoint, ModelRequest.from_body(receipt["request"]), call, teaches=False))
     calls = [f"{call['function']['name']} {call['function']['arguments']}" for call in reply.tool_calls]
     replayed = "\n".join(filter(None, (text, *calls)))
     difference = list(unified_diff(_lines(turn.answer), _lines(replayed), "then", "now", lineterm="", n=1))

@@ -84,7 +84,7 @@ def stream(
         raise
     if reply.reading is not None:
         if reply.reading.limit is not None and may_shorten and not shown:
-            raise ContextTooLong("The model server truncated the request.", reply.reading.limit)
+            raise ContextTooLong("The model server truncated the request.")
         note_reading(live, reply.reading)
     written = () if reply.tool_calls else deps.tools.written_out(held)
     if reply.tool_calls or written:

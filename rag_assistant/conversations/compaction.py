@@ -140,7 +140,7 @@ class Compaction(Struct, frozen=True):
             on_progress(operation_in_words(operation))
             max_tokens = int(min(MAX_SUMMARY_PART_TOKENS, writer.answer_tokens or inf, _max_summary_tokens(writer)))
             request = ModelRequest(tuple(summary_request(part, prior, work.hint)), max_tokens, writer.temperature)
-            text, reply = collect(self.models.stream(writer.endpoint, request, call))
+            text, reply = collect(self.models.stream(writer.endpoint, request, call, teaches=False))
             if reply.tool_calls:
                 raise ModelFailed("The model called a tool instead of writing a summary.")
             return checked_summary(text, sum(map(estimate_tokens, part)), estimate_tokens)

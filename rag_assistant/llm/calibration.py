@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from rag_assistant.llm.prompt_counts import (
     MIN_LIMIT_TOKENS,
     SURE_AFTER,
     CountedPrompt,
+    Verdict,
     guess_limit,
     judge,
     reported_counts,
@@ -31,6 +33,8 @@ MIN_RATIO, MAX_RATIO = 0.3, 4.0
 MIN_RATIO_CHANGE = 0.1
 # Shorter requests say more about a chat template than about a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
+# Two cuts agree if their counts differ by no more. What was guessed from them is forgotten after a day.
+MAX_TIMES_APART, SECONDS_TO_FORGET = 1.5, 86_400
 # How many earlier requests a count is compared with.
 MAX_EARLIER = 32
 
@@ -83,6 +87,9 @@ class Calibration:
         self._kept: dict[Key, ModelCounts] = {}
         self._accepted: dict[Key, int] = {}
         self._earlier: dict[Key, deque[CountedPrompt]] = {}
+        # A low count with the tokens sent, and the limit guessed after another one, with the time; until a restart.
+        self._suspected: dict[Key, tuple[int, int]] = {}
+        self._guessed: dict[Key, tuple[int, float]] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return the factor for our estimates for this model; 1 while unknown."""
@@ -94,11 +101,28 @@ class Calibration:
         if counts.declared_limit != endpoint.context_tokens:
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
         if counts.context_limit is None:
-            return endpoint
+            return replace(endpoint, context_tokens=endpoint.context_tokens or self.guessed(endpoint))
         return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
-    def read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
-        """Return how much of a request an endpoint read, and learn from it; ``None`` if it doesn't count."""
+    def guessed(self, endpoint: Endpoint) -> int | None:
+        """Return the limit guessed from two cuts that agree; it is forgotten after a day."""
+        limit, guessed_at = self._guessed.get(endpoint.key, (None, 0.0))
+        return limit if monotonic() - guessed_at < SECONDS_TO_FORGET else None
+
+    def suspects(self, endpoint: Endpoint, reading: Reading) -> bool:
+        """Return whether the last count was too low to be of everything sent, and nothing confirms a cut yet."""
+        return self._suspected.get(endpoint.key) == (reading.read, reading.sent)
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """Forget what was guessed about the limit, and what was read whole: the endpoint may have been restarted."""
+        with self._lock:
+            for learned in (self._guessed, self._suspected, self._accepted):
+                learned.pop(endpoint.key, None)
+
+    def read(
+        self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply, *, teaches: bool = True
+    ) -> Reading | None:
+        """Return how much of a request an endpoint read, ``None`` if it doesn't count; learn if that ``teaches``."""
         count, cached = reported_counts(reply.usage)
         if count is None:
             return None
@@ -107,6 +131,9 @@ class Calibration:
             earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
             counts = self._known(endpoint)
             verdict = judge(size, count, cached, earlier, counts.whole_counts)
+            limit = self._believed_limit(endpoint, verdict, count, teaches) if verdict.cut else None
+            if not teaches:
+                return Reading(verdict.sent, verdict.read, limit)
             is_sure = not cached or verdict.is_whole or counts.whole_counts >= SURE_AFTER
             whole = verdict.read if verdict.read is not None and is_sure and not verdict.cut else 0
             earlier.append(CountedPrompt(size, whole))
@@ -114,16 +141,32 @@ class Calibration:
                 self._learn(endpoint, whole_counts=-1)
             elif verdict.is_whole and counts.whole_counts < SURE_AFTER:
                 self._learn(endpoint, whole_counts=counts.whole_counts + 1)
-            if verdict.cut:
-                accepted = self._accepted.get(endpoint.key, 0)
-                limit = guess_limit(count, accepted, verdict.sent)
-                if limit >= (counts.context_limit or MAX_INT32):  # The guess was too high.
-                    limit = max(count, accepted, MIN_LIMIT_TOKENS)
-                self._learn(endpoint, context_limit=limit)
-                return Reading(verdict.sent, verdict.read, limit)
+            if whole > (self.guessed(endpoint) or MAX_INT32):
+                del self._guessed[endpoint.key]
+            if whole and verdict.sent >= self._suspected.get(endpoint.key, (0, 0))[1]:
+                self._suspected.pop(endpoint.key, None)
         if whole and not any(map(pictures_in, request.messages)):  # Nobody can estimate those.
             self.learn(endpoint, estimated_tokens(request), whole)
-        return Reading(verdict.sent, verdict.read)
+        return Reading(verdict.sent, verdict.read, limit)
+
+    def _believed_limit(self, endpoint: Endpoint, verdict: Verdict, count: int, teaches: bool) -> int | None:
+        """Return the limit that explains a low count: the declared one, or a guess after a second cut that agrees."""
+        counts, accepted = self._known(endpoint), self._accepted.get(endpoint.key, 0)
+        guessed, declared = self.guessed(endpoint), counts.context_limit or counts.declared_limit
+        if declared is not None or not teaches:
+            limit = declared or guessed
+            return limit if limit is not None and verdict.sent > limit else None
+        if verdict.sent <= accepted:  # As much was read whole before.
+            return None
+        suspected, _ = self._suspected.pop(endpoint.key, (0, 0))
+        if guessed is None and not count / MAX_TIMES_APART <= suspected <= count * MAX_TIMES_APART:
+            self._suspected[endpoint.key] = count, verdict.sent
+            return None
+        limit = guess_limit(max(count, suspected), accepted, verdict.sent)
+        if limit >= (guessed or MAX_INT32):  # The guess was too high.
+            limit = max(count, accepted, MIN_LIMIT_TOKENS)
+        self._guessed[endpoint.key] = limit, monotonic()
+        return limit
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:
         """Learn from our uncorrected estimate of a request and the endpoint's full count."""
@@ -139,6 +182,7 @@ class Calibration:
 
     def learn_limit(self, endpoint: Endpoint, limit: int | None) -> None:
         """Store the limit a server reports; ``None`` clears what was learned."""
+        self.forget(endpoint)
         self._learn(endpoint, context_limit=limit)
 
     def learn_refusal(self, endpoint: Endpoint, estimated: int, limit: int | None, counted: int | None) -> None:

@@ -130,7 +130,7 @@ def _answer(models: LanguageModels) -> str:
     call = ModelCall()
     endpoint = models.endpoint(call)
     request = ModelRequest((ASKED,), max_tokens=MAX_ANSWER_TOKENS, timeout_seconds=TIMEOUT_SECONDS)
-    collect(models.stream(endpoint, request, call, may_retry=False))
+    collect(models.stream(endpoint, request, call, may_retry=False, teaches=False))
     return f"{endpoint.model} answered."
 
 
@@ -150,6 +150,8 @@ def _context(models: LanguageModels) -> CheckStep:
 
     try:
         answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
+        if reply.reading is not None and models.calibration.suspects(endpoint, reply.reading):  # A second confirms it.
+            answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
     except ContextTooLong as error:
         models.calibration.learn_refusal(endpoint, estimated_tokens(request), error.limit, error.prompt_tokens)
         return step(str(error))

@@ -132,9 +132,18 @@ class LanguageModels:
         return self.state
 
     def stream(
-        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, *, may_retry: bool = True
+        self,
+        endpoint: Endpoint,
+        request: ModelRequest,
+        call: ModelCall,
+        *,
+        may_retry: bool = True,
+        teaches: bool = True,
     ) -> Generator[Part]:
-        """Yield the parts of an answer; see ModelClient.stream. Refusals are remembered."""
+        """Yield the parts of an answer; see ModelClient.stream. Refusals are remembered.
+
+        A request beside an answer ``teaches`` nothing about the endpoint's limit.
+        """
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
@@ -149,7 +158,7 @@ class LanguageModels:
                     elif isinstance(part, ModelReply):
                         usage = plausible_usage(part.usage, request, estimated_tokens(request), "".join(texts))
                         part = replace(part, usage=usage)
-                        reply = part = replace(part, reading=self._read(endpoint, request, part))
+                        reply = part = replace(part, reading=self._read(endpoint, request, part, teaches))
                         traced.facts |= {"finish_reason": reply.finish_reason} | (reply.usage or {})
                         call.replies.append(reply)
                     yield part
@@ -164,7 +173,7 @@ class LanguageModels:
         """
         answer = ""
         try:
-            text, reply = collect(self.stream(endpoint, request, call))
+            text, reply = collect(self.stream(endpoint, request, call, teaches=False))
             is_cut = reply.reading is not None and reply.reading.limit is not None
             answer = "" if is_cut else text
         except ModelError as error:
@@ -173,18 +182,18 @@ class LanguageModels:
             call.restart_deadline()
         return {"request": request.as_body(endpoint.model), "answer": answer}
 
-    def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply) -> Reading | None:
-        """Return how much of a request was read. Once, and after a cut, the server is asked for its limit."""
-        reading = self.calibration.read(endpoint, request, reply)
-        is_cut = reading is not None and reading.limit is not None
-        if endpoint.local or (endpoint.key in self._asked_limits and not is_cut):
+    def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply, teaches: bool) -> Reading | None:
+        """Return how much of a request was read. Once, and after a low count, the server is asked for its limit."""
+        reading = self.calibration.read(endpoint, request, reply, teaches=teaches)
+        is_low = reading is not None and (reading.limit is not None or self.calibration.suspects(endpoint, reading))
+        if endpoint.local or (endpoint.key in self._asked_limits and not is_low):
             return reading
         self._asked_limits.add(endpoint.key)
         limit = self.client.limit_of_loaded(endpoint)
-        if limit is None or (reading is not None and is_cut and limit > reading.sent):
+        if limit is None:
             return reading
         self.calibration.learn_limit(endpoint, limit)
-        return replace(reading, limit=limit) if reading is not None and is_cut else reading
+        return replace(reading, limit=limit if limit < reading.sent else None) if reading and is_low else reading
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Record a successful answer, and count its tokens; estimated if nobody reports them."""
@@ -200,8 +209,11 @@ class LanguageModels:
         except ToolsRefused:
             self.tool_habits.learn_refusal(endpoint)
             raise
-        except (ModelUnreachable, ModelTimedOut):
+        except (ModelUnreachable, ModelTimedOut) as error:
             self._states[endpoint.base_url] = "unreachable"
+            if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
+                self.calibration.forget(endpoint)
+                self._asked_limits.discard(endpoint.key)
             raise
 
     @property

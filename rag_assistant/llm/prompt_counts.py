@@ -111,10 +111,11 @@ def size_of(request: ModelRequest) -> PromptSize:
     for message in request.messages:
         calls = message.get("tool_calls")
         text = text_in(message) + ("".join(json.dumps(call.get("function")) for call in calls) if calls else "")
-        key, nth = hash((message["role"], text)), 0
+        urls = pictures_in(message)
+        key, nth = hash((message["role"], text, *urls)), 0
         while (key, nth) in parts:  # Equal texts count twice.
             nth += 1
-        pictures = float(TOKENS_PER_PICTURE * len(pictures_in(message)))
+        pictures = float(TOKENS_PER_PICTURE * len(urls))
         parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), pictures)
     return PromptSize(parts)
 

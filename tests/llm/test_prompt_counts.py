@@ -1,5 +1,6 @@
 """What a count of prompt tokens means: all that was sent, what a cache had not, or a cut."""
 
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from rag_assistant.llm.prompt_counts import (
     size_of,
 )
 from rag_assistant.records import ModelReply, ModelRequest
+from tests.testkit.shared_data import shared_json
 
 WORDS = "The harbour of Bremerhaven was built when the river had silted up for the third time. "
 
@@ -147,5 +149,81 @@ def test_a_limit_that_was_guessed_too_high_is_not_guessed_again() -> None:
     calibration, endpoint = Calibration(), Endpoint("http://localhost", None, "some")
     request = ModelRequest(tuple({"role": "user", "content": text} for text in texts(12)))
     reply = ModelReply(usage={"prompt_tokens": 2090})
-    readings = [calibration.read(endpoint, request, reply) for _ in range(2)]
-    assert [reading.limit for reading in readings if reading] == [4096, 2090]
+    readings = [calibration.read(endpoint, request, reply) for _ in range(3)]
+    assert [reading.limit for reading in readings if reading] == [None, 4096, 2090]
+
+
+ENDPOINT = Endpoint("http://localhost", None, "some")
+
+
+def read(calibration: Calibration, count: int, *said: str, endpoint: Endpoint = ENDPOINT, **more: Any) -> int | None:
+    """Return the limit to which a request was cut, as far as its count tells."""
+    request = ModelRequest(tuple({"role": "user", "content": text} for text in said))
+    reading = calibration.read(endpoint, request, ModelReply(usage={"prompt_tokens": count}), **more)
+    assert reading is not None
+    assert reading.read == count
+    return reading.limit
+
+
+def test_an_endpoint_that_read_every_recorded_request_has_no_limit() -> None:
+    calibration = Calibration()
+    for one in shared_json("token_counts/no_limit.json"):
+        request, reply = ModelRequest(tuple(one["messages"])), ModelReply(usage={"prompt_tokens": one["prompt_tokens"]})
+        reading = calibration.read(ENDPOINT, request, reply, teaches=one["what"] == "answer")
+        assert reading is not None
+        assert reading.limit is None
+    assert calibration.limited(ENDPOINT).context_tokens is None
+
+
+def test_a_cut_is_believed_after_a_second_one_that_agrees() -> None:
+    calibration = Calibration()
+    assert [read(calibration, count, *texts(12)) for count in (2050, 900, 950)] == [None, None, 1024]
+    assert calibration.limited(ENDPOINT).context_tokens == 1024
+
+
+def test_what_is_no_longer_than_a_request_that_was_read_whole_is_not_cut() -> None:
+    calibration = Calibration()
+    assert read(calibration, round(prompt(*texts(12)).expected), *texts(12)) is None
+    assert [read(calibration, 2050, *texts(11)) for _ in range(3)] == [None, None, None]
+    calibration.forget(ENDPOINT)  # It may have been started again.
+    assert [read(calibration, 2050, *texts(11)) for _ in range(2)] == [None, 2304]
+
+
+def test_a_request_beside_the_answer_teaches_no_limit() -> None:
+    calibration = Calibration()
+    assert [read(calibration, 2050, *texts(12), teaches=False) for _ in range(3)] == [None, None, None]
+    assert read(calibration, 2050, *texts(12)) is None
+    assert calibration.limited(ENDPOINT).context_tokens is None
+
+
+def test_a_declared_limit_is_never_lowered_by_a_guess() -> None:
+    calibration, declared = Calibration(), Endpoint("http://localhost", None, "some", 32_768)
+    assert calibration.limited(declared) == declared
+    assert [read(calibration, 2050, *texts(12), endpoint=declared) for _ in range(3)] == [None, None, None]
+    assert calibration.limited(declared) == declared
+
+
+def test_a_guessed_limit_is_forgotten_after_a_day_and_once_more_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    calibration = Calibration()
+    for _ in range(2):
+        read(calibration, 2050, *texts(12))
+    assert calibration.limited(ENDPOINT).context_tokens == 4096
+    read(calibration, 4200, *texts(12))
+    assert calibration.limited(ENDPOINT).context_tokens is None
+    for _ in range(2):
+        read(calibration, 2050, *texts(12))
+    later = monotonic() + 86_401
+    monkeypatch.setattr("rag_assistant.llm.calibration.monotonic", lambda: later)
+    assert calibration.limited(ENDPOINT).context_tokens is None
+
+
+@pytest.mark.parametrize("price", [85, 258, 1500])
+def test_what_a_picture_costs_is_no_reason_for_a_cut(price: int) -> None:
+    calibration, picture = Calibration(), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+    text = {"type": "text", "text": texts(1)[0]}
+    plain = round(prompt(*texts(1)).expected)
+    for content, count in (([text, picture], plain + price), ([text], plain), ([text, picture], plain + price)):
+        request = ModelRequest(({"role": "user", "content": content},))
+        reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": count}))
+        assert reading is not None
+        assert (reading.read, reading.limit) == (count, None)
