@@ -30,9 +30,9 @@ Process = subprocess.Popen[str]
 class SupervisedProcess(Generic[Service]):
     """Keeps one process running. ``service`` is what it offers, such as its address, once it is ready.
 
-    ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it ended before.
-    Time is no sign of failure: a process that takes long to start is ``slow``, and is waited for. After its end, it has
-    ``failed`` until it is launched again.
+    ``launch`` starts the process; ``ready`` waits until it serves and returns the service, ``None`` if it ended before,
+    or raises what keeps it from serving. Time is no sign of failure: a process that takes long to start is ``slow``,
+    and is waited for. After its end, it has ``failed`` until it is launched again.
     """
 
     def __init__(self, name: str, launch: Callable[[], Process], ready: Callable[[Process], Service | None]) -> None:
@@ -106,7 +106,7 @@ class SupervisedProcess(Generic[Service]):
         """Run one process from start to end; return whether it ever served."""
         self._become("starting")
         process = service = None
-        problem = "Its process ended before it was ready."
+        problem: str | None = "Its process ended before it was ready."
         try:
             with self._changed:
                 if self._closing.is_set():
@@ -114,18 +114,19 @@ class SupervisedProcess(Generic[Service]):
                 process = self._process = self._launch()
             service = self._ready(process)
         except Exception as error:  # noqa: BLE001 - whatever keeps it from starting is the same to those who wait
-            problem = str(error)
+            problem = str(error) or problem
         if service is not None:
-            self.problem = None
-            self._become("ready", service)
+            problem = None
             log.info("%s is ready.", self._name)
-        else:
-            if problem != self.problem and not self._closing.is_set():  # Retried every minute, but logged once.
-                log.error("%s cannot be started: %s", self._name, problem)
-            self.problem = problem
-            self._become("failed")
+        elif problem != self.problem and not self._closing.is_set():  # Retried every minute, but logged once.
+            log.error("%s cannot be started: %s", self._name, problem)
+        self.problem = problem
+        self._become("failed" if service is None else "ready", service)
         if process is not None:
-            _reap(process, kill=service is None)
+            with process:  # Its end closes the pipes.
+                if service is None:
+                    process.kill()
+                process.wait()
         if service is not None:
             self._become("starting")
         return service is not None
@@ -134,16 +135,6 @@ class SupervisedProcess(Generic[Service]):
         with self._changed:
             self._state, self._service, self._since = state, service, time.monotonic()
             self._changed.notify_all()
-
-
-def _reap(process: Process, *, kill: bool) -> None:
-    """Wait for the end of a process, and close its pipes."""
-    if kill:
-        process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
 
 
 def plain_environment() -> dict[str, str]:

@@ -19,7 +19,7 @@ from chromadb.config import Settings
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
-from rag_assistant.retrieval.indexes import chroma, chroma_process, chroma_server
+from rag_assistant.retrieval.indexes import chroma, chroma_process
 from rag_assistant.retrieval.indexes.chroma import ChromaIndex
 from rag_assistant.retrieval.indexes.exact import ExactIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
@@ -68,6 +68,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start and follow without delay."""
     monkeypatch.setattr(chroma, "START_DELAY_SECONDS", 0.0)
     monkeypatch.setattr(chroma, "POLL_INTERVAL_SECONDS", 0.2)
+    monkeypatch.setattr("rag_assistant.runtime.supervised_process.RESTART_BACKOFF_SECONDS", (0.05,))
 
 
 @pytest.fixture
@@ -114,6 +115,11 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ChromaIn
         made.close()
 
 
+def pid_of(index: ChromaIndex) -> int | None:
+    """Return the id of Chroma's process."""
+    return index._chroma.process.pid
+
+
 class Part(ChunksInScope):
     """Chunks from one to another, the last not included."""
 
@@ -146,37 +152,40 @@ def test_it_follows_additions_and_deletions(running: tuple[ChromaIndex, Store]) 
 
 def test_vectors_that_vanish_or_appear_behind_our_back_are_mended(running: tuple[ChromaIndex, Store]) -> None:
     index, store = running
-    collection = index._collection
-    kept = collection.count()
-    collection.delete(ids=["17", "18"])
+    request = index._request
+    assert request is not None
+    kept = request("count")
+    request("delete", ids=["17", "18"])
     stranger = np.ones((1, 384), np.float32)
-    until(lambda: collection.count() == kept and finds(index, store, 17)(), SECONDS)
-    collection.add(ids=["777777"], embeddings=stranger)
-    until(lambda: collection.count() == kept, SECONDS)
-    assert not collection.get(ids=["777777"])["ids"]
+    until(lambda: request("count") == kept and finds(index, store, 17)(), SECONDS)
+    request("add", ids=["777777"], embeddings=stranger)
+    until(lambda: request("count") == kept, SECONDS)
+    assert not request("get", ids=["777777"])["ids"]
 
 
 def test_vectors_that_were_exchanged_for_others_are_found_by_comparing(
     running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, _ = running
-    collection = index._collection
-    collection.add(ids=["777777"], embeddings=np.ones((1, 384), np.float32))
-    collection.delete(ids=["18"])
+    request = index._request
+    assert request is not None
+    request("add", ids=["777777"], embeddings=np.ones((1, 384), np.float32))
+    request("delete", ids=["18"])
     monkeypatch.setattr(chroma, "COMPARE_INTERVAL_SECONDS", 0.0)
-    until(lambda: collection.get(ids=["18", "777777"])["ids"] == ["18"], SECONDS)
+    until(lambda: request("get", ids=["18", "777777"])["ids"] == ["18"], SECONDS)
 
 
 def test_several_vectors_are_one_request(running: tuple[ChromaIndex, Store], monkeypatch: pytest.MonkeyPatch) -> None:
     index, store = running
     requests = []
-    call = chroma_process.RemoteCollection._call
+    request = index._request
+    assert request is not None
 
-    def counted(remote: chroma_process.RemoteCollection, method: str, **arguments: Any) -> Any:
+    def counted(method: str, **arguments: Any) -> Any:
         requests.append(method)
-        return call(remote, method, **arguments)
+        return request(method, **arguments)
 
-    monkeypatch.setattr(chroma_process.RemoteCollection, "_call", counted)
+    monkeypatch.setattr(index, "_request", counted)
     vectors = [np.frombuffer(store.rows[chunk_id], np.float32) for chunk_id in (11, 12, 13)]
     found = index.search(vectors, 5, store.version("e"))
     assert [hits[0][0] for hits in found] == [11, 12, 13]
@@ -211,9 +220,9 @@ def test_it_looks_further_than_chroma_does_by_default(
 ) -> None:
     store.add(*range(1, 5001))
     client = chromadb.PersistentClient(str(tmp_path), Settings(anonymized_telemetry=False))
-    own = found_of_the_nearest(chroma_server.collection_of(client, "own"), store)
-    monkeypatch.setattr(chroma_server, "EF_SEARCH", 100)
-    assert found_of_the_nearest(chroma_server.collection_of(client, "default"), store) < 0.85
+    own = found_of_the_nearest(chroma_process.collection_of(client, "own"), store)
+    monkeypatch.setattr(chroma_process, "EF_SEARCH", 100)
+    assert found_of_the_nearest(chroma_process.collection_of(client, "default"), store) < 0.85
     assert own > 0.92
 
 
@@ -222,12 +231,12 @@ def test_it_survives_being_killed(index: ChromaIndex, store: Store) -> None:
     store.add(*range(10, 30))
     index.start()
     until(finds(index, store, 20), SECONDS)
-    killed = index.pid
+    killed = pid_of(index)
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
     store.add(3000)
     until(finds(index, store, 3000), SECONDS)
-    assert index.pid != killed
+    assert pid_of(index) != killed
     assert finds(index, store, 11)()
 
 
@@ -289,7 +298,7 @@ def test_a_process_that_is_held_is_waited_for_and_nothing_is_thrown_away(
     index.start()
     try:
         until(finds(index, store, 20), SECONDS)
-        held = index.pid
+        held = pid_of(index)
         assert held is not None
         os.kill(held, signal.SIGSTOP)
         until(lambda: not finds(index, store, 20)() and index.state == "slow", SECONDS)
@@ -298,16 +307,13 @@ def test_a_process_that_is_held_is_waited_for_and_nothing_is_thrown_away(
             time.sleep(0.05)
         os.kill(held, signal.SIGCONT)
         until(finds(index, store, 20), SECONDS)
-        assert index.pid == held
+        assert pid_of(index) == held
         assert not (tmp_path / "chroma-broken").exists()
     finally:
         index.close()
 
 
-def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rag_assistant.runtime.supervised_process.RESTART_BACKOFF_SECONDS", (0.01,))
+def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(store: Store, tmp_path: Path) -> None:
     store.add(*range(10, 30))
     folder = filled(store, tmp_path / "chroma")
     index = ChromaIndex(store, KNOWN, folder)
@@ -315,27 +321,26 @@ def test_one_that_is_killed_again_and_again_while_it_starts_loses_nothing(
     killed: set[int] = set()
     try:
         while len(killed) < 5:
-            if index.pid is not None and index.pid not in killed:
-                killed.add(index.pid)
+            pid = pid_of(index)
+            if pid is not None and pid not in killed:
+                killed.add(pid)
                 time.sleep(0.3 * len(killed))
-                os.kill(index.pid, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         until(finds(index, store, 20), SECONDS)
         assert not (tmp_path / "chroma-broken").exists()
     finally:
         index.close()
 
 
-def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(
-    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(store: Store, tmp_path: Path) -> None:
     store.add(*range(10, 30))
     first, second = (ChromaIndex(store, KNOWN, tmp_path / "chroma") for _ in range(2))
     first.start()
     try:
         until(finds(first, store, 20), SECONDS)
         second.start()
-        until(lambda: f"is in use by process {first.pid}; waiting for its end." in caplog.text, SECONDS)
-        assert second.state == "starting"
+        until(lambda: f"chroma is in use by process {pid_of(first)}." in (second.problem or ""), SECONDS)
+        assert second.state in ("failed", "starting")
         assert finds(first, store, 20)()
         first.close()
         until(finds(second, store, 20), SECONDS)
@@ -346,11 +351,11 @@ def test_a_folder_that_another_process_holds_is_opened_once_it_is_free(
 
 def test_nobody_else_can_reach_it(running: tuple[ChromaIndex, Store]) -> None:
     index, _ = running
-    process = psutil.Process(index.pid)
+    process = psutil.Process(pid_of(index))
     assert not [one for one in process.net_connections("all") if one.status == psutil.CONN_LISTEN or one.laddr]
     if os.geteuid() != 0:
         pytest.skip("Only root can try it as another user.")
-    tried = subprocess.run(["cat", f"/proc/{index.pid}/fd/0"], user="nobody", capture_output=True, check=False)
+    tried = subprocess.run(["cat", f"/proc/{pid_of(index)}/fd/0"], user="nobody", capture_output=True, check=False)
     assert b"Permission denied" in tried.stderr
 
 
@@ -391,16 +396,15 @@ def test_a_server_that_is_not_there_leaves_search_to_the_exact_index(store: Stor
 
 
 def test_what_many_searches_notice_at_once_is_one_failure(store: Store, tmp_path: Path) -> None:
-    class Away:
-        def query(self, **_: object) -> None:
-            meeting.wait()
-            raise ConnectionResetError("away")
+    def away(_: str, **__: object) -> None:
+        meeting.wait()
+        raise ConnectionResetError("away")
 
     searchers = 8
     meeting = threading.Barrier(searchers)
     (tmp_path / "chroma").mkdir()
     index = ChromaIndex(store, KNOWN, tmp_path / "chroma")
-    index._collection, index._in_step_with = Away(), (1, 0)
+    index._request, index._in_step_with = away, (1, 0)
 
     def search(_: int) -> bool:
         with pytest.raises(IndexUnavailable):

@@ -206,7 +206,7 @@ def _send(pid: int, number: int) -> None:
 
 def _pids(server: ServerProcess) -> set[int]:
     """Return the processes that hold the index."""
-    return {pid for pid in group_of(server) if "chroma_server" in _command(pid)}
+    return {pid for pid in group_of(server) if "chroma_process" in _command(pid)}
 
 
 def _alive(server: ServerProcess) -> list[str]:

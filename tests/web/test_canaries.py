@@ -114,7 +114,7 @@ def test_no_secret_turns_up_anywhere(
         admin, issued = come_in(app, found, caplog)
         issued["shared link"] = use(app, admin, found, stub, every)
         use_tokens(app, found, issued, stub)
-    programs = ("extraction.extract", *(("indexes.chroma_server",) if every else ()))
+    programs = ("extraction.extract", *(("indexes.chroma_process",) if every else ()))
     until(lambda: all(any(name in command for command in processes.seen) for name in programs), 60)
     # Other programs have shown what they are called with by now.
     app = start(MCP_SERVERS="{}")

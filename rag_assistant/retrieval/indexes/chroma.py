@@ -13,13 +13,13 @@ import time
 from collections.abc import Sequence
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import IndexUnavailable
 from rag_assistant.retrieval.embeddings.minilm import Vectors
 from rag_assistant.retrieval.hybrid import Hit
-from rag_assistant.retrieval.indexes.chroma_process import ChromaDamaged, ChromaFailed, ChromaProcess
+from rag_assistant.retrieval.indexes.chroma_process import ChromaFailed, ChromaProcess, Request
 from rag_assistant.retrieval.indexes.exact import as_matrix, nearest
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ class ChromaIndex:
         self._store = store
         self._embedder, self._dimension = model.key, model.dimension
         self._chroma = ChromaProcess(folder, url, headers, f"chunks-{_plain(self._embedder)}")
-        self._collection: Any = None
-        # The synced version of the store, the largest id, and how many there are.
+        self._request: Request | None = None
+        # The synced version of the store, and the largest id.
         self._in_step_with: tuple[int, int] | None = None
-        self._last = self._size = 0
+        self._last = 0
         self._closing = threading.Event()
         self._losing = threading.Lock()
         self._started = self._is_needed = self._is_slow = False
@@ -90,11 +90,6 @@ class ChromaIndex:
             return "damaged"
         state = self._chroma.process.state
         return state if state not in ("ready", "off") else "slow" if self._is_slow else "behind"
-
-    @property
-    def pid(self) -> int | None:
-        """The id of Chroma's process, for monitoring and tests."""
-        return self._chroma.process.pid
 
     def start(self) -> None:
         """Start following SQL, once."""
@@ -129,18 +124,18 @@ class ChromaIndex:
 
     def _nearest(self, vectors: Sequence[Vectors], limit: int, version: tuple[int, int]) -> list[list[Hit]]:
         """Return Chroma's hits in one query, and what was added since the last sync, nearest first."""
-        collection, in_step_with, last = self._collection, self._in_step_with, self._last
-        if collection is None or in_step_with is None or in_step_with[1] != version[1]:
+        request, in_step_with, last = self._request, self._in_step_with, self._last
+        if request is None or in_step_with is None or in_step_with[1] != version[1]:
             raise IndexUnavailable("Chroma is not in step with the database.")
         added = version[0] - in_step_with[0]
         if added > BATCH_SIZE:
             raise IndexUnavailable("Chroma lacks too many vectors.")
         try:
-            result = collection.query(query_embeddings=list(vectors), n_results=limit, include=["distances"])
+            result = request("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
             if min(map(len, result["ids"])) < min(limit, in_step_with[0] - in_step_with[1]):
                 raise IndexUnavailable("Chroma lacks vectors.")
         except Exception as error:
-            self._lose(error, collection)
+            self._lose(error, request)
             raise IndexUnavailable("Chroma does not answer.") from error
         newer = self._store.vectors_after(self._embedder, last, added) if added > 0 else []
         ids, rows = as_matrix(newer, self._dimension)
@@ -152,7 +147,7 @@ class ChromaIndex:
     def close(self) -> None:
         """Stop following, and stop our own process."""
         self._closing.set()
-        self._chroma.close()
+        self._chroma.process.close()
 
     def _follow(self) -> None:
         self._closing.wait(START_DELAY_SECONDS)
@@ -160,7 +155,7 @@ class ChromaIndex:
             try:
                 self._catch_up()
             except Exception as error:  # noqa: BLE001 - whatever Chroma does, search goes on
-                self._lose(error, self._collection)
+                self._lose(error, self._request)
             self._closing.wait(POLL_INTERVAL_SECONDS)
 
     def _catch_up(self) -> None:
@@ -169,65 +164,61 @@ class ChromaIndex:
         self._is_needed = self._is_needed or version[0] > version[1]
         if not self._is_needed:
             return
-        self._connect()
+        self._chroma.process.start()
+        self._request = request = self._request or self._chroma.process.service
+        if request is None:
+            raise IndexUnavailable(self._chroma.process.problem or "The Chroma process is not ready yet.")
         is_due = time.monotonic() > self._compared_at + COMPARE_INTERVAL_SECONDS
-        if self._in_step_with is None or self._in_step_with[1] != version[1] or is_due:
-            self._mend()
-        else:
-            while batch := self._store.vectors_after(self._embedder, self._last, BATCH_SIZE):
-                self._add(batch)
-                self._last = batch[-1][0]
-                self._size += len(batch)
-            # Later ones may have smaller ids; or somebody else has changed something.
-            is_short = version != self._in_step_with and version[0] - version[1] > self._size
-            if is_short or self._collection.count() != self._size:
-                self._mend()
+        has_lost = self._in_step_with is None or self._in_step_with[1] != version[1]
+        if is_due or has_lost or not self._is_whole_with_new(version, request):
+            self._mend(request)
         if not self._closing.is_set():
             self._in_step_with, self.problem = version, None
             self._is_slow = self._chroma.is_damaged = False
 
-    def _mend(self) -> None:
+    def _is_whole_with_new(self, version: tuple[int, int], request: Request) -> bool:
+        """Add what has a larger id. Return whether that is all: others may have a smaller one, or be a stranger's."""
+        while batch := self._store.vectors_after(self._embedder, self._last, BATCH_SIZE):
+            self._add(request, batch)
+            self._last = batch[-1][0]
+        added, deleted = self._store.version(self._embedder)
+        return bool(version[0] - version[1] <= request("count") <= added - deleted)
+
+    def _mend(self, request: Request) -> None:
         """Add what is missing and delete what is superfluous."""
         here = set(self._store.embedded_ids(self._embedder))
-        there = set(map(int, self._collection.get(include=[])["ids"]))
+        there = set(map(int, request("get", include=[])["ids"]))
         missing, extra = here - there, there - here
         left, gone = sorted(missing), [str(chunk_id) for chunk_id in extra]
         while left and (batch := self._store.vectors_after(self._embedder, left[0] - 1, BATCH_SIZE)):
-            self._add([one for one in batch if one[0] in missing])
+            self._add(request, [one for one in batch if one[0] in missing])
             left = [chunk_id for chunk_id in left if chunk_id > batch[-1][0]]
         for start in range(0, len(gone), BATCH_SIZE):
-            self._collection.delete(ids=gone[start : start + BATCH_SIZE])
-        self._last, self._size = max(here, default=0), len(here)
-        self._compared_at = time.monotonic()
-        some = self._collection.query(query_embeddings=[[1.0] * self._dimension], n_results=PROBE, include=[])["ids"][0]
-        if self._collection.count() != len(here) or len(some) < min(PROBE, len(here)):
-            raise ChromaDamaged("Chroma does not find what it was given.")
+            request("delete", ids=gone[start : start + BATCH_SIZE])
+        self._last, self._compared_at = max(here, default=0), time.monotonic()
+        some = request("query", query_embeddings=[[1.0] * self._dimension], n_results=PROBE, include=[])["ids"][0]
+        if len(some) < min(PROBE, request("count")):
+            raise ChromaFailed("Chroma does not find the vectors that it has.")
 
-    def _add(self, batch: list[tuple[int, bytes]]) -> None:
+    def _add(self, request: Request, batch: list[tuple[int, bytes]]) -> None:
         if self._closing.is_set():
             raise IndexUnavailable("The index is being closed.")
         ids, rows = as_matrix(batch, self._dimension)
         if len(ids):
-            self._collection.add(ids=[str(chunk_id) for chunk_id in ids.tolist()], embeddings=rows)
+            request("add", ids=[str(chunk_id) for chunk_id in ids.tolist()], embeddings=rows)
 
-    def _connect(self) -> None:
-        self._chroma.process.start()
-        self._collection = self._collection or self._chroma.process.service
-        if self._collection is None:
-            raise IndexUnavailable(self._chroma.process.problem or "The Chroma process is not ready yet.")
-
-    def _lose(self, error: Exception, collection: Any) -> None:
+    def _lose(self, error: Exception, request: Request | None) -> None:
         """Record that Chroma is unavailable, once."""
         with self._losing:
-            if collection is not self._collection:  # Another thread has noticed it already.
+            if request is not self._request:  # Another thread has noticed it already.
                 return
-            if self.problem is None and collection is not None:
+            if self.problem is None and request is not None:
                 log.warning("Chroma is away; the exact index answers. %s: %s", type(error).__name__, error)
             self.problem = str(error)
-            self._collection = self._in_step_with = None
+            self._request = self._in_step_with = None
             self._is_slow = isinstance(error, TimeoutError)
         if isinstance(error, ChromaFailed):
-            self._chroma.note_failure(error)
+            self._chroma.note(error)
 
 
 def _joined(ids: Sequence[str], distances: Sequence[float], newer: Sequence[Hit]) -> list[Hit]:
