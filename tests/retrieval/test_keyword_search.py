@@ -162,6 +162,7 @@ def test_of_a_large_library_vectors_alone_are_searched_until_its_words_are_read(
     monkeypatch.setattr(keyword_search, "READ_BY_SEARCHES", 1)
     shelf.shelve("The goose hisses", "The lamp burns oil")
     going_on = held_up(monkeypatch)
+    assert shelf.keywords.loading, "from the beginning, before the reading starts"
     assert (found(shelf, "goose"), shelf.keywords.loading, shelf.keywords.unknown(["swan"])) == ([], True, set())
     assert shelf.found("goose", 1) == ["The goose hisses"]
     going_on.set()

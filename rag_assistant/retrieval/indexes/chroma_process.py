@@ -83,7 +83,6 @@ class ChromaProcess:
             self.process.kill()
 
     def _launch(self) -> Process:
-        self._signs += self._last is not None and self._last.returncode in CRASHES
         with self._folder.with_name(f"{self._folder.name}.lock").open("a+") as lock:
             try:
                 # The process inherits it: two on one folder destroy it.
@@ -91,6 +90,7 @@ class ChromaProcess:
             except BlockingIOError as error:
                 lock.seek(0)
                 raise ChromaFailed(f"{self._folder} is in use by process {lock.read()}.") from error
+            self._signs += self._last is not None and self._last.returncode in CRASHES
             if self._signs >= SIGNS_OF_DAMAGE:
                 self._put_aside()
             self._control, other = Pipe()

@@ -75,8 +75,11 @@ class KeywordSearch:
 
     @property
     def loading(self) -> bool:
-        """Whether the words are being read for the first time."""
-        return self._held is None and self._is_reading
+        """Whether the words of a large library have yet to be read for the first time."""
+        if self._held is not None:
+            return False
+        state = self._store.state()
+        return state.change is not None and state.last_chunk >= READ_BY_SEARCHES
 
     def warm_up(self) -> None:
         """Start reading the words."""
