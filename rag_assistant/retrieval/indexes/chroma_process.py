@@ -49,10 +49,10 @@ def request(control: Connection, method: str, **arguments: Any) -> Any:
 
     Raises ChromaFailed, OSError or EOFError if the process has ended, and, if it is a ``query``, TimeoutError.
     """
-    ours, theirs = Pipe()
+    ours, other = Pipe()
     with ours:
-        with theirs:
-            send_handle(control, theirs.fileno(), None)
+        with other:
+            send_handle(control, other.fileno(), None)
         ours.send((method, arguments))
         if method == "query" and not ours.poll(QUERY_TIMEOUT_SECONDS):
             raise TimeoutError(f"Chroma did not answer within {QUERY_TIMEOUT_SECONDS:g} seconds.")
