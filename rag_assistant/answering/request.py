@@ -28,6 +28,7 @@ MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
+GUESSED_LIMIT = "The limit of {n} tokens is a guess from two low counts; a connection test forgets it."
 KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
 NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
@@ -172,6 +173,9 @@ class BuiltRequest(Struct, frozen=True):
             notes.append(WITHOUT_SUMMARY)
         if search_result.search is not None and len(search_result.sources) < search_result.search["found"]:
             notes.append(FEWER_PASSAGES if search_result.sources else WITHOUT_PASSAGES)
+        endpoint = self.draft.profile.endpoint
+        if endpoint.guessed and (notes or self.fitted.receipt.reason == "token_limit"):
+            notes.append(GUESSED_LIMIT.format(n=f"{endpoint.context_tokens:,}"))
         if search_result.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
         if search_result.not_reranked:

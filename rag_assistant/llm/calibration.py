@@ -101,7 +101,8 @@ class Calibration:
         if counts.declared_limit != endpoint.context_tokens:
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
         if counts.context_limit is None:
-            return replace(endpoint, context_tokens=endpoint.context_tokens or self.guessed(endpoint))
+            guess = None if endpoint.context_tokens else self.guessed(endpoint)
+            return endpoint if guess is None else replace(endpoint, context_tokens=guess, guessed=True)
         return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
     def guessed(self, endpoint: Endpoint) -> int | None:

@@ -9,6 +9,7 @@ class Endpoint(Struct, frozen=True):
     """An OpenAI-compatible endpoint. ``model`` None: the first it lists; ``context_tokens`` None: unknown.
 
     ``local``: the model of ``local_model``, in a supervised process. ``quotes``: there is no model.
+    ``guessed``: its context is a guess.
     """
 
     base_url: str
@@ -18,6 +19,7 @@ class Endpoint(Struct, frozen=True):
     local: bool = False
     quotes: bool = False
     takes_tools: bool = True
+    guessed: bool = False
 
     @property
     def key(self) -> tuple[str, str | None]:

@@ -95,6 +95,7 @@ def test_after_a_cut_the_next_request_fits_and_nothing_of_it_is_learnt(client: F
         assert (tokens["limit"], tokens["read"], answer["history"]["endpoint"]) == (4096, sent, None)
         assert abs(tokens["total"] - sent) < 0.1 * sent
         assert (answer["history_trimmed"], answer["history"]["reason"]) == (True, "token_limit")
+        assert any(note.startswith("The limit of 4,096 tokens is a guess") for note in answer["notes"])
 
 
 def test_regenerate_asks_with_what_fits(client: FlaskClient, stub: StubModel) -> None:
