@@ -173,7 +173,7 @@ class HistoryActions(Struct, frozen=True):
         """Return the number of the first turn that a compaction leaves unchanged. Raises NothingToSummarise."""
         fitted = self._fitted(history, conversation, rules_for(conversation, settings), settings, endpoint)
         keep_from = first_kept_after_compaction(fitted, conversation.turns + 1)
-        if keep_from <= conversation.view_start:
+        if keep_from <= conversation.view_start and not conversation.held_turns:
             named = f"Conversation {conversation.id}" if conversation.id else "The conversation"
             raise NothingToSummarise(
                 f"{named} is too short to summarise: the newest turns are never summarised, "

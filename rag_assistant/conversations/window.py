@@ -119,6 +119,7 @@ def load_window(
                 *_unread(conversation, before, turns, newest, rules),
             ),
             turn_numbers=(*(turn.number for turn in turns), before),
+            skipped=tuple(one.number for one in _in_view(conversation, turns) if one.number < conversation.view_start),
         ),
         turns=tuple(turns),
     )
@@ -147,11 +148,16 @@ def _turns_to_read(total: int, rules: Rules, slack: int) -> int | None:
     return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
 
 
+def _in_view(conversation: Conversation, turns: Sequence[PastTurn]) -> list[PastTurn]:
+    """Return the turns that the window chooses from: those after a summary, and those that it skipped."""
+    return [one for one in turns if one.number >= conversation.view_start or not (one.pinned or one.waiting_call)]
+
+
 def _unread(
     conversation: Conversation, before: int, turns: Sequence[PastTurn], newest: int | None, rules: Rules
 ) -> list[LeftOut]:
     """Return the run of turns that are in the view but weren't read, if any."""
-    read = [turn for turn in turns if turn.number >= conversation.view_start]
+    read = _in_view(conversation, turns)
     unread = conversation.visible_turns - len(read)
     if unread <= 0 or newest is None:
         return []

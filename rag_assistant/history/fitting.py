@@ -56,7 +56,8 @@ class HistoryPolicy(Struct, frozen=True):
     among the messages.
 
     A store that reads only what is kept lists the rest in ``unread``; ``turn_numbers`` are those of the past turns in
-    the messages and of the current turn (default: 1, 2, 3 after the unread and the summarised ones).
+    the messages and of the current turn (default: 1, 2, 3 after the unread and the summarised ones). ``skipped`` are
+    those before the summary's last turn that it doesn't cover.
     """
 
     max_history_turns: int | None = 5
@@ -75,6 +76,7 @@ class HistoryPolicy(Struct, frozen=True):
     smart_levels: tuple[FilterLevel, ...] = DEFAULT_LEVELS
     unread: tuple[LeftOut, ...] = ()
     turn_numbers: tuple[int, ...] = ()
+    skipped: tuple[int, ...] = ()
 
 
 class FittedHistory(Struct, frozen=True):
@@ -114,9 +116,10 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
     past, budgeted = _within_budget(past, split.system, iterations.messages, policy, bool(earlier))
 
-    runs = in_runs(_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
-    trimming = [run for run in runs if run.trimmed]
     kept_turns = [turn for turn in past if turn.reason is None]
+    left = (_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
+    runs = in_runs(left, (turn.number for turn in kept_turns))
+    trimming = [run for run in runs if run.trimmed]
     # If a purge removed the newest answer, the rest is no turn and continues in the current one.
     ended = max((n for n, turn in enumerate(kept_turns, 1) if is_completed(turn.messages, followed=True)), default=0)
     notice = _notice(kept_turns[:ended], trimming, limit, policy) if trimming else earlier and renewed(earlier, ended)
@@ -224,7 +227,8 @@ def _purged(turn: _Past, rest: Sequence[Message] | None) -> _Past:
 def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tuple[list[_Past], str | None]:
     """Mark what the strategy leaves out; pinned turns and those awaiting confirmation stay."""
     summarised = policy.summary.last_turn if policy.summary is not None else 0
-    candidates = [turn for turn in past if turn.reason is None and turn.number > summarised]
+    in_view = {turn.number for turn in past if turn.number > summarised} | {*policy.skipped}
+    candidates = [turn for turn in past if turn.reason is None and turn.number in in_view]
     total = len(candidates) + sum(run.turns for run in policy.unread if run.reason in ("turn_limit", "filtered"))
     explanation: str | None = None
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
@@ -243,7 +247,7 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
     marked = [
         turn
         if turn.reason is not None or turn.number in chosen or turn.pinned or turn.waits
-        else replace(turn, reason=reason if turn.number > summarised else "summarised")
+        else replace(turn, reason=reason if turn.number in in_view else "summarised")
         for turn in past
     ]
     if policy.strategy == "smart":

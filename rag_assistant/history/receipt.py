@@ -4,7 +4,7 @@ Pure: no Flask, no SQL, no network, no clock.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -128,10 +128,15 @@ def _without_joined_notices(message: Message) -> Message:
     return {**message, "content": JOINED_NOTICES.sub("", text)}
 
 
-def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
-    """Return the runs in order, neighbours with the same reason joined."""
+def in_runs(runs: Iterable[LeftOut], kept_turns: Iterable[int] = ()) -> tuple[LeftOut, ...]:
+    """Return the runs in order, neighbours with the same reason joined.
+
+    Each begins and ends with a turn of its own, so that the narrowest run around a turn that isn't kept is its own.
+    """
+    runs = list(runs)
+    others = {*kept_turns, *(run.first_turn for run in runs if run.first_turn == run.last_turn)}
     joined: list[LeftOut] = []
-    for run in sorted(runs, key=lambda one: one.first_turn):
+    for run in sorted((_without_others(run, others) for run in runs), key=lambda one: one.first_turn):
         last = joined[-1] if joined else None
         if last is not None and (last.reason, last.trimmed, last.last_turn + 1) == (
             run.reason, run.trimmed, run.first_turn,
@@ -141,3 +146,13 @@ def in_runs(runs: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
         else:
             joined.append(run)
     return tuple(joined)
+
+
+def _without_others(run: LeftOut, others: Collection[int]) -> LeftOut:
+    """Return a run without the turns of others at its ends."""
+    first, last = run.first_turn, run.last_turn
+    while first < last and first in others:
+        first += 1
+    while first < last and last in others:
+        last -= 1
+    return replace(run, first_turn=first, last_turn=last)

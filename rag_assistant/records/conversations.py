@@ -74,12 +74,12 @@ class Note(Struct, frozen=True):
 class Conversation(Struct, frozen=True):
     """A conversation with its counters, so that no figure needs a count over its messages.
 
-    The model's view begins at turn ``view_start``; the counters of visible turns and messages count from there. Nothing
-    before ``context_start`` is sent, pinned or not. ``held_turns`` are pinned or await confirmation; ``standing_runs``
-    are the turns left out until the next change, as in LeftOut, with ``made_room`` if a reset cleared them for the turn
-    at the context start. ``UNSET`` or ``None``: not overridden here. ``branched_from`` has the origin's
-    ``conversation_id`` and ``turn``. ``scope`` are the documents its questions are about, if set. ``listed`` ones are
-    in the sidebar.
+    The model's view begins at turn ``view_start``; the counters of visible turns and messages count from there, and
+    turns that a summary skipped. Nothing before ``context_start`` is sent, pinned or not. ``held_turns`` are pinned,
+    await confirmation or were skipped; ``standing_runs`` are the turns left out until the next change, as in LeftOut,
+    with ``made_room`` if a reset cleared them for the turn at the context start. ``UNSET`` or ``None``: not overridden
+    here. ``branched_from`` has the origin's ``conversation_id`` and ``turn``. ``scope`` are the documents its questions
+    are about, if set. ``listed`` ones are in the sidebar.
     """
 
     id: int

@@ -5,19 +5,31 @@ The view is counted when it changes, never for a question.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, Select, bindparam, case, false, func, or_, select, update
+from sqlalchemy import Connection, Select, bindparam, case, exists, false, func, or_, select, update
 
 from rag_assistant.storage.database import set_values
-from rag_assistant.storage.tables import HELD, HIDDEN, MARKED, conversations, history_changes, summaries, turns
+from rag_assistant.storage.tables import (
+    HELD,
+    HIDDEN,
+    MARKED,
+    conversations,
+    history_changes,
+    messages,
+    summaries,
+    turns,
+)
 
 MAX_HIDDEN_LISTED = 200
 
-# A turn without an answer was never completed, however it is marked.
-ANSWERED = turns.c.visible | ((turns.c.excluded | turns.c.purged) & (turns.c.message_count > 1))
+# A turn without an answer was never completed, however it is marked, also if it called tools.
+_LAST = messages.c.turn_id == turns.c.id, messages.c.position == turns.c.message_count - 1
+ANSWERED = turns.c.visible | (
+    (turns.c.excluded | turns.c.purged) & exists().where(*_LAST, messages.c.role == "assistant")
+)
 WHY_HIDDEN = case(
     (turns.c.status == "erased", "erased"), (~ANSWERED, "failed"), (turns.c.purged, "purged"), else_="excluded"
 )
@@ -26,9 +38,12 @@ _OWN = turns.c.conversation_id == bindparam("conversation")
 _BETWEEN = turns.c.number.between(bindparam("first"), bindparam("last"))
 _COUNT = select(func.count(), func.coalesce(func.sum(turns.c.message_count), 0)).where(_OWN, _BETWEEN)
 _VISIBLE, _HELD = _COUNT.where(turns.c.visible), _COUNT.where(HELD)
+_UNMARKED = _VISIBLE.where(~MARKED)
 # Excluded by a person.
 _HIDDEN_ANSWERS = _COUNT.where(HIDDEN, ANSWERED)
-_LEFT_OUT = _OWN, _BETWEEN, HIDDEN, turns.c.status != "running"
+# What was cleared is not listed, unless it never had an answer.
+_LISTED_HERE = (turns.c.number >= bindparam("context_start")) | ~ANSWERED
+_LEFT_OUT = _OWN, _BETWEEN, HIDDEN, turns.c.status != "running", _LISTED_HERE
 _LISTED = (
     select(turns.c.number, turns.c.message_count, WHY_HIDDEN)
     .where(*_LEFT_OUT)
@@ -68,7 +83,7 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Mark as held the turns that are sent wherever the window begins.
+    """Mark as held the turns that are read wherever the view begins.
 
     Those that are pinned, wait for confirmation, or were skipped by a summary.
     """
@@ -82,11 +97,15 @@ def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
     hold = update(turns).where(own, ~turns.c.held, held).values(held=True)
     connection.execute(update(turns).where(own, HELD, ~held).values(held=False))
     connection.execute(hold.where(MARKED))
+    for first, last in _gaps(row, covered):
+        connection.execute(hold.where(number.between(first, last)))
+
+
+def _gaps(row: Mapping[str, Any], covered: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return the numbers before the view that a summary skipped, as runs of (first, last)."""
     starts = [row["context_start"], *(last + 1 for _, last in covered)]
     ends = [*(first - 1 for first, _ in covered), row["view_start"] - 1]
-    for first, last in zip(starts, ends, strict=True):
-        if first <= last:
-            connection.execute(hold.where(number.between(first, last)))
+    return [(first, last) for first, last in zip(starts, ends, strict=True) if first <= last]
 
 
 def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,6 +113,7 @@ def counted(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     own, last_turn, context_start = row["id"], row["turns"], row["context_start"]
     covered = covered_by(connection, row["summary_id"])
     in_view = _sum(connection, _VISIBLE, own, row["view_start"], last_turn)
+    in_view = sum((_sum(connection, _UNMARKED, own, *gap) for gap in _gaps(row, covered)), in_view)
     runs = []
     if context_start > 1:
         visible, hidden = (_sum(connection, query, own, 1, context_start - 1) for query in (_VISIBLE, _HIDDEN_ANSWERS))
@@ -123,11 +143,10 @@ def _made_room(connection: Connection, conversation_id: int, context_start: int)
     return connection.execute(asked_before).first() is not None
 
 
-def _hidden_runs(connection: Connection, conversation_id: int, first: int, last: int) -> list[dict[str, Any]]:
-    """Return the hidden turns from number ``first`` to ``last``: the newest individually, those before as a run per
-    reason.
-    """
-    params = {"conversation": conversation_id, "first": first, "last": last, "limit": MAX_HIDDEN_LISTED}
+def _hidden_runs(connection: Connection, conversation_id: int, context_start: int, last: int) -> list[dict[str, Any]]:
+    """Return the hidden turns up to ``last``: the newest individually, those before as a run per reason."""
+    params = {"conversation": conversation_id, "context_start": context_start, "first": 1, "last": last}
+    params["limit"] = MAX_HIDDEN_LISTED
     listed = connection.execute(_LISTED, params).all()
     runs = [_run(reason, Sum(1, message_count), number, number) for number, message_count, reason in reversed(listed)]
     if len(listed) < MAX_HIDDEN_LISTED:

@@ -37,7 +37,7 @@ from rag_assistant.storage.conversations.receipts import find_elsewhere
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import conversations, history_changes, messages, now, summaries, turns
+from rag_assistant.storage.tables import HELD, MARKED, conversations, history_changes, messages, now, summaries, turns
 
 BEING_SUMMARISED = (
     "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
@@ -73,10 +73,10 @@ class HistoryStore(Store):
             return turns_in_view(connection, conversation, conversation.view_start, before, newest, with_held=held)
 
     def between(self, conversation: Conversation, first: int, last: int) -> list[PastTurn]:
-        """Return the turns in the model's view from number ``first`` to ``last``, oldest first."""
+        """Return the turns in the model's view from number ``first`` to ``last``, oldest first, with all held ones."""
         first = max(first, conversation.view_start)
         with self._database.read() as connection:
-            return turns_in_view(connection, conversation, first, last + 1, None, with_held=False)
+            return turns_in_view(connection, conversation, first, last + 1, None, with_held=True)
 
     def pictures(self, turn: Turn) -> tuple[DataUrl, ...]:
         """Return the pictures attached to a turn's question."""
@@ -196,15 +196,15 @@ class HistoryStore(Store):
                 raise HistoryChanged
             there = connection.execute(
                 select(turns.c.number)
-                .where(turns.c.conversation_id == conversation.id, turns.c.visible, ~turns.c.held)
-                .where(turns.c.number.between(row["view_start"], covered[-1]))
+                .where(turns.c.conversation_id == conversation.id, turns.c.visible, ~MARKED)
+                .where(turns.c.number <= covered[-1], HELD | (turns.c.number >= row["view_start"]))
                 .order_by(turns.c.number)
             )
             if list(there.scalars()) != list(covered):
                 raise HistoryChanged
-            runs = covered_by(connection, row["summary_id"]) + runs_of(covered)
+            runs = sorted(covered_by(connection, row["summary_id"]) + runs_of(covered))
             summary_id = insert_summary(connection, conversation.id, text, runs, written_by, now())
-            values = {"summary_id": summary_id, "view_start": covered[-1] + 1}
+            values = {"summary_id": summary_id, "view_start": runs[-1][1] + 1}
             set_values(connection, conversations, conversation.id, values)
         return self._get(conversation.id)
 

@@ -165,7 +165,7 @@ def _in_view(*, with_held: bool) -> Select[Any]:
     held = select(turns.c.id).where(own, HELD)
     those = (union(chosen, held) if with_held else chosen).subquery()
     return (
-        select(turns.c.number, turns.c.held, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
+        select(turns.c.number, turns.c.pinned, turns.c.waiting, messages.c.role, messages.c.content, messages.c.extra)
         .join_from(those, turns, turns.c.id == those.c.id)
         .join(messages, messages.c.turn_id == those.c.id)
         .order_by(turns.c.number, messages.c.position)

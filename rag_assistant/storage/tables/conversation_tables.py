@@ -105,7 +105,7 @@ turns = table_of_ids(
     Column("pinned", Boolean, nullable=False, server_default=false()),
     Column("excluded", Boolean, nullable=False, server_default=false()),
     Column("purged", Boolean, nullable=False, server_default=false()),
-    # Whether it is sent wherever the window begins: it is pinned, awaits confirmation, or was skipped by a summary.
+    # Whether it is read wherever the view begins: it is pinned, awaits confirmation, or was skipped by a summary.
     Column("held", Boolean, nullable=False, server_default=false()),
     # The action that awaits a person's yes or no.
     Column("waiting", JSON(none_as_null=True)),

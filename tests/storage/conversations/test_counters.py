@@ -139,8 +139,13 @@ class Conversation(Talk):
             and (one["pinned"] or one["waiting"] or (one["number"] < row["view_start"] and one not in summarised))
         ]
         cleared = [one for one in every if one["number"] < row["context_start"] and was_answered(one)]
-        hidden = [one for one in every if not one["visible"] and one["number"] >= row["context_start"]]
-        in_view = [one for one in seen if one["number"] >= row["view_start"]]
+        hidden = [
+            one
+            for one in every
+            if not one["visible"] and (one["number"] >= row["context_start"] or not was_answered(one))
+        ]
+        skipped = [one for one in held if one["number"] < row["view_start"] and not (one["pinned"] or one["waiting"])]
+        in_view = [one for one in seen if one["number"] >= row["view_start"]] + skipped
         return {
             "visible_turns": len(in_view),
             "visible_messages": messages_in(in_view),
@@ -163,7 +168,7 @@ def messages_in(some: Sequence[Any]) -> int:
 
 
 def was_answered(turn: Any) -> bool:
-    return bool(turn["visible"] or ((turn["excluded"] or turn["purged"]) and turn["message_count"] > 1))
+    return bool(turn["visible"] or ((turn["excluded"] or turn["purged"]) and turn["status"] != "failed"))
 
 
 def why_hidden(turn: Any) -> str:

@@ -6,7 +6,7 @@ from flask.testing import FlaskClient
 from rag_assistant.conversations.compaction import EXTRACTED
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, StubModel
-from tests.web.api.conversations import FILLER, contents, conversation_of, kept, said, view
+from tests.web.api.conversations import FILLER, contents, conversation_of, kept, said, turn_ids, view
 from tests.web.conftest import ask, events_of, until
 
 
@@ -281,3 +281,18 @@ def test_another_model_of_the_endpoint_writes_summaries(
     ask(client, "Question 7.", conversation_id=conversation, on_overflow="compact")
     assert [request.body["model"] for request in stub.requests] == ["small-model", "stub-model"]
     assert view(client, conversation)["summary"]["written_by"] == "small-model"
+
+
+def test_what_a_summary_skipped_is_in_the_window_and_not_beyond_it(client: FlaskClient, stub: StubModel) -> None:
+    conversation = conversation_of(client, 6)
+    second = turn_ids(client, conversation)[1]
+    client.patch(f"/api/turns/{second}", json={"excluded": True})
+    assert client.post(f"/api/conversations/{conversation}/compact").status_code == 200
+    client.patch(f"/api/turns/{second}", json={"excluded": False})
+    ask(client, conversation_id=conversation)
+    assert said(stub)[0] == "Question 2"
+    none = ask(client, conversation_id=conversation, max_history_turns=0)
+    assert said(stub) == []
+    assert none["notice"] == "[History trimmed to last 0 turns]"
+    assert client.post(f"/api/conversations/{conversation}/compact").status_code == 200
+    assert none["history"]["left_out"]["turn_limit"] == none["history"]["turns_dropped"]
