@@ -30,7 +30,7 @@ SPEAKING = (
         "conversations/pictures",
     ),
     *(
-        "conversations/extract",
+        "conversations/summary_lines",
         "storage/documents/documents",
         "files/store",
         "files/s3",
