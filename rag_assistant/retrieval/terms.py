@@ -32,7 +32,9 @@ KEEPING_WORDS = frozenset({"arabic", "devanagari", "tamil"})
 STEM_MARK = "s"
 
 # A few letters, then digits, three of them in a row.
-PART_NUMBER = re.compile(r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]*\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)")
+PART_NUMBER = re.compile(
+    r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]{0,40}\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)"
+)
 HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
 # Chinese characters in stop words: of, is, the past, what, which, who.
 HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")

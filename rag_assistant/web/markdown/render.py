@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.parser_block import RuleFuncBlockType
 from markdown_it.renderer import RendererProtocol
-from markdown_it.rules_block import StateBlock, blockquote, list_block
+from markdown_it.rules_block import StateBlock, blockquote, list_block, table
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -31,16 +31,32 @@ LEVELS_OF_A_LIST = 2
 ENDED_BY = ["paragraph", "reference", "blockquote"]
 
 
-def limit_nesting(parser: MarkdownIt) -> None:
-    """Make the parser treat lists and quotes that are nested too deeply as text."""
+def limit_blocks(parser: MarkdownIt, max_cells: int) -> None:
+    """Make the parser treat as text: lists and quotes that are nested too deeply, and rows beyond a number of cells."""
     parser.block.ruler.at("blockquote", _not_too_deep(blockquote), {"alt": [*ENDED_BY, "list"]})
     parser.block.ruler.at("list", _not_too_deep(list_block), {"alt": ENDED_BY})
+    parser.block.ruler.at("table", _not_too_large(max_cells), {"alt": ["paragraph", "reference"]})
 
 
 def _not_too_deep(rule: RuleFuncBlockType) -> RuleFuncBlockType:
     def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         deepest = state.md.options.maxNesting - LEVELS_OF_A_LIST - 1
         return state.level <= deepest and rule(state, start, end, silent)
+
+    return limited
+
+
+def _not_too_large(max_cells: int) -> RuleFuncBlockType:
+    """Return the rule for tables: a row has as many cells as the first, even a single letter in a table of hundreds."""
+
+    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+        columns = _line(state, start).count("|") + 1
+        left = max_cells - state.env.get("cells", 0)
+        if left < columns or not table(state, start, min(end, start + 2 + left // columns), silent):
+            return False
+        if not silent:
+            state.env["cells"] = max_cells - left + columns * (state.line - start)
+        return True
 
     return limited
 
@@ -289,7 +305,7 @@ def _make_parser() -> MarkdownIt:
     # No pictures. And no link definitions: a list of sources such as "[1]: Handbook" should stay visible.
     parser.disable(["image", "reference", "entity"])
     enable_formulas(parser)
-    limit_nesting(parser)
+    limit_blocks(parser, MAX_MARKS)
     parser.inline.terminator_re = MARKUP
     parser.add_render_rule("fence", _draw_code)
     parser.add_render_rule("code_block", _draw_code)

@@ -134,3 +134,12 @@ def test_odd_markdown_is_drawn_to_its_end(text: str) -> None:
 )
 def test_a_line_is_said_without_its_marks(line: str, said: str) -> None:
     assert plain_text(line) == said
+
+
+def test_a_table_is_completed_up_to_as_many_cells_as_a_text_can_mark() -> None:
+    wide = f"|{'a|' * 180}\n|{'-|' * 180}\n" + "b\n" * 300
+    html = render_markdown(f"{wide}\n" * 2)
+    assert html.count("<td>") + html.count("<th>") <= render.MAX_MARKS
+    assert html.count("b") >= 2 * 300
+    row = f"|{'a|' * 10}\n"
+    assert render_markdown(f"{row}|{'-|' * 10}\n{row * 1500}").count("<td>") == 15_000
