@@ -371,14 +371,14 @@ def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str]) -> lis
 
 
 def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:
-    """Return how many rows of a table are quoted, empty if these are all."""
+    """Say how many rows of a table are quoted, and that they were only found; empty if these are all."""
     text = texts.get(run[0].source.document_id, "")
     quoted = [one for each in run for one in each.sentences if one.kind == "row"]
     table = Tables(text).at(quoted[0].start) if quoted else None
     if table is None:
         return ""
     rows = text.count("\n", table.rows, table.end) + 1
-    return f"{len(quoted)} of {rows} rows." if rows > len(quoted) else ""
+    return f"{len(quoted)} of {rows} rows, found by their words. Nothing was computed." if rows > len(quoted) else ""
 
 
 def asked_kind(question: str) -> re.Pattern[str] | None:

@@ -182,9 +182,10 @@ class Retriever:
         return support if support == "nothing_found" or _knows(vectors, query.text) else "found"
 
     def foreign_language(self, question: str, scope: Scope | LibraryState = EVERYTHING) -> str:
-        """Return the language of a question, ``""`` if there are documents in it or the embedding model knows it."""
+        """Return the language of a question, ``""`` if documents may be in it, or the embedding model knows it."""
         language, library = language_of(search_words(question)), self.library(scope)
-        return "" if language in library.keywords.languages or _knows(library.vectors, question) else language
+        is_known = not {language, ""}.isdisjoint(library.keywords.languages) or _knows(library.vectors, question)
+        return "" if is_known else language
 
     def follow_up(
         self, question: str, exchanges: Sequence[Exchange], scope: Scope | LibraryState = EVERYTHING

@@ -121,7 +121,7 @@ def test_of_many_rows_the_first_are_quoted() -> None:
 
 def test_of_a_large_table_it_is_said_how_many_rows_are_quoted() -> None:
     (quote, *_) = register_quotes("What does goose 4 think of fishermen?")
-    assert quote.note == f"{len(quote.sentences)} of 20 rows."
+    assert quote.note == f"{len(quote.sentences)} of 20 rows, found by their words. Nothing was computed."
 
 
 def test_a_small_table_is_quoted_whole_though_the_passage_ends_in_it() -> None:
