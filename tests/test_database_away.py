@@ -73,7 +73,7 @@ def answer_across(server: ServerProcess, stub: StubModel, away: Away, seconds: f
     with away():
         end.set()
         time.sleep(seconds)
-        assert server.call("POST", "/api/conversations", {})[0] == 507
+        assert server.call("POST", "/api/conversations", {})[0] in (503, 507)  # Away, or full.
     stream.read()
     assert stream.last is not None
     assert stream.last[0] == "end"

@@ -27,6 +27,7 @@ SHARED = {
     "guide": "it comes with the program",
     "sources": "its states are seen by administrators",
     "files_probe": "it tells whether the files can be reached",
+    "write_probe": "it tells whether anything can be stored",
     "probe": "it tells whether the database is there",
     "_live_turns": "their number is the server's limit; a person's Assistant looks a turn up in its own store first",
     "membership": "processes are the server's, and so is what they tell each other: numbers of turns",
@@ -61,6 +62,7 @@ UNSCOPED = {
     "DocumentReader.scans": "it runs in the job queues",
     "method()": "what is learned of a model holds for everybody",
     "function.self": "limits are counted for the process, which is asked for its name",
+    "function.database": "whether anything can be stored holds for everybody",
 }
 
 

@@ -82,13 +82,11 @@ def run_command(text: str, actions: HistoryActions, conversation_id: int) -> Com
 
 def _history(actions: HistoryActions, conversation_id: int) -> str:
     view = actions.view(conversation_id)
-    counts = actions.history.counts(conversation_id)
-    roles = ", ".join(f"{count} {role}" for role, count in sorted(counts.items()))
     tokens = view.tokens
     takes = f" of {tokens['limit']:,}" if tokens["limit"] else ""
     with_summary = " + summary" if tokens["summary"] else ""
     lines = [
-        f"{_count(view.conversation.turns, 'turn')}, {_count(sum(counts.values()), 'message')} ({roles or 'none'}).",
+        f"{_count(view.conversation.turns, 'turn')}.",
         f"Next question: {view.sentence}{with_summary}, about {tokens['total']:,} tokens{takes} without the question.",
     ]
     runs = [asdict(run) for run in view.left_out]

@@ -43,7 +43,7 @@ KINDS = tuple(
         ),
         (r"\be-?mail(?: address|-?adresse)\b", r"\w@\w"),
         (r"\b(?:web ?site|web address|url|web(?:seite|adresse))\b", r"https?:|www\.|\w\.[a-z]{2,3}\b"),
-        (r"\b(?:which|what|welche)\b.{0,200}\bversion\b", r"\d+\.\d+|\b(?:version|release|v) ?\d"),
+        (r"\b(?:which|what|welche)\b.{0,200}\bversion\b", r"\d\.\d|\b(?:version|release|v) ?\d"),
         (r"\b(?:iban|account number|kontonummer)\b", r"\d{4}"),
         (r"\b(?:insurer|insurance company|versicherer|assureur|aseguradora)\b", r"insur|versicher|assur|asegur"),
         (

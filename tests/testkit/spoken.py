@@ -103,7 +103,7 @@ PHRASES = {
     ),
     "records/conversations.py": ("source {n}", "source {n} of turn {turn}"),
     "conversations/commands.py": (
-        *("{name}: {does}", "{n} turn, {n2} messages ({roles}).", "{n} turns, {n2} messages ({roles})."),
+        *("{name}: {does}", "{n} turn.", "{n} turns."),
         "Next question: {seen}, about {tokens} tokens without the question.",
         "Next question: {seen} + summary, about {tokens} tokens without the question.",
         "The model now sees a summary of {turns}. Type /undo to remove it.",

@@ -220,6 +220,6 @@ def test_a_shared_projects_retention_is_set_by_its_owner_and_moves_nobody_elses(
     assert "Moves to the trash on " not in ben.get("/").text
     services.retention.look()
     assert [ids(one) for one in (ann, ben)] == [set(), {second}]
-    changes = [entry.action for entry in services.accounts.log.newest(9) if entry.subject == "Harbour"]
+    changes = [entry.action for entry in services.accounts.log.newest(9) if entry.subject == f"project {project}"]
     assert "changed a project (retention_days)" in changes
     assert "changed a project (instructions, name)" in changes

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    bindparam,
     delete,
     exists,
     func,
@@ -37,7 +36,7 @@ from rag_assistant.storage.conversations.receipts import find_elsewhere
 from rag_assistant.storage.conversations.turn_rows import as_turns, load_pictures, load_turn, sources_in, turns_in_view
 from rag_assistant.storage.database import Store, as_json, insert_row, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
-from rag_assistant.storage.tables import HELD, MARKED, conversations, history_changes, messages, now, summaries, turns
+from rag_assistant.storage.tables import HELD, MARKED, conversations, history_changes, now, summaries, turns
 
 BEING_SUMMARISED = (
     "Nothing was undone: the conversation is being summarised. Once that is done, /undo removes the summary."
@@ -49,12 +48,6 @@ MARKS = ("pinned", "excluded")
 MIN_CERTAINTY = 0.2
 # With at most this many turns in between, words are looked up in each of them.
 FEW, NEAR = 100, 2_000
-_COUNTS = (
-    select(messages.c.role, func.count())
-    .join(turns, turns.c.id == messages.c.turn_id)
-    .where(turns.c.conversation_id == bindparam("conversation"), turns.c.status != "running")
-    .group_by(messages.c.role)
-)
 
 
 class HistoryStore(Store):
@@ -85,12 +78,6 @@ class HistoryStore(Store):
         with self._database.read() as connection:
             urls = load_pictures(connection, turn.images)
         return tuple(urls[key] for key in turn.images)
-
-    def counts(self, conversation_id: int) -> dict[str, int]:
-        """Return the number of a conversation's messages by role, without a running turn."""
-        with self._database.read() as connection:
-            load_conversation(connection, conversation_id)
-            return dict(connection.execute(_COUNTS, {"conversation": conversation_id}).all())
 
     def last_passage_tokens(self, conversation_id: int) -> int:
         """Return how many tokens the last answer's passages took; the answer before, if the last has no figures."""

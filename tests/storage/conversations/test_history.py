@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from rag_assistant.records import Conversation, Message, Question
 from rag_assistant.records.errors import ConversationBusy, NoSummary, NothingToUndo
@@ -13,10 +13,8 @@ from rag_assistant.storage.conversations.conversations import ConversationManage
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.history import MIN_CERTAINTY, HistoryStore
 from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import WordIndex
-from rag_assistant.storage.tables import messages
 from rag_assistant.storage.tables import turns as turns_table
 from tests.conftest import both_engines
 
@@ -179,37 +177,6 @@ def test_tool_iterations_are_kept_with_their_turn_and_counted(talk: Talk) -> Non
     (past,) = talk.history.past(talk.conversation, 9, 1)
     assert [message["role"] for message in past.messages] == ["user", "assistant", "tool", "assistant"]
     assert past.messages[1:3] == tuple(said)
-    assert talk.history.counts(talk.conversation.id) == {"user": 8, "assistant": 9, "tool": 1}
-
-
-@both_engines
-def test_messages_are_counted_once_whatever_becomes_of_their_turns(talk: Talk, database: Database) -> None:
-    def said_in(conversation_id: int) -> dict[str, int]:
-        with database.read() as connection:
-            own = turns_table.c.conversation_id == conversation_id, turns_table.c.status != "running"
-            said = select(messages.c.role, func.count()).join(turns_table).where(*own)
-            return dict(connection.execute(said.group_by(messages.c.role)).all())
-
-    versions = VersionStore(database, str.lower)
-    turn, _ = talk.turns.accept(Question("eight", talk.id), "t")
-    call = {"id": "a", "type": "function", "function": {"name": "x", "arguments": "{}"}}
-    talk.turns.keep_iteration(
-        turn.id,
-        [
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "a", "content": "r"},
-        ],
-    )
-    assert talk.history.counts(turn.conversation_id) == said_in(turn.conversation_id)
-    talk.turns.finish(turn, "failed", "")
-    talk.turns.finish(talk.turns.retry(turn.id)[0], "completed", "One.")
-    talk.turns.finish(talk.turns.regenerate(turn.id)[0], "completed", "Two.")
-    versions.choose(turn.id, 1)
-    edited, _ = talk.turns.accept(Question("otherwise", edits_turn=turn.id), "t")
-    talk.turns.finish(edited, "completed", "So.")
-    TurnEraser(database, str.lower).erase(talk.ids[2])
-    for conversation_id in (turn.conversation_id, edited.conversation_id):
-        assert talk.history.counts(conversation_id) == said_in(conversation_id) == {"user": 7, "assistant": 7}
 
 
 def test_a_waiting_turn_is_held_until_it_is_answered(talk: Talk) -> None:

@@ -1,5 +1,6 @@
 """The passage behind a number, and pictures of pages, as they come over HTTP."""
 
+import hashlib
 import html
 import io
 import re
@@ -38,7 +39,7 @@ def a_pdf_to_draw(services: Services) -> int:
     (services.data_dir / "uploads").mkdir(exist_ok=True)
     name = "9" * 32
     (services.data_dir / "uploads" / name).touch()
-    return services.documents.add(NewDocument("geese.pdf", PDF, 1, name, name))[0].id
+    return services.documents.add(NewDocument("geese.pdf", PDF, 0, hashlib.sha256().hexdigest(), name))[0].id
 
 
 @pytest.fixture
