@@ -76,6 +76,8 @@ FOLLOWS = re.compile(r"\W*(?:and|or|what about|how about|und|oder|was ist mit|wi
 REFERS = frozenset("it they them these he she him one ones davon ihn ihnen".split())
 WHY = re.compile(r"\W*(?:why|how (?:do|can|should|to|does)|warum|wieso|weshalb|wie (?:kann|soll|wird))\b", re.I)
 SINCE = re.compile(r"\b(?:been|ago|dabei)\b")
+# Each word is compared with all cells.
+MAX_QUESTION_WORDS = 60
 # Dates that lie ahead: nothing has happened yet.
 AHEAD = re.compile(r"next|due|until|end|expir|renew|deadline|nächst|fällig|frist|ablauf", re.IGNORECASE)
 
@@ -98,7 +100,8 @@ def query_for(question: str, text: str, table: Table, document: str, before: str
     is_fragment = FOLLOWS.match(question) is not None or any(word in REFERS for word in re.findall(r"\w+", question))
     earlier = query_for(before, text, table, document) if before and is_fragment else None
     not_for_list = table.is_list and not ASKS_FOR_LIST.match(question)
-    if (is_fragment and not earlier) or WHY.match(question) or not_for_list:
+    is_long = len(question.split()) > MAX_QUESTION_WORDS
+    if (is_fragment and not earlier) or WHY.match(question) or not_for_list or is_long:
         return None
     try:
         return _Reader(question, text, table, document).query(earlier)

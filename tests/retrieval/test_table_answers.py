@@ -198,3 +198,8 @@ def test_a_list_answers_with_all_its_items(question: str, count: int) -> None:
 )
 def test_what_a_list_is_not_about_is_not_answered_from_it(question: str) -> None:
     assert list_answers(question) == []
+
+
+def test_a_question_of_hundreds_of_words_is_not_compared_with_every_cell() -> None:
+    assert answer("Which expenses were not approved?") is not None
+    assert answer(f"Which expenses were not approved{' or not approved' * 20}?") is None
