@@ -62,7 +62,6 @@ UNSCOPED = {
     "DocumentReader.scans": "it runs in the job queues",
     "method()": "what is learned of a model holds for everybody",
     "function.self": "limits are counted for the process, which is asked for its name",
-    "function.database": "whether anything can be stored holds for everybody",
 }
 
 

@@ -111,6 +111,7 @@ class Waiting(Task):
 
 def test_threads_come_with_work_and_leave_without() -> None:
     threads, ended = Threads(20), threading.Event()
+    assert until(lambda: threads.active_count == 0, 20)
     for expected, added in ((8, 8), (9, 1), (20, 31)):
         for _ in range(added):
             threads.add_task(Waiting(ended))

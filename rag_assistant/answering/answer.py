@@ -226,10 +226,20 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
     # The previous request may have taught how the model counts.
     ratio = task.deps.models.calibration.ratio(draft.profile.endpoint)
     draft = replace(draft, profile=replace(draft.profile, token_ratio=ratio))
-    if draft.iterations:
-        return build_request(draft)
-    built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
-    return with_recall(built, task)
+    try:
+        if draft.iterations:
+            return build_request(draft)
+        built = build_request(replace(draft, related=(), recalled=(), evidence=(), past=()))
+        return with_recall(built, task)
+    except QuestionDoesNotFit:
+        endpoint = draft.profile.endpoint
+        if not endpoint.guessed:
+            raise
+    # A guess refuses no question.
+    task.deps.models.calibration.forget(endpoint)
+    endpoint, conversation = replace(endpoint, context_tokens=None, guessed=False), draft.window.conversation
+    profile = profile_of(endpoint, conversation, task, uses_tools=bool(draft.profile.tools))
+    return build(replace(draft, profile=profile), task)
 
 
 def shortened(draft: Draft, request: ModelRequest, error: ContextTooLong, task: Task) -> Draft:

@@ -119,7 +119,6 @@ def test_what_a_command_makes_later_is_the_first_administrators(ann: Desk, ben: 
         lambda desk, n: list(desk.turns.every(n)),
         lambda desk, n: desk.turns.accept(Question("And?", n), "And?"),
         lambda desk, n: desk.branches.etag(n),
-        lambda desk, n: desk.history.counts(n),
         lambda desk, n: desk.history.undo(n),
         lambda desk, n: desk.history.move_context_start(n, "clear"),
         lambda desk, n: desk.history.edit_summary(n, "x"),

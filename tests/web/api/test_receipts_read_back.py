@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rag_assistant.conversations.prompts import REWRITE_INSTRUCTIONS
+from rag_assistant.conversations.prompts import REWRITE_INSTRUCTIONS, TABLE_INSTRUCTIONS
 from rag_assistant.history.erasing import receipt_without
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
@@ -119,12 +119,14 @@ class Life:
     def note(self, turn_id: int, before: int) -> None:
         requests = self.stub.requests[before:]
         rewriting = [one for one in requests if one.messages[0]["content"] == REWRITE_INSTRUCTIONS]
-        answering = [one for one in requests if one not in rewriting]
+        querying = [one for one in requests if one.messages[0]["content"] == TABLE_INSTRUCTIONS]
+        answering = [one for one in requests if one not in (*rewriting, *querying)]
         turn = self.services.turns.get(turn_id)
         self.sent[turn_id, turn.version] = {
             "request": as_sent(answering[-1]),
             "earlier_requests": [as_sent(one) for one in answering[:-1]],
             "rewrite": as_sent(rewriting[0]) if rewriting else None,
+            "reading": [{"request": as_sent(one)} for one in querying],
         }
 
     def note_copies(self, branch: int, edited: int) -> None:
@@ -179,6 +181,7 @@ def shown(receipt: dict[str, Any]) -> str:
     rewrite = receipt.get("rewrite")
     requests = [receipt["request"], *receipt["earlier_requests"]]
     requests += [rewrite.get("request", rewrite)] if rewrite else []
+    requests += [one["request"] for one in receipt.get("reading") or ()]
     names = ("model", "messages", "tools", "tool_choice", "max_tokens", "temperature")
     return json.dumps([[request.get(name) for name in names] for request in requests])
 
