@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.extraction.formats import kinds
-from rag_assistant.extraction.formats.cell_formats import shown
+from rag_assistant.extraction.formats.cell_formats import BUILT_IN, shown
 from rag_assistant.records.errors import ExtractionFailed
 from tests.extraction.archives import PREFIXES, an_opendocument, an_xlsx, relations
 from tests.extraction.reading import read
@@ -175,6 +175,10 @@ def test_the_xml_of_excel_2003_is_a_workbook(tmp_path: Path) -> None:
 def test_a_page_that_is_called_a_workbook_is_a_page(tmp_path: Path) -> None:
     page = "<table><tr><td>bird</td><td>number</td></tr><tr><td>goose</td><td>17</td></tr></table>"
     assert "| goose | 17 |" in read(tmp_path, page, "birds.xls").text
+
+
+def test_the_fractions_that_need_no_format_of_their_own_are_known() -> None:
+    assert [shown(0.75, BUILT_IN[12]), shown(0.3, BUILT_IN[13])] == ["3/4", "3/10"]
 
 
 def ods_cell(text: str, properties: str = "", inside: str = "") -> str:

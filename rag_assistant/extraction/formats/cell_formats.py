@@ -13,7 +13,8 @@ from msgspec import Struct
 GENERAL = "General"
 # Formats with only a number. Locale-dependent ones are dates.
 BUILT_IN = {
-    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 18: "h:mm", 19: "h:mm:ss",
+    1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 9: "0%", 10: "0.00%", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??",
+    18: "h:mm", 19: "h:mm:ss",
     20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 37: "#,##0;(#,##0)", 38: "#,##0;(#,##0)",
     39: "#,##0.00;(#,##0.00)", 40: "#,##0.00;(#,##0.00)", 45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss",
 } | dict.fromkeys([14, 15, 16, 17, *range(27, 37), *range(50, 59)], "yyyy-mm-dd")  # fmt: skip
