@@ -98,8 +98,6 @@ def search_for(
     document_count = deps.documents.find("", turn.scope, 1)[1] if not passages else None
     if document_count == 0:
         return SearchResult(rewrite=rewrite.record)  # Nothing could have been found.
-    if quotes and support == "nothing_found":
-        passages = []
     # A filter's remaining documents tell what a question is about.
     unclear = not turn.scope and is_unclear(turn.question, exchanges)
     nearest, language = sections_of(passages) if unclear else [], ""
