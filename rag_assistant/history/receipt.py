@@ -98,8 +98,8 @@ def notice_for(newest: int, others: int = 0, *, at_least: int | None = None) -> 
 
 NOTICE = re.compile(r"\[History trimmed to (?:last|at least the last) [0-9]+ turns(?: and [0-9]+ before them)?\]")
 NUMBERS = re.compile("[0-9]{1,9}")
-# How it follows the system messages it was merged with.
-JOINED_NOTICES = re.compile(rf"(?:\n\n{NOTICE.pattern})+\Z")
+# What stands between it and the system messages that it was merged with.
+JOINT = "\n\n"
 
 
 def without_notices(messages: Sequence[Message]) -> Sequence[Message]:
@@ -123,9 +123,12 @@ def renewed(notice: str, count: int) -> str:
 
 def _without_joined_notices(message: Message) -> Message:
     text = message.get("content")
-    if not isinstance(text, str) or not JOINED_NOTICES.search(text):
+    if not isinstance(text, str):
         return message
-    return {**message, "content": JOINED_NOTICES.sub("", text)}
+    parts = text.split(JOINT)
+    while len(parts) > 1 and NOTICE.fullmatch(parts[-1]):
+        parts.pop()
+    return {**message, "content": JOINT.join(parts)}
 
 
 def in_runs(runs: Iterable[LeftOut], kept_turns: Iterable[int] = ()) -> tuple[LeftOut, ...]:
