@@ -84,6 +84,7 @@ from rag_assistant.storage.documents.rows import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
+from rag_assistant.storage.page_settings import PageSettings
 from rag_assistant.storage.signals import Signals
 from rag_assistant.storage.usage import database_probe, write_probe
 
@@ -120,7 +121,9 @@ class Services:
         self.signer = Signer(self.data_dir)
         self.process = ""  # Its name among the live processes, once registered.
         database = engines.open_database(values, self.data_dir)
-        leases = Leases(database, installation_id(self.data_dir), shared_settings(values))
+        leases = Leases(database, installation_id(self.data_dir), lambda: shared_settings(settings.current))
+        if not database.is_sqlite:
+            settings.share(PageSettings(database))
         self._signals = Signals(database, lambda: leases.has_others)
         self.uploads = Uploads(self.open_files(values.files_url or str(self.data_dir / "uploads")))
         self._open_stores(database)
@@ -272,6 +275,7 @@ class Services:
             for path in sorted(self.guide.glob("*.md")):
                 with path.open("rb") as file:
                     self.library.accept(file, path.name)
+        self.settings.look()  # What servers share is in the database.
 
     def start_command(self, *, answers: bool) -> None:
         """Prepare a command that starts nothing else; with ``answers``, one that answers questions.

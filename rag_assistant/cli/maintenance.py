@@ -107,8 +107,9 @@ def reindex(services: Services, read_again: bool) -> None:
 def doctor(services: Services, fix: bool) -> None:
     """Check that the database and the uploaded files agree."""
     findings = list(services.doctor().examine())
-    if services.vectors.notice:
-        click.echo(f"note: {services.vectors.notice}")
+    for notice in (services.vectors.notice, *services.membership.differences()):
+        if notice:
+            click.echo(f"note: {notice}")
     left = _mend(services, findings) if fix and findings else len(findings)
     if not fix:
         for finding in findings:

@@ -44,6 +44,10 @@ class Membership:
         """Return whether any process works on documents."""
         return self._leases.has_worker
 
+    def differences(self) -> list[str]:
+        """Return a sentence for each setting in which another server on the database differs."""
+        return self._leases.differences()
+
     def forget_commands(self) -> None:
         """Unregister dead commands of this installation, as its lock shows."""
         self._leases.forget(commands=True)

@@ -1,6 +1,6 @@
 """The settings file: created once from the example, then read, checked and applied whenever it changes.
 
-It is only written when somebody changes a setting on the page.
+It is only written when somebody changes a setting on the page. Servers that share a database keep such changes there.
 """
 
 import hashlib
@@ -13,13 +13,16 @@ import stat
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from rag_assistant.records.errors import SettingsChanged, SettingsError
+from msgspec import Struct
+
+from rag_assistant.records.errors import SettingsChanged, SettingsError, StorageFailed
 from rag_assistant.settings.loading import LoadedSettings, Origin, changed_text, load_settings
 from rag_assistant.settings.package_files import SETTINGS_EXAMPLE, SETTINGS_SCHEMA, home
-from rag_assistant.settings.schema import Settings, is_live
+from rag_assistant.settings.schema import SECRET, Settings, is_live
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +32,33 @@ POLL_INTERVAL_SECONDS = 1.0
 UNREADABLE = "unreadable"
 
 
+class SharedValues(Struct, frozen=True):
+    """What was changed on the page of servers that share a database, with the number of the change."""
+
+    version: int = 0
+    settings: dict[str, Any] = {}
+
+
+class SharedSettings(Protocol):
+    """Where servers keep it."""
+
+    def read(self) -> SharedValues: ...
+
+    def write(self, changed: SharedValues) -> None:
+        """Replace the version before. Raises SettingsChanged if it is no longer the last one."""
+
+
 class LiveSettings:
     """The settings in force, which follow settings.json. A broken file changes nothing and is reported."""
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
         self.path = path
         self._environment = dict(environment)
+        self._shared: SharedSettings | None = None
+        self._from_page = SharedValues()
         content = _read(path)
-        self._read_last: bytes | str | None = content
-        self._loaded = load_settings(_decoded(content, path.name), self._environment, path.name)
+        self._read_last: tuple[bytes | str | None, int] = content, 0
+        self._loaded = self._load(_decoded(content, path.name), {})
         self._closing = threading.Event()
         self._changing = threading.Lock()
         self._unsettled: str | None = None
@@ -63,22 +84,30 @@ class LiveSettings:
         """A text that changes with any value or problem, and with a restart."""
         return f"{self._era}-{self._changes}"
 
+    def share(self, shared: SharedSettings) -> None:
+        """Keep the page's changes there from now on, and follow those of other servers."""
+        self._shared = shared
+
     def look(self) -> None:
-        """Read the file again if it has changed, and apply it if it is valid.
+        """Read the file and what is shared again, and apply them if they have changed and are valid.
 
         Errors are reported if they persist at the next look: an editor may be saving.
         """
         try:
-            last, self._read_last = self._read_last, UNREADABLE
-            content = self._read_last = _read(self.path)
+            last, self._read_last = self._read_last, (UNREADABLE, self._from_page.version)
+            if self._shared is not None:
+                with suppress(StorageFailed):  # While the database is away, its last values stay.
+                    self._from_page = self._shared.read()
+            content = _read(self.path)
+            self._read_last = content, self._from_page.version
             unsettled, self._unsettled = self._unsettled, None
-            if content == last:
+            if self._read_last == last:
                 if unsettled is not None:
                     self._report(unsettled)
                 return
             if content is None:
                 raise SettingsError(f"{self.path.name} is gone.")
-            loaded = load_settings(_decoded(content, self.path.name), self._environment, self.path.name)
+            loaded = self._load(_decoded(content, self.path.name), self._from_page.settings)
         except SettingsError as error:
             problem = f"{error} The last good values stay in force."
             if problem == self._unsettled:
@@ -87,29 +116,51 @@ class LiveSettings:
         else:
             self._apply(loaded)
 
+    def _load(self, text: str | None, from_page: Mapping[str, Any]) -> LoadedSettings:
+        return load_settings(text, self._environment, self.path.name, from_page)
+
     def stamp(self) -> str:
-        """Return an unguessable text that identifies the file's current state."""
-        return self._stamp_of(_read(self.path))
+        """Return a text that identifies what a new look finds: what is shared, or unguessably the file."""
+        self.look()
+        return str(self._from_page.version) if self._shared is not None else self._stamp_of(_read(self.path))
 
     def change(self, values: Mapping[str, Any], stamp: str) -> None:
-        """Write settings into the file, which keeps all others, and apply it.
+        """Write settings into the file, or what is shared, which keeps all others, and apply them.
 
-        Raises SettingsChanged if the file no longer matches the ``stamp``, SettingsError if a value is invalid, or the
-        file is broken or not writable; then nothing changes.
+        Raises SettingsChanged if it no longer matches the ``stamp``, SettingsError if a value is invalid, or the file
+        is broken or not writable; then nothing changes.
         """
         with self._changing:
             content = _read(self.path)
+            if self._shared is not None:
+                self._change_shared(self._shared, _decoded(content, self.path.name), values, stamp)
+                return
             if not hmac.compare_digest(stamp.encode(), self._stamp_of(content).encode()):
                 raise SettingsChanged(f"{self.path.name} has changed since this page was opened; nothing was saved.")
             text = changed_text(_decoded(content, self.path.name), values, self.path.name)
-            load_settings(text, self._environment, self.path.name)
+            self._load(text, {})
             _replace(self.path, text.encode())
             self.look()
 
+    def _change_shared(self, shared: SharedSettings, text: str | None, values: Mapping[str, Any], stamp: str) -> None:
+        before = shared.read()
+        if stamp != str(before.version):
+            raise SettingsChanged("The settings have changed since this page was opened; nothing was saved.")
+        if secret := next((name for name in values if name in SECRET), None):
+            raise SettingsError(
+                f"{secret} is a secret, and several servers share this database: set {secret.upper()} for each of them."
+            )
+        changed = SharedValues(before.version + 1, {**before.settings, **values})
+        self._load(text, changed.settings)
+        shared.write(changed)
+        self.look()
+
     def tried(self, values: Mapping[str, Any]) -> Settings:
         """Return the settings as they would be with some values. Raises SettingsError."""
-        text = changed_text(_decoded(_read(self.path), self.path.name), values, self.path.name)
-        return load_settings(text, self._environment, self.path.name).values
+        text = _decoded(_read(self.path), self.path.name)
+        if self._shared is not None:
+            return self._load(text, {**self._from_page.settings, **values}).values
+        return self._load(changed_text(text, values, self.path.name), {}).values
 
     def _stamp_of(self, content: bytes | None) -> str:
         return hmac.new(self._key, content or b"", hashlib.sha256).hexdigest()

@@ -1,6 +1,7 @@
 """Turns settings.json and the environment into one validated, frozen Settings.
 
-The environment overrides the file, the file overrides the defaults. Pure; live.py follows the file.
+The environment overrides the file, the file overrides the defaults. What servers share, changed on the settings page,
+stands between environment and file. Pure; live.py follows the file.
 """
 
 import json
@@ -23,7 +24,7 @@ ENVIRONMENT_ALIASES = {"AGENT_CONVERSATION_HISTORY_KEEP": "tool_iterations_keep"
 KEY = re.compile(r'("(?:[^"\\\n]|\\.)*+")\s*:')
 NAMES = {dotted: name for name, dotted in DOTTED.items()}
 
-Origin = Literal["default", "file", "environment"]
+Origin = Literal["default", "file", "page", "environment"]
 
 
 class LoadedSettings(Struct, frozen=True):
@@ -33,8 +34,13 @@ class LoadedSettings(Struct, frozen=True):
     origins: dict[str, Origin]
 
 
-def load_settings(text: str | None, environment: Mapping[str, str], file_name: str = "settings.json") -> LoadedSettings:
-    """Return the settings of a file's text (``None``: there is no file) and an environment.
+def load_settings(
+    text: str | None,
+    environment: Mapping[str, str],
+    file_name: str = "settings.json",
+    from_page: Mapping[str, Any] | None = None,
+) -> LoadedSettings:
+    """Return the settings of a file's text (``None``: there is no file), the page's changes, and an environment.
 
     Raises SettingsError, which names file and line or the variable, the value, and what is allowed.
     """
@@ -52,6 +58,9 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
             raise SettingsError(f"{where}{name} is a secret. Set the environment variable {name.upper()} instead.")
         from_file[name], spellings[name] = value, spelled
         _check({name: value}, where, spelled)
+    from_page = dict(from_page or {})
+    for name, value in from_page.items():
+        _check({name: value}, "The settings page: ", name)
     from_environment: dict[str, Any] = {}
     for variable, name in [*ENVIRONMENT_ALIASES.items(), *((name.upper(), name) for name in Settings.model_fields)]:
         raw = environment.get(variable, "")
@@ -61,8 +70,9 @@ def load_settings(text: str | None, environment: Mapping[str, str], file_name: s
         _check({name: from_environment[name]}, f"The environment variable {variable}: ", name)
     origins: dict[str, Origin] = dict.fromkeys(Settings.model_fields, "default")
     origins.update(dict.fromkeys(from_file, "file"))
+    origins.update(dict.fromkeys(from_page, "page"))
     origins.update(dict.fromkeys(from_environment, "environment"))
-    return LoadedSettings(Settings(**(from_file | from_environment)), origins)
+    return LoadedSettings(Settings(**(from_file | from_page | from_environment)), origins)
 
 
 def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "settings.json") -> str:

@@ -6,7 +6,7 @@ compared. On SQLite all processes are on this machine, and the locks of the data
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic, sleep
 from typing import Any, Literal
 
@@ -46,10 +46,10 @@ class Leases(Store):
     ``settings`` are compared with those of other servers; see settings/agreement.py.
     """
 
-    def __init__(self, database: Database, installation: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, database: Database, installation: str, settings: Callable[[], Mapping[str, Any]]) -> None:
         super().__init__(database)
         self._installation = installation
-        self._settings = dict(settings)
+        self._settings = settings
         self._kind: ProcessKind = "server"
         self._id: str | None = None
         # For each other process its counter, and when this value was first seen.
@@ -84,7 +84,7 @@ class Leases(Store):
         while True:
             with self._database.one_at_a_time("enter"):
                 others = self._settings_of_others()
-                problem = conflict(self._settings, others) if kind != "command" else None
+                problem = conflict(self._settings(), others) if kind != "command" else None
                 if problem is None:
                     self._id = self._insert(kind)
                     break
@@ -92,14 +92,18 @@ class Leases(Store):
                 raise SettingsError(problem)
             sleep(BEAT_INTERVAL_SECONDS)
             self.bury()
-        for sentence in differences(self._settings, others) if kind != "command" else ():
+        for sentence in differences(self._settings(), others) if kind != "command" else ():
             log.warning("Servers on one database should have the same settings: %s", sentence)
         self.bury()  # To see who is alive.
         return self._id
 
+    def differences(self) -> list[str]:
+        """Return a sentence for each setting in which another server differs; what it changes is seen with its beat."""
+        return differences(self._settings(), self._settings_of_others())
+
     def _insert(self, kind: ProcessKind) -> str:
         name, began = uuid.uuid4().hex, since_boot()
-        own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings}
+        own = {"id": name, "installation": self._installation, "kind": kind, "beats": 0, "settings": self._settings()}
         self._commit(insert(processes).values(own))
         self._heard = began
         return name
@@ -129,7 +133,8 @@ class Leases(Store):
     def beat(self) -> str | None:
         """Renew the lease. If the others have declared this process dead, register it again and return its new name."""
         began = since_boot()
-        if self._commit(update(processes).where(processes.c.id == self._id).values(beats=processes.c.beats + 1)):
+        values = {"beats": processes.c.beats + 1, "settings": self._settings()}
+        if self._commit(update(processes).where(processes.c.id == self._id).values(values)):
             self._heard = began
             return None
         log.error("This process missed its heartbeat for %g seconds; its work was released.", LEASE_SECONDS)

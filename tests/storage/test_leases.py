@@ -26,7 +26,7 @@ Later = Callable[[float], None]
 
 def leases(database: Database, installation: str, **changed: Any) -> Leases:
     """Return the leases of a process with these settings."""
-    return Leases(database, installation, shared_settings(Settings()) | changed)
+    return Leases(database, installation, lambda: shared_settings(Settings()) | changed)
 
 
 @pytest.fixture

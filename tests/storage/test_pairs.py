@@ -177,7 +177,7 @@ def test_no_more_are_pinned_than_may_be(database: Database, monkeypatch: pytest.
 @both_engines
 @pytest.mark.parametrize("limits", [(1, None), (None, 1)], ids=["at once", "per minute"])
 def test_no_more_is_asked_than_may_be(database: Database, limits: tuple[int | None, int | None]) -> None:
-    process, other = (Leases(database, name, {}).enter("command") for name in "ab")
+    process, other = (Leases(database, name, dict).enter("command") for name in "ab")
     store = UsageStore(database)
     for _ in range(PAIRS):
         with database.write() as connection:

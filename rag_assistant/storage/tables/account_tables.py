@@ -106,6 +106,14 @@ model_counts = Table(
     Column("whole_counts", Integer, nullable=False),
 )
 
+# What was changed on the settings page, where several servers share the database.
+page_settings = Table(
+    "page_settings",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("settings", JSON, nullable=False),
+)
+
 # Sets of documents. Without accounts there is one, which has no owner.
 libraries = table_of_ids(
     "libraries",

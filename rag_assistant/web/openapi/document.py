@@ -11,7 +11,7 @@ from pydantic.json_schema import models_json_schema
 from rag_assistant import __version__
 from rag_assistant.conversations.exchange.export import FORMATS
 from rag_assistant.records import DOCUMENT_STATES, MAX_INT32
-from rag_assistant.web.errors import PROBLEM
+from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.request_bodies import NoFields
 from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 from rag_assistant.web.routing import Operation, Route, routes_of
@@ -110,6 +110,7 @@ def openapi_document(app: Flask) -> Schema:
             "schemas": dict(sorted(schemas.items())),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
+        "x-error-types": [{"type": name, "status": code, "meaning": meaning} for code, name, meaning in error_kinds()],
         # With accounts it needs a token, without them nothing.
         "security": [{}, {"token": []}],
     }

@@ -42,7 +42,7 @@ TOPICS: dict[str, type[Group]] = {
 }
 # Rarely changed settings, of all topics.
 ADVANCED = N_("Rarely changed")
-ORIGINS = {"default": "default", "file": "settings.json", "environment": "environment"}
+ORIGINS = {"default": "default", "file": "settings.json", "page": N_("settings page"), "environment": "environment"}
 
 # The settings in the form, with their labels; nothing else is written.
 EDITED = {
@@ -89,6 +89,7 @@ def settings(
     number = whole_number("conversation", None, 1, MAX_INT32)
     shown = services().conversations.get(number) if number is not None else None
     in_force, models = services().settings, services().models
+    stamp = in_force.stamp() if may_change() else ""
     sought = request.args.get("filter", "").strip()
     return render_template(
         drawer("settings.html"),
@@ -97,7 +98,7 @@ def settings(
         advanced=ADVANCED,
         version=__version__,
         may_change=may_change(),
-        stamp=in_force.stamp() if may_change() else "",
+        stamp=stamp,
         addresses=ADDRESSES,
         languages=LANGUAGES,
         typed=request.form if change_error or check else {},
@@ -110,6 +111,7 @@ def settings(
         change_error=_as_labelled(str(change_error)) if change_error else None,
         saved=saved,
         index_notice=services().vectors.notice,
+        differences=services().membership.differences() if may_change() else (),
         **frame(shown),
     )
 
@@ -120,6 +122,7 @@ def change() -> Response:
     if not may_change():
         raise NotAllowed(NOT_HERE)
     in_force = services().settings
+    in_force.look()
     try:
         changed = changed_values(in_force)
         if "test" in request.form:

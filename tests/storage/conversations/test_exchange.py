@@ -29,7 +29,7 @@ def in_pieces_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def process(database: Database) -> str:
-    return Leases(database, "here", {}).enter("command")
+    return Leases(database, "here", dict).enter("command")
 
 
 @pytest.fixture

@@ -223,6 +223,10 @@ def test_the_document_and_its_page_are_served(empty: FlaskClient) -> None:
     for path in served["paths"]:
         assert path in page.text
     assert "<script" not in page.text
+    kinds = served["x-error-types"]
+    statuses = {one["type"]: one["status"] for one in kinds}
+    assert (statuses["ConversationNotFound"], statuses["StorageFailed"]) == (404, 507)
+    assert all(one["type"] in page.text and one["meaning"].endswith(".") for one in kinds)
 
 
 PROBLEM = "application/problem+json"
