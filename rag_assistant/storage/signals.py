@@ -1,15 +1,13 @@
 """Wake other processes on the same database when an answer has new text, ends, or is to be stopped.
 
-The rows are the truth and a signal only says that it is worth looking, so a lost one costs a moment. PostgreSQL uses
-LISTEN and NOTIFY. On SQLite, and behind a pooler in transaction mode, everybody polls every half second.
+The rows are the truth, and everybody looks at them every half second: a signal, which PostgreSQL sends with NOTIFY,
+only says that it is worth looking at once. None arrive on SQLite, and behind a pooler in transaction mode.
 """
 
 import logging
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
 
 from sqlalchemy import func, select
 
@@ -22,13 +20,7 @@ CHANNEL = "rag_assistant"
 LOOK_INTERVAL_SECONDS = 0.5
 # Text is announced in batches, so that a burst wakes others once.
 TEXT_INTERVAL_SECONDS = 0.05
-ECHO_TIMEOUT_SECONDS = 5.0
-RETRY_INTERVAL_SECONDS = 60.0
 IDS_IN_ONE_SIGNAL = 500
-UNHEARD = (
-    "PostgreSQL's NOTIFY is not heard here (a pooler in transaction mode does that). Live text and Stop across servers "
-    "come in steps of half a second."
-)
 
 
 class Signals:
@@ -37,9 +29,6 @@ class Signals:
     def __init__(self, database: Database, has_others: Callable[[], bool]) -> None:
         self._database = database
         self._has_others = has_others
-        self._echo = f"echo {uuid.uuid4().hex}"
-        self._heard = False
-        self._warned = False
         self._lock = threading.Lock()
         self._waiting: dict[int, list[threading.Event]] = {}
         self._untold: set[int] = set()
@@ -56,7 +45,7 @@ class Signals:
         ``work`` checks for waiting documents.
         """
         self._stop, self._look, self._work = stop, look, work
-        jobs = [self._poll_on] if self._database.is_sqlite else [self._listen_on, self._tell_on]
+        jobs = [self._look_on, *([] if self._database.is_sqlite else [self._tell_on])]
         self._threads = [threading.Thread(target=job, name="signals", daemon=True) for job in jobs]
         for thread in self._threads:
             thread.start()
@@ -91,7 +80,7 @@ class Signals:
             self._waiting.setdefault(turn_id, []).append(news)
 
         def wait() -> None:
-            news.wait(LOOK_INTERVAL_SECONDS * (2 if self._heard else 1))
+            news.wait(LOOK_INTERVAL_SECONDS)
             news.clear()
 
         try:
@@ -124,37 +113,24 @@ class Signals:
 
     # --- receiving
 
-    def _poll_on(self) -> None:
+    def _look_on(self) -> None:
         while not self._closing.wait(LOOK_INTERVAL_SECONDS):
             self._look_around()
-
-    def _listen_on(self) -> None:
-        while not self._closing.is_set():
             try:
-                self._listen()
+                if not self._database.is_sqlite:
+                    self._listen()
             except Exception as error:  # noqa: BLE001 - whatever it is, nothing is heard
                 log.debug("The connection for PostgreSQL's signals broke: %s", error)
-            was_heard, self._heard = self._heard, False
-            pause = monotonic() + (LOOK_INTERVAL_SECONDS if was_heard else RETRY_INTERVAL_SECONDS)
-            while monotonic() < pause and not self._closing.wait(LOOK_INTERVAL_SECONDS):
-                self._look_around()
 
     def _listen(self) -> None:
-        """Listen until the connection breaks, or until it is clear that no signals get through."""
+        """Listen until the connection breaks."""
         import psycopg
 
         with psycopg.connect(self._database.connection_string, autocommit=True) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
-            self._tell(self._echo)  # Over another connection: signals to oneself arrive behind any pooler.
-            too_late = monotonic() + ECHO_TIMEOUT_SECONDS
             while not self._closing.is_set():
                 for heard in connection.notifies(timeout=LOOK_INTERVAL_SECONDS, stop_after=1):
                     self._take(heard.payload)
-                if not self._heard and monotonic() > too_late:
-                    if not self._warned:
-                        log.warning(UNHEARD)
-                        self._warned = True
-                    return
                 self._look_around()
 
     def _take(self, payload: str) -> None:
@@ -169,8 +145,6 @@ class Signals:
                     waiting = list(self._waiting.get(turn_id, ()))
                 for news in waiting:
                     news.set()
-        elif payload == self._echo:
-            self._heard = True
 
     def _look_around(self, look: Callable[[], None] | None = None) -> None:
         try:
