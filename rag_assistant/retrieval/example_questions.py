@@ -1,7 +1,7 @@
-"""Example questions that a document answers, made from its headings and sentences without a model. Pure.
+"""Example questions that a document answers: headings that ask or instruct, and values in sentences. Pure.
 
-A badly worded question is worse than none: uncertain matches are left out. The patterns are for English; in other
-languages only headings that are questions are used, and in German what has a value.
+A badly worded question is worse than none. Instructions and values are recognised in English, values in German too;
+headings that are questions in any language.
 """
 
 import re
@@ -18,7 +18,6 @@ TITLE_LINE = re.compile(r"[^|]{1,60}(?<![.,;:!?|])")
 NO_PARAGRAPH = re.compile(r"\s*(?:[-*+]\s|[|>]|\d+[.)]\s)")
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|Q\d*[.:])\s+")
 EMPHASIS = re.compile(r"\*+|\b_+|_+\b|\s#+$")
-ASIDE = re.compile(r"(?<!\s)\s*[(\[][^()\[\]]*[)\]]")
 
 ENGLISH = frozenset("the of and to in is for that with are on you as be this by or from it not can an".split())
 MIN_SHARE_OF_ENGLISH = 0.15
@@ -39,28 +38,6 @@ HOW_TO = re.compile(
     re.I,
 )
 YOUR = re.compile(r"\byour\b")
-IN_ORDER_TO = re.compile(
-    r"(?:To|If you want to) (?!(?:be|have|date|see|put|sum|name|conclude|summari[sz]e|illustrate|begin|the)\b)"
-    r"([a-z]+ [^,.:;]{3,60}), (?!(?:we|they|he|she|it|the|this|an?|our|in|each|all)\b)[a-z]"
-)
-SUBJECT = r"(?P<article>The |An? )?(?P<subject>(?:[A-Z]|(?<= )[a-z])[\w-]*(?: [\w-]+){0,3}) "
-DEFINED = (
-    r"(?P<verb>is|(?<=s )are) (?:an? .{20,}|one of .{20,}"
-    r"|the (?:\S+ ){1,4}(?:of|that|which|for|in|where|by|used|from|between) .{10,})"
-)
-PATTERNS = (
-    (re.compile(SUBJECT + DEFINED), "What {verb} {subject}?"),
-    (re.compile(SUBJECT + r"costs .*(?:[$€£]|dollar|euro|pound)"), "How much does {subject} cost?"),
-    (
-        re.compile(SUBJECT + r"was (?P<verb>founded|established|built|released|invented|launched|opened) .*\b\d{4}\b"),
-        "When was {subject} {verb}?",
-    ),
-    (
-        re.compile(SUBJECT + r"(?P<verb>require|include|contain|provide|support|cover|offer|measure)s .{15,}"),
-        "What does {subject} {verb}?",
-    ),
-    (re.compile(SUBJECT + r"consists of .{15,}"), "What does {subject} consist of?"),
-)
 # Statements with a value, anywhere in a paragraph; in German too.
 MEASURED = (
     "age|amount|budget|capacity|code|cost|deductible|deposit|discount|duration|fee|height|length|limit|number|pension|"
@@ -72,29 +49,6 @@ VALUE = re.compile(
 )
 VALUE_IN_GERMAN = re.compile(r"(Der|Die|Das) ((?:[a-zäöüß-]+ ){0,2}[A-ZÄÖÜ][\w-]+) beträgt \S+ (\w*)")
 TIMES_IN_GERMAN = frozenset("Minuten Stunden Tage Wochen Monate Jahre".split())
-# Not a subject, or one that only its document knows.
-NO_SUBJECT = re.compile(
-    r"\b(?:the|an?|to|will|would|can|could|should|may|must|do|does|did|has|have|had|was|were|is|are|what|who|which|where|when|why|how|one|another|each|every|such|some|any|all|both|many|most|now|then|today|if|"
-    r"while|in|on|at|for|with|as|my|your|i|you|and|but|or|so|also|not|following|first|second|third|last|next|other|"
-    r"latter|former|same|only|result|aim|goal|purpose|idea|reason|problem|question|answer|point|rest|difference|example|"
-    r"way|case|part|author|title|name|number|value|default|test|section|chapter|page|document|file|figure|table)\b",
-    re.I,
-)
-# "What is" isn't asked of people, nor of words with a definition.
-NO_THING = re.compile(
-    r"\b(?:who|born|chair\w*|director|manager|president|author|founder|professor|researcher|engineer|member|leader|"
-    r"officer|minister|singer|actor|actress|writer|player|politician|artist|scientist|king|queen|man|woman|person|"
-    r"student|teacher|son|daughter|wife|husband|name|term|word|same|following|list|default|result)\b",
-    re.I,
-)
-# A name used in the text: an article or the like, and up to four words.
-USED = re.compile(
-    r"\b(?:(the|an?)|of|your|for|about|on|any|each|no|all|(?<!\d)\d+)\s+(?=([\w-]{1,40}(?: [\w-]{1,40}){1,3}))", re.I
-)
-NO_TOPIC = frozenset(
-    "see also, external links, further reading, table of contents, general information, more information, key points, "
-    "next steps, early life, personal life, related work, future work".split(", ")
-)
 
 
 class Block(Struct, frozen=True):
@@ -122,59 +76,13 @@ def _made(blocks: list[Block]) -> Iterator[str]:
             how = "lang" if match[3] in TIMES_IN_GERMAN else "hoch"
             yield f"Wie {how} ist {match[1].lower()} {match[2]}?"
         return
-    small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
     yield from (one.heading for one in questions if ASKING.match(one.heading))
-    yield from _how_to(blocks, small)
-    yield from _patterned(blocks, small)
+    small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
+    for task in (match[1].split() for block in blocks if (match := HOW_TO.fullmatch(block.heading))):
+        # Words that the text writes in lower case, as in a title.
+        words = [word.lower() if n == 0 or word.lower() in small else word for n, word in enumerate(task)]
+        yield f"How do I {YOUR.sub('my', ' '.join(words))}?"
     yield from (f"What is {'my' if match[1] == 'Your' else 'the'} {match[2]}?" for match in VALUE.finditer(prose))
-    yield from _topics(blocks, small, prose)
-
-
-def _how_to(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
-    """Yield how-to questions from headings and sentences."""
-    for block in blocks:
-        if match := HOW_TO.fullmatch(block.heading):
-            first, *rest = match[1].split()
-            task = " ".join([first.lower(), *(_written(word, small) for word in rest)])
-            yield f"How do I {YOUR.sub('my', task)}?"
-        if match := IN_ORDER_TO.match(block.text):
-            yield "How do I {}?".format(YOUR.sub("my", match[1]))
-
-
-def _patterned(blocks: list[Block], small: frozenset[str]) -> Iterator[str]:
-    """Yield questions from the first sentences of paragraphs about something they name."""
-    for block in blocks:
-        sentence = ASIDE.sub("", re.split(r"(?<=[.!?])\s", block.text)[0])
-        for pattern, question in PATTERNS:
-            match = pattern.match(sentence)
-            if match is None or NO_SUBJECT.search(match["subject"]) or NO_THING.search(sentence[: match.start() + 120]):
-                continue
-            article, subject = (match["article"] or "").lower(), match["subject"]
-            if article != "the " or " " in subject or not subject.islower():
-                subject = _written(subject, small)
-                yield question.format(**match.groupdict() | {"subject": article + subject})
-
-
-def _topics(blocks: list[Block], small: frozenset[str], prose: str) -> Iterator[str]:
-    """Yield questions about headings that the text uses as names."""
-    used: dict[str, str] = {}
-    for match in USED.finditer(prose):
-        words = match[2].lower().split()
-        for length in range(2, len(words) + 1):
-            used.setdefault(" ".join(words[:length]), match[1])
-    for block in blocks:
-        topic = " ".join(_written(word, small) for word in block.heading.split())
-        named = 2 <= len(topic.split()) <= 4 and re.fullmatch(r"[\w -]+", topic) and topic.lower() not in NO_TOPIC
-        if not named or block.is_line:
-            continue
-        if topic.lower() in used:
-            yield f"What should I know about {'the ' if used[topic.lower()] else ''}{topic}?"
-
-
-def _written(phrase: str, small: frozenset[str]) -> str:
-    """Return a phrase in lower case at its start if the text writes its first word so."""
-    first = phrase.split()[0].lower()
-    return first + phrase[len(first) :] if first in small else phrase
 
 
 def _is_fit(question: str) -> bool:

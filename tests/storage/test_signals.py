@@ -76,8 +76,7 @@ def listening(request: pytest.FixtureRequest, count: int) -> set[int]:
     def is_full() -> bool:
         with database.read() as connection:
             found = connection.exec_driver_sql(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
-                "AND query = 'LISTEN rag_assistant'"
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN rag_assistant'"
             )
             pids.clear()
             pids.update(found.scalars())

@@ -43,9 +43,13 @@ def selects_of(client: FlaskClient) -> list[str]:
 def test_questions_that_the_documents_answer_are_offered_one_of_each_first(client: FlaskClient) -> None:
     upload(client, LEAVE, "leave.md")
     assert offered(client) == ["How many days off do I get?", "How do I book a meeting room?"]
-    goose = "A goose is a water bird of the family of ducks, with a long neck and a loud voice."
+    goose = "The weight of geese is about 4 kilograms. It has a long neck, a loud voice and many feathers."
     upload(client, goose, "docx_lists.txt")
-    assert offered(client) == ["What is a goose?", "How many days off do I get?", "How do I book a meeting room?"]
+    assert offered(client) == [
+        "What is the weight of geese?",
+        "How many days off do I get?",
+        "How do I book a meeting room?",
+    ]
     page = client.get("/").text
     assert "Try asking:" in page
     assert "docx_lists" not in page[page.index('class="welcome"') :]
