@@ -78,7 +78,7 @@ def _made(blocks: list[Block]) -> Iterator[str]:
         return
     yield from (one.heading for one in questions if ASKING.match(one.heading))
     small = frozenset(re.findall(r"\b[a-z][\w-]*", prose))
-    for task in (match[1].split() for block in blocks if (match := HOW_TO.fullmatch(block.heading))):
+    for task in (how_to[1].split() for block in blocks if (how_to := HOW_TO.fullmatch(block.heading))):
         # Words that the text writes in lower case, as in a title.
         words = [word.lower() if n == 0 or word.lower() in small else word for n, word in enumerate(task)]
         yield f"How do I {YOUR.sub('my', ' '.join(words))}?"

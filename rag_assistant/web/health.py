@@ -1,7 +1,7 @@
 """Health, readiness, settings and Prometheus metrics."""
 
 import logging
-from typing import Any
+from typing import Any, Literal
 
 from flask import Flask, Response, jsonify, make_response, request
 
@@ -15,7 +15,7 @@ from rag_assistant.storage.usage import documents_by_state
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
-from rag_assistant.web.schemas import HealthAnswer, ModelTestAnswer, ReadyAnswer, SettingsAnswer, SettingsVersion
+from rag_assistant.web.schemas import ModelTestAnswer, SettingAnswer
 
 log = logging.getLogger(__name__)
 
@@ -39,13 +39,17 @@ def init_app(app: Flask, services: Services) -> None:
         if services.role == "worker" and request.endpoint not in OF_EVERY_ROLE:
             raise ServedByWebs
 
-    @app.get("/healthz", policy=PUBLIC, answer=HealthAnswer)
+    @app.get("/healthz", policy=PUBLIC, answer={"status": Literal["ok"]})
     def healthz() -> Response:
         response = jsonify(status="ok")
         response.headers["X-Version"] = __version__
         return response
 
-    @app.get("/readyz", policy=PUBLIC, answer=ReadyAnswer)
+    @app.get(
+        "/readyz",
+        policy=PUBLIC,
+        answer={"ready": bool, "parts": dict[str, str], "settings_problem": str | None, "restart_required": list[str]},
+    )
     def readyz() -> Response:
         ask = flag_asked("model")
         if ask:
@@ -65,7 +69,11 @@ def init_app(app: Flask, services: Services) -> None:
     def metrics() -> Response:
         return Response(services.observer.metrics.exposition(levels_of(services)), content_type=CONTENT_TYPE)
 
-    @app.get("/api/settings", policy=ADMIN, answer=SettingsAnswer)
+    @app.get(
+        "/api/settings",
+        policy=ADMIN,
+        answer={"settings": list[SettingAnswer], "problem": str | None, "restart_required": list[str]},
+    )
     def settings() -> Response:
         problems = {"problem": services.settings.problem, "restart_required": services.settings.restart_required}
         return jsonify(settings=settings_data(services), **problems)
@@ -75,7 +83,7 @@ def init_app(app: Flask, services: Services) -> None:
         """Test the endpoints in the settings, step by step."""
         return jsonify(data_of(view_of(ModelTestAnswer, services.check_connection())))
 
-    @app.get("/api/settings/version", policy=READ, answer=SettingsVersion)
+    @app.get("/api/settings/version", policy=READ, answer={"version": str | int})
     def settings_version() -> Response:
         return jsonify(version=services.settings.version)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, request
-from msgspec import Struct, field
+from msgspec import Struct, defstruct, field
 from pydantic import BaseModel
 from werkzeug.routing import Rule
 
@@ -41,10 +41,11 @@ OWN_ACCOUNT, PEOPLE = Policy("read", session=True), Policy("admin", session=True
 class Operation(Struct, frozen=True):
     """The parameters, body and response of a route.
 
-    ``answer`` is a type, a media type if it isn't JSON, ``None`` if it is empty. ``events`` are those of its stream:
-    alone or, with an ``answer``, if the body asks for one. ``params`` are the only query parameters; ``own`` has
-    schemas of special ones. ``example`` is a valid body, ``query`` an example's query string; a ``form`` has the body's
-    fields. ``file``: the body is a file, also in a form. A ``POST`` of the API without a body takes an empty one.
+    ``answer`` is a type (for a route: or its fields), a media type if it isn't JSON, ``None`` if it is empty.
+    ``events`` are those of its stream: alone or, with an ``answer``, if the body asks for one. ``params`` are the only
+    query parameters; ``own`` has schemas of special ones. ``example`` is a valid body, ``query`` an
+    example's query string; a ``form`` has the body's fields. ``file``: the body is a file, also in a form. A ``POST``
+    of the API without a body takes an empty one.
     """
 
     answer: type | str | None = None
@@ -68,6 +69,9 @@ class Route(Rule):
     """A route with its policy and operation, which are arguments of ``@blueprint.get`` and the like."""
 
     def __init__(self, string: str, policy: Policy | None = None, **options: Any) -> None:
+        if isinstance(fields := options.get("answer"), Mapping):
+            name = f"{options['endpoint'].rpartition('.')[2].title().replace('_', '')}Answer"
+            options["answer"] = defstruct(name, fields.items(), frozen=True, kw_only=True, forbid_unknown_fields=True)
         self.operation = Operation(**{name: options.pop(name) for name in DESCRIBED & options.keys()})
         super().__init__(string, **options)
         self.policy = policy

@@ -1,24 +1,19 @@
 """The API's answers, except for turns, conversations and documents, which are in records/views.py."""
 
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
 from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
 from rag_assistant.llm.connection_check import ConnectionCheck
-from rag_assistant.records import Ability, Role, SourceState
 from rag_assistant.records.answers import ErrorData, Step, Strategy
 from rag_assistant.records.views import (
     ConversationAnswer,
     CorrectionAnswer,
-    DocumentAnswer,
     Overflow,
-    PassageAnswer,
-    RatedAnswer,
     StartEvent,
     TurnAnswer,
-    VersionAnswer,
 )
 
 
@@ -55,18 +50,6 @@ class OpenAIErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     error: OpenAIErrorData
 
 
-class KeyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The public key for checking receipt files (Ed25519, in hexadecimal)."""
-
-    public_key: str
-
-
-class VersionsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All answers to a question, oldest first."""
-
-    versions: list[VersionAnswer]
-
-
 class TokenEvent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Text to append to the answer, or a replacement for the end of it."""
 
@@ -93,29 +76,10 @@ class StepEvent(Step, frozen=True, kw_only=True, forbid_unknown_fields=True):
     turn: int
 
 
-class Page(Struct, frozen=True, kw_only=True):
-    """A page of a list; next_cursor asks for the next page."""
-
-    next_cursor: str | None
-
-
-class TurnsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of turns, oldest first; total counts all of them."""
-
-    turns: list[TurnAnswer]
-    total: int
-
-
 class FoundConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A conversation; turn is where the search words were found, null if in the title."""
 
     turn: int | UnsetType | None = UNSET
-
-
-class ConversationsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of conversations."""
-
-    conversations: list[FoundConversation]
 
 
 class ImportedConversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,15 +129,6 @@ class BillItemAnswer(BillItem, frozen=True, kw_only=True, forbid_unknown_fields=
     tokens: int
 
 
-class BillAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a summary of some turns may lose; max_tokens of it can be kept."""
-
-    first_turn: int
-    last_turn: int
-    max_tokens: int
-    items: list[BillItemAnswer]
-
-
 class ViewTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Estimated tokens of what the model would see."""
 
@@ -213,61 +168,6 @@ class ViewedConversation(ConversationAnswer, frozen=True, kw_only=True, forbid_u
     undone: str | UnsetType = UNSET
 
 
-class OperationAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is running in a conversation, or null."""
-
-    operation: dict[str, Any] | None
-
-
-class CommandAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The result of a command."""
-
-    command: str
-    text: str
-    fold: bool
-    view: ViewAnswer
-
-
-class RatingsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of rated questions."""
-
-    ratings: list[RatedAnswer]
-
-
-class DocumentsAnswer(Page, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A page of documents."""
-
-    documents: list[DocumentAnswer]
-
-
-class OriginsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All document sources."""
-
-    sources: list[SourceState]
-
-
-class TagsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The number of documents with each tag."""
-
-    tags: dict[str, int]
-
-
-class TextAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The text of a document, and the offsets of its pages."""
-
-    document_id: int
-    text: str
-    page_starts: list[int]
-
-
-class SearchAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The passages that retrieval finds."""
-
-    query: str
-    follow_up_context: str | None
-    passages: list[PassageAnswer]
-
-
 class ShareOfLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much was used, and the limit; null means no limit."""
 
@@ -284,34 +184,10 @@ class LimitsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     tokens_per_day: ShareOfLimit
 
 
-class AccountAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The caller, and what the request may do."""
-
-    name: str
-    role: Role
-    scopes: list[Ability]
-    limits: LimitsAnswer
-
-
 class ModelTestAnswer(ConnectionCheck, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The result of a connection test; models are those the endpoint lists."""
 
     ok: bool
-
-
-class HealthAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The server is alive."""
-
-    status: Literal["ok"]
-
-
-class ReadyAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The state of each part."""
-
-    ready: bool
-    parts: dict[str, str]
-    settings_problem: str | None
-    restart_required: list[str]
 
 
 class SettingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -323,20 +199,6 @@ class SettingAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     description: str
     value: Any | UnsetType = UNSET
     set: bool | UnsetType = UNSET
-
-
-class SettingsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All settings in force."""
-
-    settings: list[SettingAnswer]
-    problem: str | None
-    restart_required: list[str]
-
-
-class SettingsVersion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A value that changes with the settings."""
-
-    version: str | int
 
 
 # The events of a stream, each with its data.

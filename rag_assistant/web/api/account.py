@@ -5,17 +5,22 @@ from typing import Any
 from flask import Blueprint, Response, jsonify
 
 from rag_assistant.accounts.limits import PersonalLimits
+from rag_assistant.records import Ability, Role
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
 from rag_assistant.web.routing import READ_AS_PERSON
-from rag_assistant.web.schemas import AccountAnswer
+from rag_assistant.web.schemas import LimitsAnswer
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 
 
-@blueprint.get("/account", policy=READ_AS_PERSON, answer=AccountAnswer)
+@blueprint.get(
+    "/account",
+    policy=READ_AS_PERSON,
+    answer={"name": str, "role": Role, "scopes": list[Ability], "limits": LimitsAnswer},
+)
 def account() -> Response:
     """Return who is asking, what they may do here, and their usage and limits."""
     caller, usage = identity(), services().limits

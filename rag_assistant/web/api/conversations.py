@@ -14,13 +14,14 @@ from rag_assistant.records import EVERYTHING, MAX_INT32, Conversation
 from rag_assistant.records.views import (
     ConversationAnswer,
     CorrectionAnswer,
+    TurnAnswer,
     conversation_view,
     data_of,
     turn_view,
     view_of,
 )
 from rag_assistant.retrieval.tokenize import query_words
-from rag_assistant.web.api.paging import PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
+from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, cursor_of, number_before, page_response, parse_cursor
 from rag_assistant.web.request_bodies import (
     ChangeConversationBody,
     CommandBody,
@@ -39,15 +40,7 @@ from rag_assistant.web.request_parsing import (
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.schemas import (
-    BillAnswer,
-    CommandAnswer,
-    ConversationsAnswer,
-    OperationAnswer,
-    TurnsAnswer,
-    ViewAnswer,
-    ViewedConversation,
-)
+from rag_assistant.web.schemas import BillItemAnswer, FoundConversation, ViewAnswer, ViewedConversation
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
@@ -57,7 +50,7 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
     "",
     policy=READ,
     params=(*PAGE_PARAMS, "q", "pinned", "archived", "deleted", "project_id"),
-    answer=ConversationsAnswer,
+    answer={"conversations": list[FoundConversation], **PAGE},
     query="limit=2",
 )
 def conversations() -> Response:
@@ -148,7 +141,13 @@ def purge_conversation(conversation_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.get("/<int:conversation_id>/turns", policy=READ, params=(*PAGE_PARAMS,), answer=TurnsAnswer, query="limit=2")
+@blueprint.get(
+    "/<int:conversation_id>/turns",
+    policy=READ,
+    params=(*PAGE_PARAMS,),
+    answer={"turns": list[TurnAnswer], "total": int, **PAGE},
+    query="limit=2",
+)
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
     page = services().turns.page(conversation_id, page_limit(), number_before())
@@ -199,7 +198,7 @@ def preview(conversation_id: int) -> Response:
     return jsonify(view.as_dict())
 
 
-@blueprint.get("/<int:conversation_id>/operation", policy=READ, answer=OperationAnswer)
+@blueprint.get("/<int:conversation_id>/operation", policy=READ, answer={"operation": dict[str, Any] | None})
 def operation(conversation_id: int) -> Response:
     """Return the operation running on the conversation, or null."""
     running = services().conversations.get(conversation_id).operation
@@ -221,7 +220,11 @@ def reset(conversation_id: int) -> Response:
     return shown(conversation_id)
 
 
-@blueprint.get("/<int:conversation_id>/compact", policy=READ, answer=BillAnswer)
+@blueprint.get(
+    "/<int:conversation_id>/compact",
+    policy=READ,
+    answer={"first_turn": int, "last_turn": int, "max_tokens": int, "items": list[BillItemAnswer]},
+)
 def bill(conversation_id: int) -> Response:
     """Return what a summary of older turns may lose, and what of it is kept word for word; nothing changes."""
     return jsonify(services().history_actions.bill(conversation_id).as_dict())
@@ -264,7 +267,7 @@ def edit_summary(conversation_id: int) -> Response:
 @blueprint.post(
     "/<int:conversation_id>/commands",
     policy=ASK,
-    answer=CommandAnswer,
+    answer={"command": str, "text": str, "fold": bool, "view": ViewAnswer},
     body=CommandBody,
     example={"command": "/history"},
 )

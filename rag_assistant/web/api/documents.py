@@ -6,16 +6,15 @@ from flask import Blueprint, Response, jsonify, make_response, request, send_fil
 from msgspec import to_builtins
 from werkzeug.datastructures import MultiDict
 
-from rag_assistant.records import DOCUMENT_STATES, Document
+from rag_assistant.records import DOCUMENT_STATES, Document, SourceState
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import spells_number, storable
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
-from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
+from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
 from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_body
 from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
-from rag_assistant.web.schemas import DocumentsAnswer, OriginsAnswer, TagsAnswer, TextAnswer
 from rag_assistant.web.security import MAX_FORM_PARTS
 from rag_assistant.web.services import services
 
@@ -68,7 +67,7 @@ def fetch_again(document_id: int) -> Response:
     "",
     policy=READ,
     params=(*PAGE_PARAMS, "tag", "q", "state"),
-    answer=DocumentsAnswer,
+    answer={"documents": list[DocumentAnswer], **PAGE},
     query="state=ready",
     own={"tag": {"type": "string"}},
 )
@@ -85,7 +84,7 @@ def documents() -> Response:
     return page_response("documents", [visible_data(document) for document in page[:limit]], following)
 
 
-@blueprint.get("/sources", policy=ADMIN, answer=OriginsAnswer)
+@blueprint.get("/sources", policy=ADMIN, answer={"sources": list[SourceState]})
 def sources() -> Response:
     """Return the state of everything in ``document_sources``."""
     return jsonify(sources=to_builtins(services().sources.states()))
@@ -97,7 +96,7 @@ def document(document_id: int) -> Response:
     return jsonify(visible_data(services().documents.get(document_id)))
 
 
-@blueprint.get("/tags", policy=READ, answer=TagsAnswer)
+@blueprint.get("/tags", policy=READ, answer={"tags": dict[str, int]})
 def tags() -> Response:
     """Return every tag with its number of documents."""
     return jsonify(tags=services().documents.tags())
@@ -130,7 +129,9 @@ def retry(document_id: int) -> Response:
     return make_response(jsonify(visible_data(services().library.read_again(document_id))), 202)
 
 
-@blueprint.get("/<int:document_id>/text", policy=READ, answer=TextAnswer)
+@blueprint.get(
+    "/<int:document_id>/text", policy=READ, answer={"document_id": int, "text": str, "page_starts": list[int]}
+)
 def text(document_id: int) -> Response:
     """Return the extracted text, to which the offsets of sources refer."""
     extracted = services().documents.text(document_id)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, make_response
-from msgspec import Struct, field
+from msgspec import field
 
 from rag_assistant.records import LibraryRecord
 from rag_assistant.records.views import SharedAnswer, data_of, view_of
@@ -23,13 +23,7 @@ class LibraryAnswer(SharedAnswer, frozen=True, kw_only=True, forbid_unknown_fiel
     documents: int
 
 
-class LibrariesAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The libraries that may be read, the own ones first."""
-
-    libraries: list[LibraryAnswer]
-
-
-@blueprint.get("", policy=READ, answer=LibrariesAnswer)
+@blueprint.get("", policy=READ, answer={"libraries": list[LibraryAnswer]})
 def libraries() -> Response:
     """Return the libraries you can read, your own first."""
     return jsonify(libraries=[library_data(one) for one in services().libraries.all()])

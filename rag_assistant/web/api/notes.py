@@ -33,17 +33,11 @@ class NoteAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     proposed: bool
 
 
-class NotesAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """All notes, the newest first."""
-
-    notes: list[NoteAnswer]
-
-
 def note_data(note: Note) -> dict[str, Any]:
     return data_of(view_of(NoteAnswer, note))
 
 
-@blueprint.get("", policy=READ, answer=NotesAnswer)
+@blueprint.get("", policy=READ, answer={"notes": list[NoteAnswer]})
 def notes() -> Response:
     """Return all notes, newest first."""
     return jsonify(notes=[note_data(one) for one in services().notes.all()])

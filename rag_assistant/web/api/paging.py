@@ -14,8 +14,9 @@ from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import spells_number
 from rag_assistant.storage.conversations.conversations import Cursor
 
-# The parameters of a list, for ``takes``.
+# The parameters of a list, and what its response has besides the items.
 PAGE_PARAMS = ("limit", "cursor")
+PAGE: dict[str, Any] = {"next_cursor": str | None}
 CURSOR = re.compile(r"(\d{1,17})-(\d{1,10})", re.ASCII)
 BEGINNING_OF_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 

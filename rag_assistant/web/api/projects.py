@@ -1,7 +1,6 @@
 """The JSON API of projects and their sharing."""
 
 from flask import Blueprint, Response, jsonify, make_response
-from msgspec import Struct
 
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.views import ProjectAnswer, project_data
@@ -14,13 +13,7 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("projects_api", __name__, url_prefix="/api/projects")
 
 
-class ProjectsAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The projects that may be used, the own ones first."""
-
-    projects: list[ProjectAnswer]
-
-
-@blueprint.get("", policy=READ, answer=ProjectsAnswer)
+@blueprint.get("", policy=READ, answer={"projects": list[ProjectAnswer]})
 def projects() -> Response:
     """Return the projects you can use, your own first."""
     return jsonify(projects=[project_data(one) for one in services().projects.all()])

@@ -32,12 +32,6 @@ class NewLinkAnswer(LinkAnswer, frozen=True, kw_only=True, forbid_unknown_fields
     url: str
 
 
-class LinksAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The links to a conversation, the oldest first."""
-
-    links: list[LinkAnswer]
-
-
 class SharedSource(Struct, frozen=True, forbid_unknown_fields=True):
     """A passage that an answer cites."""
 
@@ -65,7 +59,7 @@ class SharedAnswer(Struct, frozen=True, forbid_unknown_fields=True):
     turns: list[SharedTurn]
 
 
-@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer=LinksAnswer)
+@blueprint.get("/conversations/<int:conversation_id>/links", policy=READ_AS_PERSON, answer={"links": list[LinkAnswer]})
 def links(conversation_id: int) -> Response:
     """Return the links to a conversation, oldest first, without their secrets."""
     return jsonify(links=[link_data(one) for one in services().links.of(conversation_id)])

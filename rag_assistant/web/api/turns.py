@@ -28,6 +28,7 @@ from rag_assistant.records.errors import InvalidRequest, NotSignedIn, PictureNot
 from rag_assistant.records.validation import spells_number
 from rag_assistant.records.views import (
     PassageAnswer,
+    RatedAnswer,
     ReceiptAnswer,
     TurnAnswer,
     VersionAnswer,
@@ -39,7 +40,7 @@ from rag_assistant.records.views import (
     view_of,
 )
 from rag_assistant.web.api.events import Readers, collect, event_stream
-from rag_assistant.web.api.paging import PAGE_PARAMS, number_before, page_response
+from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_response
 from rag_assistant.web.errors import answer_with_error
 from rag_assistant.web.i18n.languages import ENGLISH
 from rag_assistant.web.identity import identity
@@ -58,7 +59,7 @@ from rag_assistant.web.request_parsing import (
     whole_number,
 )
 from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.schemas import EVENTS, KeyAnswer, RatingsAnswer, SearchAnswer, VersionsAnswer
+from rag_assistant.web.schemas import EVENTS
 from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -195,7 +196,7 @@ def regenerate(turn_id: int) -> Response:
     return make_response(jsonify(turn_data(services().assistant.regenerate(turn_id))), 202)
 
 
-@blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer=VersionsAnswer)
+@blueprint.get("/turns/<int:turn_id>/versions", policy=READ, answer={"versions": list[VersionAnswer]})
 def versions(turn_id: int) -> Response:
     """Return the answers to a turn's question, oldest first."""
     return jsonify(versions=[data_of(view_of(VersionAnswer, version)) for version in services().versions.all(turn_id)])
@@ -246,7 +247,7 @@ def replay_turn(turn_id: int) -> Response:
     return jsonify(asdict(replay(turn_id, services().turns, services().models)))
 
 
-@blueprint.get("/receipts/key", policy=READ, answer=KeyAnswer)
+@blueprint.get("/receipts/key", policy=READ, answer={"public_key": str})
 def receipts_key() -> Response:
     """Return this installation's public key for verifying receipt files."""
     return jsonify(public_key=services().signer.public_key)
@@ -256,7 +257,7 @@ def receipts_key() -> Response:
     "/search",
     policy=READ,
     params=("q", "limit", "document_id", "tag", "conversation_id"),
-    answer=SearchAnswer,
+    answer={"query": str, "follow_up_context": str | None, "passages": list[PassageAnswer]},
     query="q=large+document&limit=3",
     own={
         "q": {"type": "string", "minLength": 1, "pattern": r"\S"},
@@ -324,7 +325,7 @@ def _while_open(events: Iterator[Event | None], is_open: Callable[[], bool]) -> 
         yield event
 
 
-@blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer=RatingsAnswer)
+@blueprint.get("/ratings", policy=READ, params=(*PAGE_PARAMS,), answer={"ratings": list[RatedAnswer], **PAGE})
 def ratings() -> Response:
     """Return the rated questions, newest first, each with the rated answer."""
     limit = page_limit()

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from flask import Blueprint, Response, jsonify, request
 from msgspec.structs import replace
@@ -34,9 +34,6 @@ from rag_assistant.web.v1.reading import (
 from rag_assistant.web.v1.responses import Wanted, compaction, frames, items_of, resource
 from rag_assistant.web.v1.schemas import (
     CompactedHistory,
-    DeletedResponse,
-    InputItems,
-    InputTokens,
     ResponseAnswer,
     ResponseEvent,
 )
@@ -105,7 +102,7 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
 @blueprint.post(
     "/responses/input_tokens",
     policy=ASK,
-    answer=InputTokens,
+    answer={"object": Literal["response.input_tokens"], "input_tokens": int},
     body=ResponseBody,
     example={"model": "rag-assistant", "input": "How large may a document be?"},
 )
@@ -140,7 +137,7 @@ def response(response_id: str) -> Response:
     "/responses/<response_id>/input_items",
     policy=READ,
     params=("include", "limit", "order", "after"),
-    answer=InputItems,
+    answer={"object": Literal["list"], "data": list[dict[str, Any]], "first_id": str, "last_id": str, "has_more": bool},
 )
 def input_items(response_id: str) -> Response:
     """Return the question that a stored response answers."""
@@ -156,7 +153,9 @@ def cancel_response(response_id: str) -> Response:
     return jsonify(_resource_of(services().assistant.stop(_turn_of(response_id).id)))
 
 
-@blueprint.delete("/responses/<response_id>", policy=ASK, answer=DeletedResponse)
+@blueprint.delete(
+    "/responses/<response_id>", policy=ASK, answer={"id": str, "object": Literal["response"], "deleted": bool}
+)
 def delete_response(response_id: str) -> Response:
     """Erase a stored response permanently, with its question."""
     turn = _turn_of(response_id)

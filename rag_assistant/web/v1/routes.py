@@ -1,7 +1,7 @@
 """The routes of OpenAI's protocol: each parses a request, asks, and returns the answer in that shape."""
 
 import base64
-from typing import Any
+from typing import Any, Literal
 
 from flask import Response, jsonify, request
 
@@ -24,7 +24,7 @@ from rag_assistant.web.v1.reading import (
     refuse_stored_calls,
 )
 from rag_assistant.web.v1.response_routes import blueprint
-from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, Embeddings, Model, Models
+from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, Model
 
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 DESCRIBED = {
@@ -35,7 +35,7 @@ DESCRIBED = {
 OF_A_PROJECT = "Answers with the instructions, the documents and the window of a project."
 
 
-@blueprint.get("/models", policy=READ, answer=Models)
+@blueprint.get("/models", policy=READ, answer={"object": Literal["list"], "data": list[Model]})
 def models() -> Response:
     """List the ways of answering and the projects, each as a model."""
     return jsonify(object="list", data=[_model(name) for name in (*MODES, *sorted(projects_by_model()))])
@@ -82,7 +82,7 @@ def chat_completions() -> Response:
 @blueprint.post(
     "/embeddings",
     policy=ASK,
-    answer=Embeddings,
+    answer={"object": Literal["list"], "data": list[dict[str, Any]], "model": str, "usage": dict[str, int]},
     body=EmbeddingsBody,
     example={"model": "rag-assistant-embeddings", "input": ["lamp"]},
 )

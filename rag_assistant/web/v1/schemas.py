@@ -36,13 +36,6 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context_length: int | None
 
 
-class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The ways of answering."""
-
-    object: Literal["list"]
-    data: list[Model]
-
-
 class ChatCompletion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A chat completion."""
 
@@ -69,15 +62,6 @@ class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rag_assistant: Told | UnsetType = UNSET
 
 
-class Embeddings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Embeddings of texts."""
-
-    object: Literal["list"]
-    data: list[dict[str, Any]]
-    model: str
-    usage: dict[str, int]
-
-
 class ResponseAnswer(Struct, frozen=True, kw_only=True):
     """A response (Open Responses, ResponseResource); the fields not listed have fixed values."""
 
@@ -100,31 +84,6 @@ class ResponseAnswer(Struct, frozen=True, kw_only=True):
     usage: dict[str, Any] | None
     history_trimmed: bool
     rag_assistant: Told
-
-
-class InputTokens(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The tokens of an input: an estimate, corrected by the endpoint's earlier counts."""
-
-    object: Literal["response.input_tokens"]
-    input_tokens: int
-
-
-class InputItems(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The input of a response."""
-
-    object: Literal["list"]
-    data: list[dict[str, Any]]
-    first_id: str
-    last_id: str
-    has_more: bool
-
-
-class DeletedResponse(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An erased response."""
-
-    id: str
-    object: Literal["response"]
-    deleted: bool
 
 
 class CompactionTold(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
