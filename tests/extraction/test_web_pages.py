@@ -104,11 +104,6 @@ def test_of_a_real_page_the_text_is_kept_and_the_navigation_is_not(
     assert [words for words in left_out if words in text] == []
 
 
-def test_a_link_of_a_mail_a_book_or_an_rtf_file_is_its_text(tmp_path: Path) -> None:
-    rtf = rb'{\rtf1 See {\field{\*\fldinst{HYPERLINK "http://example.org/"}}{\fldrslt{the goose}}}.\par}'
-    assert read(tmp_path, rtf).text.strip() == "See the goose."
-
-
 @pytest.mark.parametrize(
     ("rows", "text"),
     [

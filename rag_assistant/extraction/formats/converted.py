@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from rag_assistant.extraction.formats.kinds import DOC, EPUB, HTML, MSG, PPT, RTF, XLSX
 from rag_assistant.extraction.formats.markup import raised, with_plain_tables, with_powers
 from rag_assistant.extraction.formats.packages import number
+from rag_assistant.extraction.formats.rtf import prepared, with_list_marks
 from rag_assistant.extraction.formats.texts import clean, decoded
 from rag_assistant.extraction.formats.web_pages import TAG, attributes_of, content_of
 from rag_assistant.records.documents import ExtractedText
@@ -128,10 +129,6 @@ PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^()\n]*\)|\\!\[([^\[\]\n]{0,20
 # Dates in a workbook come with midnight, and times with the first day of its calendar.
 MIDNIGHT = re.compile(r"(?<=\| )(\d{4}-\d\d-\d\d) 00:00:00(?= \|)")
 DAY_ZERO = re.compile(r"(?<=\| )(?:1899-12-3[01]|1904-01-01) (\d\d:\d\d:\d\d)(?= \|)")
-# The star marks optional groups; what is in a character style is text all the same.
-STARRED_STYLE = re.compile(rb"\\\*\\cs(?=\d)")
-# The target of an RTF link; its text follows.
-LINK_TARGET = re.compile(rb"(\\fldinst[^\"]{0,200}?)HYPERLINK[^{}]*")
 
 
 def read_converted(content: bytes, media_type: str) -> ExtractedText:
@@ -140,9 +137,10 @@ def read_converted(content: bytes, media_type: str) -> ExtractedText:
     if media_type == HTML or (media_type == RTF and b"\0" in content[:100]):
         content, title = _in_utf8(content, media_type)
     if media_type == RTF:
-        content = LINK_TARGET.sub(rb"\1", STARRED_STYLE.sub(rb"\\cs", content))
+        content = prepared(content)
     result = _convert(content, media_type)
     text = clean(result.content).replace("\xad", "")
+    text = with_powers(with_list_marks(text)) if media_type == RTF else text
     text = with_plain_tables(PICTURE.sub(lambda match: match[1] or match[2] or "", text))
     if title and not re.search(r"^# ", text, re.M):
         text = f"# {title}\n\n{text}"
