@@ -159,7 +159,7 @@ def _unread(pages: Collection[int], count: int, why_not: str | None) -> str | No
         return None
     holds = "holds" if len(pages) == 1 else "hold"
     which = f"Page {min(pages)} of {count}" if len(pages) == 1 else f"{len(pages)} of {count} pages"
-    return f"{which} {holds} no text, but a scan or a picture. {why_not}"
+    return f"{which} {holds} no readable text, but a scan, a picture, or letters that the font does not name. {why_not}"
 
 
 def _blank(pages: Collection[int], count: int) -> str | None:

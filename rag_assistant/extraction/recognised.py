@@ -200,7 +200,9 @@ def with_recognised(extracted: ExtractedText, recognised: Mapping[int, Recognise
     pages = [extracted.text[start:end] for start, end in zip(extracted.page_starts, ends, strict=True)]
     if pages:
         pages[-1] = pages[-1].removesuffix(PAGE_BREAK)
-    texts = [text_of(recognised[n]) if n in recognised else page for n, page in enumerate(pages, 1)]
+    # Comments and attached files stand on the page already.
+    both = [[text_of(recognised[n]), page] if n in recognised else [page] for n, page in enumerate(pages, 1)]
+    texts = ["\n\n".join(filter(str.strip, parts)) if len(parts) > 1 else parts[0] for parts in both]
     merged = pages_of(texts, extracted.media_type)
     return replace(extracted, text=merged.text, page_starts=merged.page_starts)
 

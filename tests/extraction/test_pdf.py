@@ -12,6 +12,11 @@ from tests.testkit.shared_data import shared
 if TYPE_CHECKING:
     from fpdf import FPDF
 
+PROSE = (
+    "The district court sits on Wednesday. Appeals must be filed within thirty days. The fee for an appeal is two "
+    "hundred crowns. Bring two copies of every form, and a stamped envelope for the answer, which takes three weeks."
+) * 2
+
 
 def a_page(*texts: tuple[float, float, str]) -> "FPDF":
     """Return a page of 210 by 297 mm with texts at their places, in the order in which they are drawn."""
@@ -73,3 +78,42 @@ def test_files_that_are_attached_to_a_pdf_are_read_behind_it(tmp_path: Path) -> 
     assert extracted.text.startswith("See the list.")
     assert "# Attachment: list.csv\n\n| bird | number |" in extracted.text
     assert extracted.warning == "Attachments not read, or only partly: logo.bin. Add them separately."
+
+
+def test_comments_stand_below_their_page_with_their_author_and_the_words_they_mark(tmp_path: Path) -> None:
+    pdf = a_page((20, 20, "The deposit is two hundred crowns."), (20, 40, "Opens at eight."))
+    with pdf.highlight("Is it refundable?", title="Mara"):
+        pdf.text(20, 60, "Paid in March.")
+    with pdf.highlight("", type="StrikeOut"):
+        pdf.text(20, 80, "Geese only.")
+    pdf.text_annotation(x=60, y=20, text="Three hundred\nsince May")
+    (tmp_path / "plan.txt").write_text("Ducks swim at noon.")
+    pdf.file_attachment_annotation(tmp_path / "plan.txt", 100, 20)
+    pdf.add_page()
+    text = read(tmp_path, bytes(pdf.output())).text
+    assert "Comment by Mara on “Paid in March.”: Is it refundable?\n\n" in text
+    assert "Comment on “Geese only.”: struck out\n\n" in text
+    assert "Comment: Three hundred since May\n\n" in text
+    assert text.count("Comment") == 3
+    assert "# Attachment: plan.txt\n\nDucks swim at noon." in text
+
+
+def test_text_that_was_written_onto_a_page_is_no_comment(tmp_path: Path) -> None:
+    text = read(tmp_path, shared("public_reports/inputs/48_marks.pdf").read_bytes()).text
+    assert text.count("Closed on 14 August") == 1
+
+
+def test_a_page_whose_font_does_not_name_its_letters_is_a_scan(tmp_path: Path) -> None:
+    extracted = read(tmp_path, shared("public_reports/inputs/47_no_unicode.pdf").read_bytes())
+    assert (extracted.text.strip(), extracted.scans) == ("", (1,))
+
+
+def test_a_page_in_no_language_is_told(tmp_path: Path) -> None:
+    shifted = "".join(chr(ord(one) + 1) if one.isalpha() else one for one in PROSE)
+    pdf = a_page()
+    for text in (PROSE, shifted):
+        pdf.multi_cell(0, text=text)
+        pdf.add_page()
+    extracted = read(tmp_path, bytes(pdf.output()))
+    assert shifted[:20] in extracted.text
+    assert extracted.warning == "The text of 1 of 3 pages is in no known language: its letters may be wrong."

@@ -7,7 +7,7 @@ import pytest
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.records.errors import UnsupportedDocument
+from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 from tests.extraction.reading import read
 
 
@@ -51,9 +51,16 @@ def test_a_short_text_is_read_and_a_guess_is_told(tmp_path: Path, encoding: str,
 
 
 def test_a_guess_that_may_be_wrong_is_told(tmp_path: Path) -> None:
-    assert "it was read as" in str(read(tmp_path, "ｶﾀｶﾅ ﾃｽﾄ".encode("shift_jis")).warning)
+    katakana = read(tmp_path, "ｶﾀｶﾅ ﾃｽﾄ".encode("shift_jis"))
+    assert katakana.text == "ｶﾀｶﾅ ﾃｽﾄ"
+    assert "it was read as cp932" in str(katakana.warning)
     text = "Der Käse wird jede Woche geprüft, das Öl zweimal täglich, und für Gruppen größer als zehn ist geöffnet."
     assert read(tmp_path, (text * 3).encode("windows-1252")) == ExtractedText(text * 3, kinds.PLAIN)
+
+
+def test_bytes_that_are_text_in_no_encoding_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ExtractionFailed, match="encoding of this text could not be recognised"):
+        read(tmp_path, bytes([0x81, 0xFF, 0xA0, 0xB1, 0xFD, 0x20] * 40))
 
 
 @pytest.mark.parametrize(

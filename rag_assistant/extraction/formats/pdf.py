@@ -1,12 +1,12 @@
-"""Read PDF, page by page: text, filled-in forms and notes.
+"""Read PDF, page by page: text, filled-in forms and comments.
 
 Where the drawing order isn't the reading order, it is put right: columns drawn row by row, and form entries, which
 belong next to their labels.
 """
 
 import ctypes
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 from statistics import median
 from typing import Any
 
@@ -15,7 +15,8 @@ from msgspec.structs import astuple, replace
 
 from rag_assistant.extraction.formats.attachments import Attachments, Read, read_attachments
 from rag_assistant.extraction.formats.kinds import PDF
-from rag_assistant.extraction.formats.markup import pages_of
+from rag_assistant.extraction.formats.letters import is_misread, is_no_language
+from rag_assistant.extraction.formats.markup import joined, pages_of
 from rag_assistant.extraction.formats.texts import clean
 from rag_assistant.extraction.recognised import Box, box_of_word, gutter_of, in_reading_order, text_of
 from rag_assistant.records.documents import ExtractedText, RecognisedPage, Word
@@ -43,22 +44,56 @@ def fields_of(pdf: Any, page: Any) -> list[Field]:
     import pypdfium2.raw as pdfium
 
     fields, height = [], page.get_height()
-    for number in range(pdfium.FPDFPage_GetAnnotCount(page.raw)):
-        annotation, rectangle = pdfium.FPDFPage_GetAnnot(page.raw, number), pdfium.FS_RECTF()
+    for annotation in _annotations(page):
+        rectangle = pdfium.FS_RECTF()
         kind = pdfium.FPDFAnnot_GetFormFieldType(pdf.formenv.raw, annotation)
         is_tick = kind in (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
         text = ""
         if is_tick:
             text = "[x]" if pdfium.FPDFAnnot_IsChecked(pdf.formenv.raw, annotation) else "[ ]"
         elif kind in (pdfium.FPDF_FORMFIELD_TEXTFIELD, pdfium.FPDF_FORMFIELD_COMBOBOX, pdfium.FPDF_FORMFIELD_LISTBOX):
-            buffer = (ctypes.c_ushort * (MAX_VALUE_BYTES // 2))()
-            length = pdfium.FPDFAnnot_GetFormFieldValue(pdf.formenv.raw, annotation, buffer, MAX_VALUE_BYTES)
-            text = bytes(buffer)[: min(length, MAX_VALUE_BYTES)].decode("utf-16-le", "ignore").rstrip("\0")
+            text = _value(pdfium.FPDFAnnot_GetFormFieldValue, pdf.formenv.raw, annotation)
         if text.strip() and pdfium.FPDFAnnot_GetRect(annotation, rectangle):
             box = Box(rectangle.left, height - rectangle.top, rectangle.right, height - rectangle.bottom)
             fields.append(Field(box, " ".join(text.split()), is_tick))
-        pdfium.FPDFPage_CloseAnnot(annotation)
     return fields
+
+
+def _annotations(page: Any) -> Iterator[Any]:
+    import pypdfium2.raw as pdfium
+
+    for number in range(pdfium.FPDFPage_GetAnnotCount(page.raw)):
+        annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
+        yield annotation
+        pdfium.FPDFPage_CloseAnnot(annotation)
+
+
+def _value(get: Callable[..., int], *arguments: Any) -> str:
+    """Return a text that the library writes into a buffer."""
+    buffer = (ctypes.c_ushort * (MAX_VALUE_BYTES // 2))()
+    length = get(*arguments, buffer, MAX_VALUE_BYTES)
+    return bytes(buffer)[: min(length, MAX_VALUE_BYTES)].decode("utf-16-le", "ignore").rstrip("\0")
+
+
+def comments_of(page: Any) -> list[str]:
+    """Return what people noted on a page: each comment with its author, and the words that it marks."""
+    import pypdfium2.raw as pdfium
+
+    comments, textpage = [], None
+    for annotation in _annotations(page):
+        points = pdfium.FS_QUADPOINTSF()
+        kind = pdfium.FPDFAnnot_GetSubtype(annotation)
+        said, author = (_value(pdfium.FPDFAnnot_GetStringValue, annotation, name) for name in (b"Contents", b"T"))
+        marked = ""
+        for quad in range(pdfium.FPDFAnnot_CountAttachmentPoints(annotation)):
+            if pdfium.FPDFAnnot_GetAttachmentPoints(annotation, quad, points):
+                textpage = textpage or page.get_textpage()
+                marked += textpage.get_text_bounded(points.x3, points.y3, points.x2, points.y2) + " "
+        said = said.strip() or ("struck out" if marked and kind == pdfium.FPDF_ANNOT_STRIKEOUT else "")
+        if said and kind not in (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_LINK):
+            by, on = author and f" by {author}", marked.strip() and f" on “{marked}”"
+            comments.append(" ".join(f"Comment{by}{on}: {said}".split()).replace(" ”", "”"))
+    return comments
 
 
 def ordered_text(page: Any, textpage: Any, fields: Sequence[Field]) -> str | None:
@@ -155,8 +190,8 @@ def _is_in(word: Word, box: Box) -> bool:
 # The library's character for a hyphen at a line end: the word continues on the next line.
 CUT_WORD = "\ufffe"
 MAX_ATTACHMENTS = 100
-# An empty page isn't a scan.
-BLANK = " "
+# Of so many letters of a page, more than this share has no name in its font.
+MAX_JUDGED, MAX_UNNAMED = 200, 0.3
 
 
 def read_pdf(content: bytes, read: Read) -> ExtractedText:
@@ -178,25 +213,33 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
         raise ExtractionFailed("This PDF is damaged: it has no pages.")
     if pdf.get_formtype() in (pdfium.FORMTYPE_ACRO_FORM, pdfium.FORMTYPE_XFA_FOREGROUND):
         pdf.init_forms()
-    texts = [_page(pdf, number) for number in range(count)]
-    pages = [text or "" for text in texts]
-    scans = tuple(n for n, text in enumerate(texts, 1) if text is not None and text != BLANK and not text.strip())
-    broken = sum(text is None for text in texts)
-    if broken and not scans and not any(page.strip() for page in pages):
+    pages = [_page(pdf, number) for number in range(count)]
+    scans = tuple(n for n, page in enumerate(pages, 1) if page.is_scan)
+    broken, garbled = (sum(one) for one in zip(*((page.is_broken, page.is_garbled) for page in pages), strict=True))
+    if broken and not scans and not any(page.text.strip() for page in pages):
         raise ExtractionFailed(f"This PDF is damaged: no page of {count} can be read.")
-    blocks, unread = read_attachments(_attached(pdf), read)
-    pages[-1] = "\n\n".join([pages[-1], *blocks]) if blocks else pages[-1]
-    warnings = [f"{broken} of {count} pages are damaged and could not be read." if broken else None, *unread]
-    return replace(pages_of(pages, PDF, " ".join(filter(None, warnings)) or None), scans=scans)
+    attached = chain(
+        (pdf.get_attachment(number) for number in range(pdf.count_attachments())), *(page.attached for page in pages)
+    )
+    blocks, unread = read_attachments(_contents(attached), read)
+    texts = [page.text for page in pages]
+    texts[-1] = "\n\n".join([texts[-1], *blocks]) if blocks else texts[-1]
+    warnings = [
+        f"{broken} of {count} pages are damaged and could not be read." if broken else None,
+        f"The text of {garbled} of {count} pages is in no known language: its letters may be wrong."
+        if garbled
+        else None,
+        *unread,
+    ]
+    return replace(pages_of(texts, PDF, " ".join(filter(None, warnings)) or None), scans=scans)
 
 
-def _attached(pdf: Any) -> Attachments:
-    """Return the files attached to a PDF; damaged ones have no content."""
+def _contents(attached: Iterable[Any]) -> Attachments:
+    """Return attached files with their names; damaged ones have no content."""
     import pypdfium2
 
     attachments = []
-    for number in range(min(pdf.count_attachments(), MAX_ATTACHMENTS)):
-        attachment = pdf.get_attachment(number)
+    for attachment in islice(attached, MAX_ATTACHMENTS):
         try:
             attachments.append((attachment.get_name(), bytes(attachment.get_data())))
         except pypdfium2.PdfiumError:
@@ -217,18 +260,47 @@ def flattened_page(pdf: Any, number: int) -> Any:
     return page
 
 
-def _page(pdf: Any, number: int) -> str | None:
-    """Return the text of a page, ``None`` if it is damaged, which doesn't affect the others."""
+class Page(Struct, frozen=True):
+    """A page's text and comments; a scan shows something without text, or letters that its font doesn't name."""
+
+    text: str = ""
+    attached: tuple[Any, ...] = ()
+    is_broken: bool = False
+    is_scan: bool = False
+    is_garbled: bool = False
+
+
+def _page(pdf: Any, number: int) -> Page:
+    """Return a page; a damaged one doesn't affect the others."""
     import pypdfium2
     import pypdfium2.raw as pdfium
 
     try:
-        fields = fields_of(pdf, pdf[number]) if pdf.formenv else []
-        page = flattened_page(pdf, number)
+        page, fields, comments, attached = pdf[number], list[Field](), list[str](), ()
+        if pdfium.FPDFPage_GetAnnotCount(page.raw):
+            fields = fields_of(pdf, page) if pdf.formenv else []
+            comments = comments_of(page)
+            files = map(pdfium.FPDFAnnot_GetFileAttachment, _annotations(page))
+            attached = tuple(pypdfium2.PdfAttachment(file, pdf) for file in files if file)
+            page = flattened_page(pdf, number)
         textpage = page.get_textpage()
         text = clean(ordered_text(page, textpage, fields) or textpage.get_text_range())
-        if not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) == 0:
-            return BLANK
+        text = text.replace(CUT_WORD + "\n", "").replace(CUT_WORD, "")
+        is_unnamed = _has_unnamed_letters(textpage) and is_misread(text)
+        is_scan = is_unnamed or (not text.strip() and pdfium.FPDFPage_CountObjects(page.raw) > 0)
     except pypdfium2.PdfiumError:
-        return None
-    return text.replace(CUT_WORD + "\n", "").replace(CUT_WORD, "")
+        return Page(is_broken=True)
+    # Text that was written onto the page is there already.
+    beside = [one for one in comments if one.partition(": ")[2] not in " ".join(text.split())]
+    whole = joined(["" if is_scan else text, *beside]) if beside else "" if is_scan else text
+    return Page(whole, attached, is_scan=is_scan, is_garbled=not is_scan and is_no_language(text))
+
+
+def _has_unnamed_letters(textpage: Any) -> bool:
+    """Return whether many of a page's letters are only known by their numbers in a font."""
+    import pypdfium2.raw as pdfium
+
+    count = textpage.count_chars()
+    judged = range(0, count, max(1, count // MAX_JUDGED))
+    unnamed = [index for index in judged if pdfium.FPDFText_HasUnicodeMapError(textpage.raw, index) == 1]
+    return len(unnamed) > MAX_UNNAMED * len(judged)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from rag_assistant.extraction.formats.kinds import HTML, MARKDOWN, NOTEBOOK, PLAIN, TSV, wide_encoding
+from rag_assistant.extraction.formats.letters import is_misread
 from rag_assistant.extraction.formats.markup import heading, joined, table
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
@@ -133,16 +134,19 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
 
     start = content[:BYTES_TO_JUDGE]
     guess = chardet.detect(start, include_encodings=OLD_ENCODINGS, compat_names=False)
-    encoding = guess["encoding"]
-    if encoding is None:
-        raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
+    encoding, is_unsure = guess["encoding"], guess["confidence"] < MIN_CONFIDENCE
+    if encoding is None or (is_unsure and is_misread(start.decode(encoding, "replace"))):
+        # Of half-width Japanese, detection makes letters of any script.
+        encoding = "cp932"
+        if is_misread(text := content.decode(encoding, "replace")) or "\ufffd" in text:
+            raise ExtractionFailed("The encoding of this text could not be recognised. Save it as UTF-8.")
     text = clean(content.decode(encoding, "replace"))
     if lost := text.count("\ufffd"):
         return text, f"{_characters(lost)} of this text could not be read as {encoding}, its assumed encoding."
     unsure = (
         f"This text does not declare its encoding; it was read as {encoding}. If letters are wrong, save it as UTF-8."
     )
-    return text, unsure if guess["confidence"] < MIN_CONFIDENCE else None
+    return text, unsure if is_unsure else None
 
 
 def _characters(count: int) -> str:

@@ -24,6 +24,7 @@ from tests.web.conftest import PAGE, ask, until, upload
 FACT = "The lighthouse keeper feeds seventeen geese."
 QUESTION = "How many geese does the keeper feed?"
 OTHER = "Boats pass the tower at noon."
+NO_TEXT = "no readable text, but a scan, a picture, or letters that the font does not name."
 FONT = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
 RECOGNISE = "rag_assistant.documents.reading.recognise"
 pytest.importorskip("rapidocr", reason="the extra ocr is not installed")
@@ -198,8 +199,8 @@ def test_without_the_extra_each_document_says_how_to_get_it_and_is_read_once_it_
         image = upload(client, a_scan("x"), "page.png")
         mixed = upload(client, a_pdf(OTHER, a_scan("x")), "mixed.pdf")
         assert (image["state"], mixed["state"]) == ("failed", "ready")
-        assert image["reason"] == f"Page 1 of 1 holds no text, but a scan or a picture. {RECOGNITION_MISSING}"
-        assert mixed["reason"] == f"Page 2 of 2 holds no text, but a scan or a picture. {RECOGNITION_MISSING}"
+        assert image["reason"] == f"Page 1 of 1 holds {NO_TEXT} {RECOGNITION_MISSING}"
+        assert mixed["reason"] == f"Page 2 of 2 holds {NO_TEXT} {RECOGNITION_MISSING}"
         assert "[ocr]" in RECOGNITION_MISSING
         app.extensions["assistant"].close()
     recogniser.go_on.release(2)
@@ -218,9 +219,7 @@ def test_without_the_extra_each_document_says_how_to_get_it_and_is_read_once_it_
 def test_switched_off_is_said_for_each_document(client: FlaskClient, recogniser: Recogniser) -> None:
     scan = upload(client, a_pdf(a_scan("x"), a_scan("x")), "scan.pdf")
     assert scan["state"] == "failed"
-    assert scan["reason"] == (
-        "2 of 2 pages hold no text, but a scan or a picture. Text recognition is switched off (setting ocr)."
-    )
+    assert scan["reason"] == (f"2 of 2 pages hold {NO_TEXT} Text recognition is switched off (setting ocr).")
     assert recogniser.pages == []
 
 
