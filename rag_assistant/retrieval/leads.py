@@ -6,11 +6,14 @@ line above the code and the fence. Pure.
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 
-from rag_assistant.retrieval.tables import BORDER, Tables
+from rag_assistant.retrieval.tables import BORDER, Table, Tables, cells_of
 
 # A longer line above isn't only an introduction.
 MAX_CAPTION_CHARS = 200
+# What the borders of a shortened header take for each column, and the shortest name.
+BORDER_CHARS, MIN_NAME_CHARS = 5, 4
 # How far above a list's introduction is searched for.
 MAX_LIST_CHARS = 10_000
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*$", re.M)
@@ -27,18 +30,19 @@ class Leads:
         self._code = _code_of(text)
 
     def at(self, position: int, max_chars: int) -> str:
-        """Return the introduction for a chunk that begins at ``position``; empty if there is
-        none, or it is too long.
+        """Return the introduction for a chunk that begins at ``position``; empty if there is none.
+
+        Column names are shortened to fit; anything else that is too long is left out.
         """
         line = self._text.rfind("\n", 0, position) + 1
-        if self._text[line:position].strip():
-            return ""
+        if before := self._text[line:position].strip():
+            return self._within_row(line, before, max_chars)
         position = line
         code = bisect_right(self._code, position, key=lambda one: one[0]) - 1
         if code >= 0 and position < self._code[code][1]:
             parts = self._above_code(*self._code[code], position)
         else:
-            parts = self._above_row(position) or self._above_item(position)
+            parts = self._above_row(position, max_chars) or self._above_item(position)
         # What is nearer matters more: the fence or the header, then the line above it.
         while parts and sum(map(len, parts)) > max_chars:
             parts = parts[1:]
@@ -49,12 +53,24 @@ class Leads:
         fence = self._text[start : self._text.find("\n", start) + 1] if position > start else ""
         return [f"{caption}\n\n" if caption else "", fence]
 
-    def _above_row(self, position: int) -> list[str]:
+    def _within_row(self, line: int, before: str, max_chars: int) -> str:
+        """Return what a piece of a long row belongs to: its first cell, and the names of the columns that follow."""
+        table = self._tables.at(line)
+        if table is None or line < table.rows:
+            return ""
+        cells = cells_of(before)
+        names = cells_of(table.head.partition("\n")[0])[len(cells) - (not before.endswith("|")) :][
+            : max_chars // (2 * MIN_NAME_CHARS)
+        ]
+        label = "".join(_shortened(cells[:1], max_chars // 4))
+        return f"{label}: {' | '.join(_shortened(names, max_chars - len(label) - 3 * len(names) - 3))}\n"
+
+    def _above_row(self, position: int, max_chars: int) -> list[str]:
         table = self._tables.at(position)
         if table is None:
             return []
         caption = ", ".join(filter(None, (self._caption(table.start), table.title if position > table.start else "")))
-        head = f"{table.head}\n" if position >= table.rows else ""
+        head = f"{_head(table, max_chars - 1)}\n" if position >= table.rows else ""
         return [f"{caption}\n\n" if caption else "", head]
 
     def _above_item(self, position: int) -> list[str]:
@@ -86,6 +102,21 @@ class Leads:
         if HEADING.match(line) or FENCE.match(line) or BORDER.search(line) or ITEM.match(line):
             return ""
         return line.strip()
+
+
+def _head(table: Table, max_chars: int) -> str:
+    """Return a table's header; if it is too long, with shorter names, and without its last columns if need be."""
+    if len(table.head) <= max_chars:
+        return table.head
+    names = cells_of(table.head.partition("\n")[0])[: max_chars // (BORDER_CHARS + MIN_NAME_CHARS)]
+    shorter = _shortened(names, max_chars - BORDER_CHARS * len(names) - 4)
+    return f"| {' | '.join(shorter)} |\n|{'-|' * len(names)}" if shorter else ""
+
+
+def _shortened(names: Sequence[str], max_chars: int) -> list[str]:
+    """Return names of which none is longer than its share of some characters."""
+    share = max(1, max_chars // max(1, len(names)))
+    return [name if len(name) <= share else name[: share - 1].rstrip() + "…" for name in names]
 
 
 def _code_of(text: str) -> list[tuple[int, int]]:

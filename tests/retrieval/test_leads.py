@@ -28,11 +28,31 @@ def test_a_table_that_begins_a_chunk_has_its_caption_above_it() -> None:
 
 def test_where_there_is_little_room_what_is_nearest_stays() -> None:
     assert Leads(TABLE).at(TABLE.index("| goose 9 "), len(HEAD)) == HEAD
-    assert Leads(TABLE).at(TABLE.index("| goose 9 "), len(HEAD) - 1) == ""
+    assert Leads(LIST).at(LIST.index("  - the short one"), 20) == "- the ropes:\n"
 
 
-@pytest.mark.parametrize("words", ["goose 9 ", "The end.", "# Birds", "Table 3"])
-def test_only_where_a_row_begins_there_is_something_above_it(words: str) -> None:
+@pytest.mark.parametrize(("columns", "max_chars"), [(8, 450), (8, 200), (90, 450), (900, 100)])
+def test_a_long_head_is_shortened_and_never_left_out(columns: int, max_chars: int) -> None:
+    names = [f"{n} is the number of this long column" for n in range(columns)]
+    head = f"| {' | '.join(names)} |\n|{' --- |' * columns}\n"
+    text = head + "".join(f"| row {n} |{' 1 |' * (columns - 1)}\n" for n in range(5))
+    lead = Leads(text).at(text.index("| row 3"), max_chars)
+    first, rule, rest = lead.split("\n")
+    assert first.startswith("| 0"), lead
+    assert first.count("|") == rule.count("|") > min(columns, max_chars // 10)
+    assert rest == ""
+    assert len(lead) <= max_chars
+
+
+def test_a_piece_of_a_long_row_has_its_label_and_the_columns_that_follow_above_it() -> None:
+    text = "| bird | Monday | Tuesday | Wednesday |\n| --- | --- | --- | --- |\n| goose | one | two three | four |\n"
+    assert Leads(text).at(text.index("two"), 100) == "goose: Tuesday | Wednesday\n"
+    assert Leads(text).at(text.index("three"), 100) == "goose: Tuesday | Wednesday\n"
+    assert len(Leads(text).at(text.index("two"), 24)) <= 24
+
+
+@pytest.mark.parametrize("words", ["bird |", "The end.", "# Birds", "Table 3"])
+def test_only_in_the_rows_of_a_table_there_is_something_above_it(words: str) -> None:
     assert Leads(TABLE).at(TABLE.index(words), 200) == ""
 
 

@@ -83,16 +83,16 @@ def comments_of(page: Any) -> list[str]:
     for annotation in _annotations(page):
         points = pdfium.FS_QUADPOINTSF()
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
-        said, author = (_value(pdfium.FPDFAnnot_GetStringValue, annotation, name) for name in (b"Contents", b"T"))
+        text, author = (_value(pdfium.FPDFAnnot_GetStringValue, annotation, name) for name in (b"Contents", b"T"))
         marked = ""
         for quad in range(pdfium.FPDFAnnot_CountAttachmentPoints(annotation)):
             if pdfium.FPDFAnnot_GetAttachmentPoints(annotation, quad, points):
                 textpage = textpage or page.get_textpage()
                 marked += textpage.get_text_bounded(points.x3, points.y3, points.x2, points.y2) + " "
-        said = said.strip() or ("struck out" if marked and kind == pdfium.FPDF_ANNOT_STRIKEOUT else "")
-        if said and kind not in (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_LINK):
+        text = text.strip() or ("struck out" if marked and kind == pdfium.FPDF_ANNOT_STRIKEOUT else "")
+        if text and kind not in (pdfium.FPDF_ANNOT_POPUP, pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_LINK):
             by, on = author and f" by {author}", marked.strip() and f" on “{marked}”"
-            comments.append(" ".join(f"Comment{by}{on}: {said}".split()).replace(" ”", "”"))
+            comments.append(" ".join(f"Comment{by}{on}: {text}".split()).replace(" ”", "”"))
     return comments
 
 
