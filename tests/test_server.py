@@ -142,6 +142,9 @@ def test_an_end_on_request_comes_soon_and_keeps_what_is_written(forked: ServerPr
     forked.start()
     streams = [forked.stream("Why?").read(until_length=30) for _ in range(4)]
     forked.terminate()
+    told = forked.log.read_text()
+    assert "Ending; answers that are being written: 4" in told
+    assert "serve: Ended" in told
     for stream in streams:
         stream.read()
         assert stream.last is not None

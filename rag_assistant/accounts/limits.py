@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable
+from time import monotonic
 from typing import Literal
 
 from rag_assistant.records.errors import LimitReached, SharedLimitReached, StorageFailed
@@ -19,6 +20,7 @@ Kind = Literal["reading", "upload", "waiting"]
 # Of the server's spare threads, and of the thread of each running answer.
 MAX_PLACES: dict[Kind, int] = {"reading": 16, "upload": 4, "waiting": 32}
 RETRY_PLACE_SECONDS = 1.0
+COUNT_INTERVAL_SECONDS = 60.0
 MEGABYTE = 1_000_000
 
 
@@ -100,11 +102,18 @@ class TokenLimits:
         self._settings = settings
         self._usage = usage
         self._person_id = person_id
+        self._lock = threading.Lock()
+        # Not stored yet, and when something was.
+        self._uncounted, self._counted_at = 0, monotonic()
 
     def count(self, tokens: int) -> None:
-        """Count the tokens of a request; without a person, only if there is a total limit."""
-        if self._person_id is None and self._settings().max_tokens_per_day is None:
-            return
+        """Count the tokens of a request; without a person or a total limit, they are stored once a minute."""
+        is_unlimited = self._person_id is None and self._settings().max_tokens_per_day is None
+        with self._lock:
+            self._uncounted += tokens
+            if is_unlimited and monotonic() - self._counted_at < COUNT_INTERVAL_SECONDS:
+                return
+            tokens, self._uncounted, self._counted_at = self._uncounted, 0, monotonic()
         try:
             self._usage.keep_tokens(tokens, self._person_id)
         except StorageFailed as error:  # The answer is worth more than its figure.
@@ -117,6 +126,6 @@ class TokenLimits:
         if self._person_id is not None and mine is not None and self._usage.tokens(self._person_id) >= mine:
             what = f"You have used {mine} tokens within a day"
             raise LimitReached(what, self._usage.seconds_until_below(mine, self._person_id))
-        if all_together is not None and self._usage.tokens(None) >= all_together:
+        if all_together is not None and self._usage.tokens(None) + self._uncounted >= all_together:
             what = f"This server has used {all_together} tokens within a day, which is its limit"
             raise SharedLimitReached(what, self._usage.seconds_until_below(all_together, None))

@@ -107,7 +107,7 @@ def reindex(services: Services, read_again: bool) -> None:
 def doctor(services: Services, fix: bool) -> None:
     """Check that the database and the uploaded files agree."""
     findings = list(services.doctor().examine())
-    for notice in (services.vectors.notice, *services.membership.differences()):
+    for notice in (services.vectors.notice, *services.membership.differences(), *services.exposed):
         if notice:
             click.echo(f"note: {notice}")
     left = _mend(services, findings) if fix and findings else len(findings)

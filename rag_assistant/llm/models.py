@@ -218,9 +218,9 @@ class LanguageModels:
 
     @property
     def state(self) -> str:
-        """The model's state without asking it: of an endpoint, the outcome of the last request."""
+        """The model's state without asking it: of an endpoint, the outcome of the last request; ``off`` without any."""
         if not self.connected:
-            return "ready"
+            return "off"
         if self._local is not None and not self.has_endpoint:
             return self._local.process.state
         return self._states.get(self.known_endpoint().base_url, "not_checked")

@@ -28,18 +28,14 @@ POLL_INTERVAL_SECONDS = 0.05
 def open_data_dir(path: Path) -> Path:
     """Return the folder, creating it if needed, which is logged: another one may have been meant.
 
-    From then on, files of this process are readable only by its owner, and so is the folder, except for a group it was
-    given. Raises SettingsError if it can't be created or written to.
+    From then on, files of this process are readable only by its owner, and so is a new folder. Raises SettingsError if
+    it can't be created or written to.
     """
     os.umask(0o077)
     try:
         is_new = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
         (path / LOCK_FILE).open("a").close()
-        if (
-            path.stat().st_mode & stat.S_IRWXO and path.stat().st_uid == os.geteuid()
-        ):  # The permissions of everybody else.
-            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~stat.S_IRWXO)
     except OSError as error:
         raise SettingsError(
             f'data_dir is "{path}": cannot create or write to this folder ({error.strerror}). '
@@ -48,6 +44,14 @@ def open_data_dir(path: Path) -> Path:
     if is_new:
         log.warning("New data folder: %s. If your data is in another folder, set DATA_DIR to that folder.", path)
     return path
+
+
+def open_to_others(path: Path) -> str | None:
+    """Return a sentence if every user of this machine can open a file or folder, ``None`` if not."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
+    if not mode & stat.S_IRWXO:
+        return None
+    return f"Every user of this machine can open {path}. To keep them out: chmod {mode & ~stat.S_IRWXO:o} {path}"
 
 
 def drop_unused(data_dir: Path) -> None:

@@ -19,13 +19,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from waitress.adjustments import Adjustments
 from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.runtime.data_dir import lock_data_dir, open_data_dir
+from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_data_dir
 from rag_assistant.runtime.request_context import ids
 from rag_assistant.server.connections import Server, Threads
 from rag_assistant.settings.live import open_settings
@@ -65,9 +66,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+def say_known_failures(record: logging.LogRecord) -> bool:
+    """Put our own errors, which say all there is to know, in place of their tracebacks."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, AssistantError):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}", None, None
+    return True
+
+
 def configure_logging(level: str, line_format: Literal["text", "json"]) -> None:
     """Log our own messages, and only warnings of others."""
     handler = logging.StreamHandler()
+    handler.addFilter(say_known_failures)
     handler.setFormatter(JsonLines() if line_format == "json" else TextLines(LINE))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("rag_assistant").setLevel(level)
@@ -116,7 +126,7 @@ def serve() -> None:
         lock_data_dir(data_dir, LOCK_TIMEOUT_SECONDS).close()
         configure_logging(settings.log_level, settings.log_format)
         os.umask(0o077)
-        listener = listen(settings)
+        listener = listen(settings, data_dir)
         host, port = listener.getsockname()[:2]
         print(f"Settings: {live.path}\nData: {data_dir}")
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -127,6 +137,8 @@ def serve() -> None:
         app = create_app()
         services: Services = app.extensions["assistant"]
         services.start()
+        for sentence in services.exposed:
+            log.warning("%s", sentence)
         gc.enable()
     except AssistantError as error:
         sys.exit(f"Cannot start. {error}")
@@ -168,12 +180,13 @@ def options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def listen(settings: Settings) -> socket.socket:
-    """Return a listening socket; exit with a sentence if the port is in use."""
+def listen(settings: Settings, data_dir: Path) -> socket.socket:
+    """Return a listening socket; exit with a sentence if the port is in use. A new data folder goes."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         listener = socket.create_server((settings.host, settings.port), family=family, backlog=MAX_CONNECTIONS)
     except OSError as error:
+        drop_unused(data_dir)
         sys.exit(
             f"Cannot start. Port {settings.port} of {settings.host} cannot be used ({os.strerror(error.errno or 0)}). "
             "Choose another with --port or the variable PORT, such as PORT=8001."
@@ -228,6 +241,7 @@ def finish(services: Services, readers: Readers) -> None:
     """Fail /readyz, refuse questions, let running answers finish, and interrupt the rest."""
     settings = services.settings.current
     services.is_ending = True
+    log.info("Ending; answers that are being written: %d", services.assistant.running[0])
     time.sleep(settings.drain_seconds)
     readers.close()
     wait_until(lambda: services.assistant.running[0] == 0, settings.last_answers_seconds)
@@ -256,6 +270,7 @@ def leave(services: Services) -> None:
             services.database.checkpoint()
             services.observer.close()
             status = 0
+            log.info("Ended")
         except Exception:
             log.exception("The server did not shut down cleanly")
         logging.shutdown()

@@ -40,11 +40,11 @@ def unreachable(error: DBAPIError) -> DatabaseUnavailable:
 
 
 def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
-    log.error("The database failed: %s", error)
     # Without a statement, there was no connection; an invalidated one broke off.
     is_away = isinstance(error, OperationalError) and (error.statement is None or error.connection_invalidated)
     if not is_sqlite and isinstance(error, DBAPIError) and is_away:
         return unreachable(error)
+    log.error("The database failed: %s", error)
     if "is locked" in str(error):
         return DatabaseUnavailable("Another program keeps the database locked. Nothing that was stored is lost.")
     if any(sign in str(error) for sign in DAMAGED):

@@ -50,6 +50,10 @@ def test_a_backup_is_restored_elsewhere_with_everything_that_was_said(
     assert app.extensions["assistant"].settings.current.max_history_turns == 7
     app.extensions["assistant"].close()
     assert there("doctor").stdout.endswith("Everything is consistent.\n")
+    settings = tmp_path / "new" / "settings.json"
+    settings.write_text('{"openai_api_key": "sk-canary"}')
+    settings.chmod(0o644)
+    assert f"can open {settings}. To keep them out: chmod 640 {settings}" in there("doctor").stdout
 
 
 def test_a_backup_holds_no_key_and_is_private(backup: Path) -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.runtime.data_dir import INSTALLATION_FILE, LOCK_FILE, installation_id, lock_data_dir, open_data_dir
+from rag_assistant.runtime.data_dir import (
+    INSTALLATION_FILE,
+    LOCK_FILE,
+    installation_id,
+    lock_data_dir,
+    open_data_dir,
+    open_to_others,
+)
 from rag_assistant.settings import package_files
 
 
@@ -29,8 +36,15 @@ def test_what_is_kept_is_for_its_owner_alone(tmp_path: Path) -> None:
     installation_id(made)
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
-    made.chmod(0o775)
-    assert stat.S_IMODE(open_data_dir(made).stat().st_mode) == 0o770, "a group may have been meant"
+    assert open_to_others(made) is None
+
+
+def test_a_folder_that_others_can_open_stays_as_it_is_and_is_told(tmp_path: Path) -> None:
+    tmp_path.chmod(0o775)
+    assert stat.S_IMODE(open_data_dir(tmp_path).stat().st_mode) == 0o775
+    assert open_to_others(tmp_path) == (
+        f"Every user of this machine can open {tmp_path}. To keep them out: chmod 770 {tmp_path}"
+    ), "a group may have been meant"
 
 
 def test_an_installation_without_a_name_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

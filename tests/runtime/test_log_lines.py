@@ -5,7 +5,8 @@ import logging
 import sys
 from contextvars import Context
 
-from rag_assistant.server.serve import JsonLines
+from rag_assistant.records.errors import StorageFailed
+from rag_assistant.server.serve import JsonLines, say_known_failures
 
 
 def line_of(message: str, *values: object, **more: object) -> dict[str, object]:
@@ -30,3 +31,10 @@ def test_figures_and_a_traceback_come_along() -> None:
         line = line_of("failed", exc=sys.exc_info(), fields={"status": 500})
     assert line["status"] == 500
     assert str(line["exception"]).endswith("ValueError: a reason")
+
+
+def test_an_error_of_ours_is_its_sentence_and_any_other_keeps_its_traceback() -> None:
+    for error, said in ((StorageFailed("The disk is full."), "failed: The disk is full."), (ValueError("a"), "failed")):
+        record = logging.LogRecord("x", logging.ERROR, __file__, 1, "failed", (), (type(error), error, None))
+        assert say_known_failures(record)
+        assert (record.getMessage(), record.exc_info is None) == (said, isinstance(error, StorageFailed))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -175,3 +176,25 @@ def test_a_count_that_cannot_be_true_uses_nothing_up(
     for _ in range(3):
         assert ask(client)["status"] == "completed"
     assert 0 < used(client) < 1_000_000
+
+
+def test_what_was_used_before_there_was_a_limit_counts(
+    environment: dict[str, str], stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.default = Reply(usage=USAGE)
+    app = create_app(environment)
+    services: Services = app.extensions["assistant"]
+    client = app.test_client()
+    ask(client)
+    with services.database.read() as connection:
+        assert connection.execute(model_tokens.select()).all() == [], "without a limit, once a minute"
+    monkeypatch.setattr("rag_assistant.accounts.limits.COUNT_INTERVAL_SECONDS", 0)
+    ask(client)
+    monkeypatch.undo()
+    ask(client)
+    settings = Path(environment["SETTINGS_FILE"])
+    settings.write_text('{"max_tokens_per_day": 1200}')
+    services.settings.look()
+    refused = client.post("/api/query", json={"question": "More?"})
+    assert (refused.status_code, refused.json["error"]["type"]) == (503, "SharedLimitReached")
+    app.extensions["assistant"].close()
