@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Struct, UnsetType, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from rag_assistant.records.base import MAX_INT32, Message
+from rag_assistant.records.base import MAX_INT32, Message, Number
 
 # The model name of answers given while no model is connected.
 QUOTES = "quotes"
@@ -30,19 +30,19 @@ class Source(Struct, frozen=True):
     another conversation has NO_DOCUMENT, with ``turn``, ``conversation_id`` and ``date``.
     """
 
-    n: int
+    n: Number
     document_id: int
     document: str
-    page: int | None
-    start: int
-    end: int
+    page: Number | None
+    start: Number
+    end: Number
     text: str
     score: float
     section: str | None = None
     cited: bool = False
     doubts: Sequence[dict[str, Any]] = ()
     offered: Sequence[str] = ()
-    cited_in: int | None = None
+    cited_in: Number | None = None
     conversation_id: int | None = None
     turn: int | None = None
     date: str | None = None
@@ -147,13 +147,13 @@ class ErrorData(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
     """Estimated tokens of a request, by part. ``read`` is the endpoint's own count, if there is one."""
 
-    system: int = 0
-    tools: int = 0
-    summary: int = 0
-    history: int = 0
-    passages: int = 0
-    question: int = 0
-    total: int = 0
+    system: Number = 0
+    tools: Number = 0
+    summary: Number = 0
+    history: Number = 0
+    passages: Number = 0
+    question: Number = 0
+    total: Number = 0
     limit: int | None = None
     read: int | None = None
 
@@ -169,7 +169,7 @@ class EndpointCut(Struct, frozen=True, forbid_unknown_fields=True):
 class MissingTurn(Struct, frozen=True, forbid_unknown_fields=True):
     """A turn that the question seems to be about, but that wasn't sent."""
 
-    turn: int
+    turn: Number
     why: str = "turn_limit"
     score: float = 0
 
@@ -184,22 +184,22 @@ class PastPassage(Struct, frozen=True, forbid_unknown_fields=True):
 class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
     """What the model saw of earlier turns; for imported and old turns, not all is known."""
 
-    max_history_turns: int | None = None
+    max_history_turns: Number | None = None
     strategy: Strategy = "window"
-    turns_total: int = 0
-    turns_kept: int = 0
-    turns_dropped: int = 0
-    messages_dropped: int = 0
-    first_kept_turn: int | None = None
+    turns_total: Number = 0
+    turns_kept: Number = 0
+    turns_dropped: Number = 0
+    messages_dropped: Number = 0
+    first_kept_turn: Number | None = None
     reason: str | None = None
     notice: str | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, Number] = field(default_factory=dict)
     summary_sent: bool = False
-    recalled_turns: list[int] = field(default_factory=list)
+    recalled_turns: list[Number] = field(default_factory=list)
     missing: list[MissingTurn] = field(default_factory=list)
     past_turns: list[PastPassage] = field(default_factory=list)
-    notes: list[int] = field(default_factory=list)
-    iterations_dropped: int = 0
+    notes: list[Number] = field(default_factory=list)
+    iterations_dropped: Number = 0
     endpoint: EndpointCut | None = None
     tokens: Tokens = Tokens()
 
@@ -207,8 +207,8 @@ class HistoryFigures(Struct, frozen=True, forbid_unknown_fields=True):
 class Coverage(Struct, frozen=True):
     """How much of the whole an answer covers: ``read`` sections of documents, table rows or list items."""
 
-    read: int
-    of: int
+    read: Number
+    of: Number
     unit: Literal["sections", "rows", "items"] = "sections"
 
 
@@ -218,7 +218,7 @@ class SearchData(Struct, frozen=True):
     ``coverage`` is set for questions that need all of something.
     """
 
-    found: int
+    found: Number
     query: str | None = None
     by: Literal["question", "words", "model"] | None = None
     follow_up_context: str | None = None
@@ -226,15 +226,19 @@ class SearchData(Struct, frozen=True):
     coverage: Coverage | UnsetType = UNSET
 
 
+# Of all requests for an answer.
+Sum = Annotated[int, Meta(ge=0)]
+
+
 class Usage(Struct, frozen=True, omit_defaults=True):
     """The provider's token counts; figures it doesn't give are left out."""
 
     finish_reason: str | None = None
-    requests: int | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-    cached_tokens: int | None = None
+    requests: Sum | UnsetType = UNSET
+    prompt_tokens: Sum | UnsetType = UNSET
+    completion_tokens: Sum | UnsetType = UNSET
+    total_tokens: Sum | UnsetType = UNSET
+    cached_tokens: Sum | UnsetType = UNSET
 
 
 Problem = Literal["number", "name", "negation", "words"]
@@ -247,10 +251,10 @@ class Doubt(Struct, frozen=True, forbid_unknown_fields=True):
     ``carried_by`` is the number of another passage that has everything.
     """
 
-    nth: int
+    nth: Number
     problem: Problem
     missing: tuple[str, ...]
-    carried_by: int | None
+    carried_by: Number | None
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):

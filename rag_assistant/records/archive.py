@@ -9,12 +9,10 @@ from typing import Annotated, Any, Literal, TypedDict
 from msgspec import Meta, Struct, field
 
 from rag_assistant.records.answers import Source
-from rag_assistant.records.base import DATA_URL, MAX_INT32, Message
+from rag_assistant.records.base import DATA_URL, Message, Number
 from rag_assistant.records.conversations import MAX_NOTE_CHARS, Rating
 from rag_assistant.records.questions import EVERYTHING, ConversationSearch, Scope
 
-# The number of a turn or a version; also where a view begins, which may be after the last turn.
-Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 EndedStatus = Literal["completed", "stopped", "interrupted", "failed", "erased"]
 
 

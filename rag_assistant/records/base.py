@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.json import Decoder
 from pydantic import BaseModel
 
@@ -40,6 +40,8 @@ def pictures_in(message: Message) -> tuple[DataUrl, ...]:
 Message = dict[str, Any]
 # The largest id or position that every supported database accepts.
 MAX_INT32 = 2**31 - 1
+# A number that can be one; also how many there are of something.
+Number = Annotated[int, Meta(ge=0, le=MAX_INT32)]
 
 
 class Unset(Struct, frozen=True):

@@ -12,20 +12,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 
-from rag_assistant.records.archive import (
-    ArchivedDocument,
-    ArchivedNote,
-    Number,
-    Overrides,
-    WholeConversation,
-    WholeTurn,
-)
+from rag_assistant.records.answers import Doubt, HistoryFigures, SearchData, Tokens, Usage
+from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, Overrides, WholeConversation, WholeTurn
+from rag_assistant.records.base import Number
 from rag_assistant.records.errors import InvalidRequest, MalformedBody
 from rag_assistant.records.questions import AnswerOptions
 from rag_assistant.records.validation import storable_value, visible
-
-# The total usage of an answer's requests.
-Sum = Annotated[int, Meta(ge=0)]
 
 
 class _Function(Struct):
@@ -47,73 +39,30 @@ class _Said(Struct):
     images: Annotated[list[str], Meta(max_length=0)] = field(default_factory=list)
 
 
-class _Missing(Struct):
-    turn: Number
-    why: str
-
-
-class _Tokens(Struct):
+class _Tokens(Tokens, frozen=True, kw_only=True):
     passages: Number
-    total: Number = 0
 
 
-class _History(Struct):
+class _History(HistoryFigures, frozen=True, kw_only=True):
+    """What pages show of every answer with figures."""
+
     turns_kept: Number
     turns_dropped: Number
     messages_dropped: Number
-    tokens: _Tokens
     reason: str | None
-    max_history_turns: Number | None = None
-    left_out: dict[str, Number] = field(default_factory=dict)
-    recalled_turns: list[Number] = field(default_factory=list)
-    missing: list[_Missing] = field(default_factory=list)
-    iterations_dropped: Number = 0
-
-
-class _Doubt(Struct):
-    nth: Number
-    problem: Literal["number", "name", "negation", "words"]
-    missing: list[str]
-    carried_by: Number | None
+    tokens: _Tokens
 
 
 class _Source(Struct):
-    n: Number
-    start: Number
-    end: Number
-    page: Number | None = None
-    cited_in: Number | None = None
-    doubts: list[_Doubt] = field(default_factory=list)
-
-
-class _Coverage(Struct):
-    read: Number
-    of: Number
-
-
-class _Search(Struct):
-    found: Number
-    query: str | None = None
-    by: str | None = None
-    follow_up_context: str | None = None
-    support: str | None = None
-    coverage: _Coverage | None = None
-
-
-class _Usage(Struct):
-    prompt_tokens: Sum = 0
-    completion_tokens: Sum = 0
-    cached_tokens: Sum = 0
-    requests: Sum = 1
-    finish_reason: str | None = None
+    doubts: list[Doubt] = field(default_factory=list)
 
 
 class _Answer(Struct):
     messages: list[_Said] = field(default_factory=list)
     sources: list[_Source] = field(default_factory=list)
     history: _History | None = None
-    search: _Search | None = None
-    usage: _Usage | None = None
+    search: SearchData | None = None
+    usage: Usage | None = None
 
 
 class _Request(Struct):
