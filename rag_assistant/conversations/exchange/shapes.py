@@ -1,25 +1,18 @@
 """Recognise the format of an exported text, and read it. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
 from msgspec import Struct
 
 from rag_assistant.conversations.exchange.archive import ALLOWED, is_archive, parsed, pieces_of, read_archive
-from rag_assistant.conversations.exchange.chatgpt import is_chatgpt, read_chatgpt
-from rag_assistant.conversations.exchange.librechat import is_librechat, read_librechat
-from rag_assistant.conversations.exchange.open_webui import is_open_webui, read_open_webui
-from rag_assistant.conversations.exchange.trees import MessageTree, conversations_of
+from rag_assistant.conversations.exchange.products import PRODUCTS
+from rag_assistant.conversations.exchange.trees import conversations_of
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.records.validation import shown, storable_value
 
-READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
-    (is_chatgpt, read_chatgpt),
-    (is_open_webui, read_open_webui),
-    (is_librechat, read_librechat),
-)
 # Of a person, including branches.
 MAX_CONVERSATIONS = 20_000
 MAX_NAMED_FIELDS = 6
@@ -57,7 +50,7 @@ def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATION
         if b"\\u" in piece and (whole := storable_value(entry)) != entry:
             entry = whole
             mended += 1
-        read = next((reader for fits, reader in READERS if fits(entry)), None)
+        read = next((reader for fits, reader in PRODUCTS if fits(entry)), None)
         if read is None:
             first_unread = first_unread if unreadable else _in_words(entry)
             unreadable += 1

@@ -1,0 +1,208 @@
+"""The exports of other chat products as trees of messages. Pure.
+
+ChatGPT's is a list of conversations, each a tree of nodes (``mapping``). Open WebUI's is a list of chats, each with its
+tree in ``chat.history``. LibreChat's is one conversation, its messages in a list or nested below their parents.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rag_assistant.conversations.exchange.trees import MessageTree, TreeMessage, moment, text_in
+
+# Markup for a source, or a name with a link, between private use characters.
+DRAWN = re.compile(
+    "\\s?\ue200(?P<kind>[^\ue200-\ue202]*+)(?P<rest>[^\ue200\ue201]*)\ue201|\u3010[\\d:]+\u2020[^\u3011\\n]{0,200}\u3011"
+)
+NAMED = re.compile(r'\["[^"]*", ?"([^"]*)"')
+
+
+def is_chatgpt(one: Any) -> bool:
+    """Return whether this is a conversation of ChatGPT's export."""
+    return isinstance(one, dict) and isinstance(one.get("mapping"), dict)
+
+
+def read_chatgpt(one: dict[str, Any]) -> MessageTree:
+    """Return a conversation without what ChatGPT doesn't show (instructions, tools, reasoning)."""
+    model = text_in(one.get("default_model_slug")) or None
+    nodes = {name: node for name, node in one["mapping"].items() if isinstance(node, dict)}
+    return MessageTree(
+        product="ChatGPT",
+        id=text_in(one.get("conversation_id") or one.get("id")) or f"{one.get('title')}, {one.get('create_time')}",
+        title=text_in(one.get("title")),
+        messages={name: _chatgpt_message(name, node, model) for name, node in nodes.items()},
+        current=one.get("current_node") if isinstance(one.get("current_node"), str) else None,
+        created_at=moment(one.get("create_time")),
+        updated_at=moment(one.get("update_time")),
+        pinned=one.get("is_starred") is True,
+        archived=one.get("is_archived") is True,
+    )
+
+
+def _chatgpt_message(name: str, node: dict[str, Any], default_model: str | None) -> TreeMessage:
+    parent = node["parent"] if isinstance(node.get("parent"), str) else None
+    message = node.get("message")
+    if not isinstance(message, dict) or (role := _shown_role(message)) is None:
+        return TreeMessage(name, parent, "hidden")
+    text = DRAWN.sub(_name_in, "\n\n".join(_chatgpt_texts(message.get("content")))).strip()
+    if not text:
+        return TreeMessage(name, parent, "hidden")
+    model = text_in(_dict(message.get("metadata")).get("model_slug")) or default_model
+    return TreeMessage(
+        name, parent, role, text, moment(message.get("create_time")), model if role == "assistant" else None
+    )
+
+
+def _name_in(drawn: re.Match[str]) -> str:
+    """Return the shown name, nothing for a source, whose target isn't in the export."""
+    named = NAMED.search(drawn["rest"] or "") if drawn["kind"] == "entity" else None
+    return f" {named[1]}" if named else ""
+
+
+def _shown_role(message: dict[str, Any]) -> Any:
+    role = _dict(message.get("author")).get("role")
+    hidden = _dict(message.get("metadata")).get("is_visually_hidden_from_conversation")
+    for_a_tool = message.get("recipient") not in (None, "all") or message.get("channel") in ("analysis", "commentary")
+    return role if role in ("user", "assistant") and not hidden and not for_a_tool else None
+
+
+def _chatgpt_texts(content: Any) -> Iterator[str]:
+    """Yield the texts of a message; a picture or file is named in brackets."""
+    if not isinstance(content, dict) or content.get("content_type") not in ("text", "multimodal_text", "code"):
+        return
+    parts = content.get("parts")
+    for part in parts if isinstance(parts, list) else [content.get("text")]:
+        if isinstance(part, str) and part.strip():
+            yield text_in(part)
+        elif isinstance(part, dict):
+            kind = text_in(part.get("content_type"))
+            yield text_in(part.get("text")) or f"[{kind.replace('_', ' ') or 'attachment'}]"
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+# What the page folds: reasoning and tool calls, written into the answer. One pattern for both would scan the rest of a
+# text again for each unterminated beginning.
+FOLDED = re.compile(r'<details type="(?:reasoning|tool_calls|code_interpreter)"')
+FOLDED_END = re.compile(r"</details>\s*")
+
+
+def is_open_webui(one: Any) -> bool:
+    """Return whether this is a chat of Open WebUI's export."""
+    return isinstance(one, dict) and isinstance(_open_webui_messages(one), dict)
+
+
+def read_open_webui(one: dict[str, Any]) -> MessageTree:
+    """Return a chat without reasoning and tool calls, which are part of its answers there."""
+    inner = _inner(one)
+    current = inner["history"].get("currentId")
+    nodes = {name: node for name, node in _open_webui_messages(one).items() if isinstance(node, dict)}
+    return MessageTree(
+        product="Open WebUI",
+        id=text_in(one.get("id")) or f"{one.get('title')}, {one.get('created_at')}",
+        title=text_in(one.get("title")) or text_in(inner.get("title")),
+        messages={name: _open_webui_message(name, node) for name, node in nodes.items()},
+        current=current if isinstance(current, str) else None,
+        created_at=moment(one.get("created_at")) or moment(inner.get("timestamp")),
+        updated_at=moment(one.get("updated_at")),
+        pinned=one.get("pinned") is True,
+        archived=one.get("archived") is True,
+    )
+
+
+def _inner(one: dict[str, Any]) -> dict[str, Any]:
+    """Return the chat inside its record; older exports had it alone."""
+    inner = one.get("chat")
+    return inner if isinstance(inner, dict) else one
+
+
+def _open_webui_messages(one: dict[str, Any]) -> Any:
+    history = _inner(one).get("history")
+    return history.get("messages") if isinstance(history, dict) else None
+
+
+def _open_webui_message(name: str, node: dict[str, Any]) -> TreeMessage:
+    parent = node["parentId"] if isinstance(node.get("parentId"), str) else None
+    role = node.get("role")
+    text = _without_folded(text_in(node.get("content"))).strip()
+    if role not in ("user", "assistant") or not text:
+        return TreeMessage(name, parent, "hidden")
+    model = text_in(node.get("model")) or None
+    return TreeMessage(name, parent, role, text, moment(node.get("timestamp")), model if role == "assistant" else None)
+
+
+def _without_folded(text: str) -> str:
+    parts, at = [], 0
+    while (begin := FOLDED.search(text, at)) and (end := FOLDED_END.search(text, begin.end())):
+        parts.append(text[at : begin.start()])
+        at = end.end()
+    return "".join([*parts, text[at:]])
+
+
+def is_librechat(one: Any) -> bool:
+    """Return whether this is a conversation exported by LibreChat."""
+    return (
+        isinstance(one, dict)
+        and isinstance(one.get("conversationId"), str)
+        and isinstance(one.get("messages") or one.get("messagesTree"), list)
+    )
+
+
+def read_librechat(one: dict[str, Any]) -> MessageTree:
+    """Return a conversation; LibreChat doesn't mark the shown branch, so it is the last message's."""
+    messages: dict[str, TreeMessage] = {}
+    waiting: list[tuple[Any, str | None]] = [
+        (message, None) for message in reversed(one.get("messages") or one["messagesTree"])
+    ]
+    # If branches were left out, a message may lack its parent.
+    linear = one.get("branches") is False and one.get("recursive") is not True
+    while waiting:
+        node, above = waiting.pop()
+        if not isinstance(node, dict):
+            continue
+        message = _librechat_message(node, above, next(reversed(messages), None) if linear else None, len(messages))
+        messages[message.id] = message
+        children = node.get("children")
+        waiting += [(child, message.id) for child in reversed(children if isinstance(children, list) else [])]
+    moments = [message.at for message in messages.values() if message.at]
+    return MessageTree(
+        product="LibreChat",
+        id=text_in(one["conversationId"]),
+        title=text_in(one.get("title")),
+        messages=messages,
+        current=next(reversed(messages), None),
+        created_at=min(moments, default=None),
+        updated_at=max(moments, default=None),
+    )
+
+
+def _librechat_message(node: dict[str, Any], above: str | None, before: str | None, number: int) -> TreeMessage:
+    name = text_in(node.get("messageId")) or f"message {number}"
+    named = node.get("parentMessageId")
+    parent = above or before or (named if isinstance(named, str) else None)
+    role: Any = "user" if node.get("isCreatedByUser") is True else "assistant"
+    text = text_in(node.get("text")).strip() or "\n\n".join(_parts(node.get("content")))
+    if not text or node.get("error") is True:
+        return TreeMessage(name, parent, "hidden")
+    model = text_in(node.get("model")) or None
+    return TreeMessage(name, parent, role, text, moment(node.get("createdAt")), model if role == "assistant" else None)
+
+
+def _parts(content: Any) -> list[str]:
+    """Return the texts among the parts of a message; reasoning and tool calls are other parts."""
+    texts = []
+    for part in content if isinstance(content, list) else []:
+        if isinstance(part, dict) and part.get("type") == "text":
+            text = part["text"].get("value") if isinstance(part.get("text"), dict) else part.get("text")
+            texts.append(text_in(text).strip())
+    return [text for text in texts if text]
+
+
+# Of each product, how its conversations are recognised, and read.
+PRODUCTS: tuple[tuple[Callable[[Any], bool], Callable[[Any], MessageTree]], ...] = (
+    (is_chatgpt, read_chatgpt),
+    (is_open_webui, read_open_webui),
+    (is_librechat, read_librechat),
+)
