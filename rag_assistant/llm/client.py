@@ -229,7 +229,11 @@ class ModelClient:
                         call.wait_for(settings.token_timeout_seconds, "no more text arrived")
                 except APIConnectionError as error:
                     # Many mark the last token as the last one, and some send nothing more.
-                    if reader.finish_reason is None or not isinstance(error.__cause__, StreamBrokenOff):
+                    if not isinstance(broken := error.__cause__, StreamBrokenOff):
+                        raise
+                    if broken.body:
+                        yield reader.whole_answer(broken.body.decode("utf-8", "replace"))
+                    elif reader.finish_reason is None:
                         raise
         if rest := reader.rest():
             yield rest

@@ -28,6 +28,28 @@ def is_name(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= MAX_NAME_CHARS and storable(value) == value
 
 
+def reported_usage(chunk: dict[str, Any], choice: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the counts in a chunk of an answer, wherever its endpoint puts them, ``None`` without any."""
+    for where in (chunk, choice, chunk.get("x_groq")):
+        if isinstance(where, dict) and isinstance(usage := where.get("usage"), dict):
+            return {name: _whole(value) for name, value in usage.items()}
+    timings = chunk.get("timings")  # Of llama.cpp; what it had in its cache is counted apart.
+    if not isinstance(timings, dict) or not is_count(read := _whole(timings.get("prompt_n"))):
+        return None
+    cached = timings.get("cache_n")
+    return {
+        "prompt_tokens": read + (cached if is_count(cached) else 0),
+        "completion_tokens": timings.get("predicted_n"),
+    }
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number that came as a float or as text as one, anything else as it is."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 12 else value
+
+
 def plausible_usage(
     usage: Mapping[str, Any] | None, request: ModelRequest, estimate: int, text: str
 ) -> dict[str, Any] | None:

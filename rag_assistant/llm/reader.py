@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
-from rag_assistant.llm.plausible import is_name
+from rag_assistant.llm.plausible import is_name, reported_usage
 from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector
@@ -60,14 +60,13 @@ class AnswerReader:
             raise _no_answer(chunk)
         if chunk.get("error") or ("choices" not in chunk and isinstance(chunk.get("message"), str)):
             raise reported_error(chunk, self._api_key)
-        if isinstance(usage := chunk.get("usage"), dict):
-            self.usage = usage
         choices = chunk.get("choices") or [{}]
         choice = choices[0] if isinstance(choices, list) else None
         if not isinstance(choice, dict):
             raise _no_answer(chunk)
-        if is_name(reason := choice.get("finish_reason")):
-            self.finish_reason = SAME_REASONS.get(reason, reason)
+        self.usage = reported_usage(chunk, choice) or self.usage
+        if is_name(reason := choice.get("finish_reason") or choice.get("finishReason")):
+            self.finish_reason = SAME_REASONS.get(reason.lower(), reason.lower())
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, dict):
             raise _no_answer(chunk)

@@ -5,8 +5,15 @@ import re
 # As in chat templates; such tags later in an answer are part of it.
 TAGS = {
     "<think>": "</think>", "<thinking>": "</thinking>", "<thought>": "</thought>", "<seed:think>": "</seed:think>",
-    "[THINK]": "[/THINK]",
+    "[THINK]": "[/THINK]", "<|channel|>analysis<|message|>": "<|channel|>final<|message|>",
+    "<|channel>thought": "<channel|>",
 }  # fmt: skip
+# What a template writes in front of an answer, and behind it.
+STARTS = ("<|start|>assistant", "<|channel|>final<|message|>")
+END = r"(?:<\|(?:im_end|end|return|call|eot_id|eom_id|endoftext|end_of_text)\|>\s*)"
+MAY_END = re.compile(rf"{END}*+(?:<(?:\|[a-z_]{{0,12}}\|?)?)?\Z")
+MAX_END_CHARS = 200
+ENDED = re.compile(rf"{END}+\Z")
 CLOSING = "</think>"
 # Models whose template opens the tag in the prompt, so that they only write its end.
 OPENED_IN_PROMPT = re.compile(r"\b(?:r1|qwq|reasoner)\b|thinking", re.I)
@@ -24,7 +31,7 @@ class ThoughtFilter:
         self.is_closed_only = False
         self.chars = 0
         self._closing: str | None = None
-        self._held, self._recent = "", ""
+        self._held, self._recent, self._end = "", "", ""
         self._is_answer = self._has_parted = False
 
     def feed(self, text: str) -> str:
@@ -32,15 +39,18 @@ class ThoughtFilter:
         if self._is_answer:
             self._recent = (self._recent + text)[-len(text) - len(CLOSING) :]
             self.is_closed_only = self.is_closed_only or CLOSING in self._recent
-            return text
+            return self._without_end(text)
         self._held += text
         while True:
             begun = self._held.lstrip()
             if self._closing is None and (tag := next(filter(begun.startswith, TAGS), None)):
                 self._closing, self._held, self.is_opened = TAGS[tag], begun[len(tag) :], False
+            elif self._closing is None and (start := next(filter(begun.startswith, STARTS), None)):
+                self._held = begun[len(start) :]
+                continue
             closing = self._closing or (CLOSING if self.is_opened else None)
             if closing is None:
-                return "" if any(tag.startswith(begun) for tag in TAGS) else self.rest()
+                return "" if any(tag.startswith(begun) for tag in (*TAGS, *STARTS)) else self._begin_answer()
             end = self._held.find(closing, -len(text) - len(closing))
             if end < 0:
                 if self._closing is not None:
@@ -53,7 +63,19 @@ class ThoughtFilter:
             self._has_parted = True
 
     def rest(self) -> str:
+        """Return held text that turned out to be part of the answer, without the tokens that end it."""
+        shown = "" if self._is_answer else self._begin_answer()
+        return shown + ENDED.sub("", self._end)
+
+    def _begin_answer(self) -> str:
         """Return held text that turned out to be part of the answer; all that follows is, too."""
         held = "" if self._closing is not None else self._held
         self._held, self._is_answer = "", True
         return self.feed(held.lstrip() if self._has_parted else held)
+
+    def _without_end(self, text: str) -> str:
+        """Return a text without what may be tokens that end the answer, which are held back."""
+        text, self._end = self._end + text, ""
+        if "<" in text and (match := MAY_END.search(text, max(0, len(text) - MAX_END_CHARS))):
+            text, self._end = text[: match.start()], match[0]
+        return text

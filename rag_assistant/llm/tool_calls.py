@@ -51,7 +51,8 @@ class ToolCallCollector:
                 if isinstance(index, int):
                     self._by_index[index] = call
             call["id"] = call["id"] or call_id
-            call["name"] = call["name"] or name
+            # A name may come in pieces, or whole each time.
+            call["name"] = name if name.startswith(call["name"]) else call["name"] + name
             arguments = function.get("arguments")
             text = arguments if isinstance(arguments, str) else _as_json(arguments)
             self._argument_chars += len(text)
@@ -68,7 +69,8 @@ class ToolCallCollector:
             if not call_id or call_id in seen:
                 call_id = secrets.token_hex(5)[:9]  # Nine letters and digits: the only form that Mistral accepts.
             seen.add(call_id)
-            function = {"name": storable(call["name"]), "arguments": storable(call["arguments"]) or "{}"}
+            name = storable(call["name"]).removeprefix("functions.").partition("<|")[0]
+            function = {"name": name, "arguments": _plain_arguments(storable(call["arguments"]))}
             whole.append({"id": call_id, "type": "function", "function": function})
         return tuple(whole)
 
@@ -110,6 +112,19 @@ def _is_another(call: dict[str, str], call_id: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
+
+
+def _plain_arguments(arguments: str) -> str:
+    """Return arguments as the text of a JSON object, also if that is in a code fence or was encoded twice."""
+    for text in (arguments, WRAPPING.sub("", arguments)):
+        try:
+            meant = json.loads(text)
+            meant, text = (json.loads(meant), meant) if isinstance(meant, str) else (meant, text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(meant, dict):
+            return text
+    return arguments or "{}"
 
 
 def _text(value: Any) -> str:

@@ -37,7 +37,11 @@ class OverlongBody(httpx2.ReadError):
 
 
 class StreamBrokenOff(httpx2.RemoteProtocolError):
-    """An event stream that ends without its final event."""
+    """An event stream that ends without its final event; ``body`` is what came if that is JSON instead of events."""
+
+    def __init__(self, body: bytes = b"") -> None:
+        super().__init__("the stream ended before the answer did")
+        self.body = body
 
 
 class Exchange:
@@ -220,6 +224,7 @@ class _BoundedBody(httpx2.SyncByteStream):
         self._unpacker = zlib.decompressobj(GZIP)
         self._event_bytes = 0
         self._end = b""
+        self._json = bytearray()
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the decompressed body as it comes."""
@@ -236,16 +241,20 @@ class _BoundedBody(httpx2.SyncByteStream):
                 yield piece
             if self.exchange.ended:  # An end that is ours.
                 raise httpx2.ReadError("ended")
+            if self.is_event_stream and not self._end.endswith(EVENT_ENDS):
+                yield b"\n\n"  # Or the last event would not count.
             if self.is_event_stream and LAST_EVENT not in self._end:
-                raise StreamBrokenOff("the stream ended before the answer did")
+                raise StreamBrokenOff(bytes(self._json))
 
     def _count_event(self, piece: bytes) -> None:
+        if self._json or (not self._end.strip() and piece.lstrip().startswith(b"{")):
+            self._json += piece
         self._event_bytes += len(piece)
         self._end += piece
         last = max(self._end.rfind(one) for one in EVENT_ENDS)
         if last >= 0:
             self._event_bytes = len(self._end) - last
-        if self._event_bytes > MAX_EVENT_BYTES:
+        if max(self._event_bytes, len(self._json)) > MAX_EVENT_BYTES:
             raise OverlongBody(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
         self._end = self._end[-16:]
 

@@ -353,6 +353,26 @@ def test_every_recorded_exchange_is_an_answer_or_a_named_error(client: ModelClie
     assert all(sentence.endswith(".") for sentence in refusals)
 
 
+SSE = {"Content-Type": "text/event-stream"}
+
+
+def test_a_last_event_without_its_blank_line_counts(client: ModelClient, stub: StubModel) -> None:
+    events = 'data: {"choices": [{"delta": {"content": "Five"}}]}\n\n'
+    last = 'data: {"choices": [{"delta": {"content": " geese."}, "finish_reason": "STOP"}]}'
+    for end in ("", "\n", "\n\ndata: [DONE]"):
+        stub.replies.append(Reply(body=f"{events}{last}{end}".encode(), headers=SSE))
+        text, ended = collect(client.stream(endpoint(stub), REQUEST, ModelCall()))
+        assert (text, ended.finish_reason) == ("Five geese.", "stop")
+
+
+def test_json_that_is_announced_as_events_is_read(client: ModelClient, stub: StubModel) -> None:
+    stub.replies.append(Reply(body=b'\n{"choices": [{"message": {"content": "Five."}}]}', headers=SSE))
+    assert answer(client, stub) == "Five."
+    stub.default = Reply(body=b'{"error": {"message": "context of slot 0 exceeded"}}', headers=SSE)
+    with pytest.raises(ModelFailed, match="context of slot 0 exceeded"):
+        answer(client, stub)
+
+
 def test_half_a_pair_of_characters_does_not_break_an_answer(client: ModelClient, stub: StubModel) -> None:
     reply = b'data: {"choices": [{"index": 0, "delta": {"content": "a\\ud83d b"}}]}\n\ndata: [DONE]\n\n'
     stub.replies.append(Reply(body=reply, headers={"Content-Type": "text/event-stream"}))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rag_assistant.llm.plausible import MAX_HIDDEN_TOKENS, is_count, is_name, plausible_usage
+from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import TITLE, context_too_long
 from rag_assistant.records import ModelRequest
 
@@ -26,6 +27,26 @@ def test_counts_that_can_be_true_are_kept_and_nothing_beside_them() -> None:
     details = {"prompt_tokens_details": {"cached_tokens": 20}}
     assert plausible_usage(usage | details | {"geese": "x" * 10**6}, REQUEST, 10, "") == usage | details
     assert plausible_usage(None, REQUEST, 10, "") is None
+
+
+COUNTS = {"prompt_tokens": 30, "completion_tokens": 4}
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"usage": COUNTS},
+        {"usage": {"prompt_tokens": 30.0, "completion_tokens": "4"}},
+        {"choices": [{"delta": {}, "usage": COUNTS}]},
+        {"x_groq": {"usage": COUNTS}},
+        {"timings": {"prompt_n": 10, "cache_n": 20, "predicted_n": 4}},
+    ],
+)
+def test_counts_are_found_wherever_an_endpoint_puts_them(chunk: dict[str, Any]) -> None:
+    reader = AnswerReader()
+    reader.text_of(chunk)
+    reader.text_of({"choices": [], "usage": None})
+    assert reader.usage == COUNTS
 
 
 def test_a_picture_may_be_as_many_tokens_as_some_models_count() -> None:

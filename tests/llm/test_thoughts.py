@@ -33,6 +33,16 @@ def parted(text: str, size: int, *, is_opened: bool = False) -> tuple[str, int]:
         ("<thin ice> is thin.", "<thin ice> is thin.", 0),
         ("Write <think>x</think> so.", "Write <think>x</think> so.", 0),
         ("<", "<", 0),
+        (
+            "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>9.<|return|>",
+            "9.",
+            28,
+        ),
+        ("<|start|>assistant<|channel|>final<|message|>Nine.<|return|>", "Nine.", 0),
+        ("<|channel>thought\nplan\n<channel|>Nine.", "Nine.", 6),
+        ("Nine.<|im_end|>\n<|endoftext|>", "Nine.", 0),
+        ("ChatML ends with <|im_end|> and a < b", "ChatML ends with <|im_end|> and a < b", 0),
+        ("Write <|im_", "Write <|im_", 0),
     ],
 )
 def test_thoughts_at_the_beginning_are_no_part_of_the_answer(text: str, answer: str, chars: int, size: int) -> None:

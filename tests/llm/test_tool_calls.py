@@ -72,6 +72,24 @@ def test_a_character_cut_in_two_becomes_whole_and_half_of_one_does_not_hurt() ->
     assert name == "look"
 
 
+@pytest.mark.parametrize("arguments", [json.dumps('{"q": 1}'), '```json\n{"q": 1}\n```', '{"q": 1}'])
+@pytest.mark.parametrize("name", ["look", "functions.look", "look<|channel|>commentary"])
+def test_what_a_template_leaves_around_a_call_is_taken_away(name: str, arguments: str) -> None:
+    (call,) = collected([piece(0, "a", name, arguments)])
+    assert (call[1], call[2].strip()) == ("look", '{"q": 1}')
+
+
+@pytest.mark.parametrize("arguments", ["nine", '"nine"', "[1]", "{'q': 1}"])
+def test_arguments_of_which_nothing_is_known_stay_as_they_are(arguments: str) -> None:
+    assert collected([piece(0, "a", "look", arguments)]) == [("a", "look", arguments)]
+
+
+def test_a_name_may_come_in_pieces_or_whole_each_time() -> None:
+    for pieces in (("lo", "ok"), ("look", "look")):
+        calls = [piece(0, "a", pieces[0], ""), piece(0, None, pieces[1], ""), piece(0, arguments='{"q": 1}')]
+        assert collected(*([one] for one in calls)) == [("a", "look", '{"q": 1}')]
+
+
 def test_arguments_that_come_as_an_object_become_text() -> None:
     assert collected([piece(0, "a", "look", {"q": "ä"})]) == [("a", "look", '{"q": "ä"}')]
     assert collected([piece(0, "a", "look")]) == [("a", "look", "{}")]
