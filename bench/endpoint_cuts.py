@@ -19,6 +19,7 @@ from rag_assistant.history import HistoryPolicy, estimate_tokens, fit_history
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records import Message, ModelReply, ModelRequest, text_in
+from rag_assistant.records.errors import QuestionDoesNotFit
 from tests.testkit.shared_data import shared_jsonl
 
 FILES = {
@@ -34,7 +35,7 @@ CountTokens = Callable[[str], int]
 
 def main() -> None:
     """Print the detection rate of each way to cut, for the test half of the conversations."""
-    rng, told, honest, alarms, fitted, again = random.Random(6), defaultdict(list), 0, 0, 0, 0
+    rng, told, honest, alarms, fitted, again, unfit = random.Random(6), defaultdict(list), 0, 0, 0, 0, 0
     counters = list(tokenizers().values())
     for number, messages in enumerate(conversations()):
         if number % 2 == 0:
@@ -57,11 +58,19 @@ def main() -> None:
                     off = abs(reading.sent / sent - 1) if reading is not None else 1.0
                     told[way].append(((sent - read) / sent, is_told, off))
                     if is_told:
-                        tokens = total(fitted_again(request, calibration, endpoint), count)
-                        fitted, again = fitted + 1, again + (tokens > limit)
+                        try:
+                            tokens = total(fitted_again(request, calibration, endpoint), count)
+                        except QuestionDoesNotFit:  # A guess refuses no question: it would be sent as it is.
+                            unfit += 1
+                        else:
+                            fitted, again = fitted + 1, again + (tokens > limit)
                     break
                 honest, alarms = honest + 1, alarms + is_told
-    print(f"{honest:,} honest answers, {alarms} false alarms; {fitted} requests fitted again, {again} still too long\n")
+    print(
+        f"{honest:,} honest answers, {alarms} false alarms; {fitted} requests fitted again, {again} still too long, ",
+        end="",
+    )
+    print(f"{unfit} whose question alone is above the guess\n")
     print("| way to cut |", " | ".join(f"at least {share:.0%}" for share in SHARES), "| sent, 99th percentile |")
     for way, cuts in (*told.items(), ("all", [cut for some in told.values() for cut in some])):
         shares = [[cut for cut in cuts if cut[0] >= share] for share in SHARES]

@@ -233,11 +233,11 @@ def build(draft: Draft, task: Task) -> BuiltRequest:
         return with_recall(built, task)
     except QuestionDoesNotFit:
         endpoint = draft.profile.endpoint
-        if not endpoint.guessed:
+        if endpoint.guess is None or endpoint.guess.is_tried:
             raise
     # A guess refuses no question.
-    task.deps.models.calibration.forget(endpoint)
-    endpoint, conversation = replace(endpoint, context_tokens=None, guessed=False), draft.window.conversation
+    guess, conversation = replace(endpoint.guess, is_tried=True), draft.window.conversation
+    endpoint = replace(endpoint, context_tokens=None, guess=guess)
     profile = profile_of(endpoint, conversation, task, uses_tools=bool(draft.profile.tools))
     return build(replace(draft, profile=profile), task)
 

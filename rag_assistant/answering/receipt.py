@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the receipt of a request; ``sent`` are the bodies of the answer's requests, this one last."""
     receipt, draft = built.fitted.receipt, built.draft
-    running = 1 + len(draft.iterations) - receipt.iteration_messages_dropped
+    guess, running = draft.profile.endpoint.guess, 1 + len(draft.iterations) - receipt.iteration_messages_dropped
     return {
         "quotes": draft.profile.endpoint.quotes,
         "local": draft.profile.endpoint.local,
@@ -41,6 +41,7 @@ def receipt_of(built: BuiltRequest, sent: Sequence[dict[str, Any]]) -> dict[str,
         "iterations_kept": receipt.iterations_kept,
         "iterations_dropped": receipt.iterations_dropped,
         "recalled_turns": sorted(turn.number for turn in draft.recalled),
+        "limit_guess": guess.sentence if guess is not None else None,
         "past_turns": built.past_turns,
         "notes": [note.id for note in draft.notes],
         "prefix_messages": len(built.fitted.messages) - running,

@@ -15,6 +15,7 @@ from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
+from rag_assistant.llm.endpoint import IS_TRIED
 from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
@@ -28,7 +29,6 @@ MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
-GUESSED_LIMIT = "The limit of {n} tokens is a guess from two low counts; a connection test forgets it."
 KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
 NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
@@ -173,9 +173,10 @@ class BuiltRequest(Struct, frozen=True):
             notes.append(WITHOUT_SUMMARY)
         if search_result.search is not None and len(search_result.sources) < search_result.search["found"]:
             notes.append(FEWER_PASSAGES if search_result.sources else WITHOUT_PASSAGES)
-        endpoint = self.draft.profile.endpoint
-        if endpoint.guessed and (notes or self.fitted.receipt.reason == "token_limit"):
-            notes.append(GUESSED_LIMIT.format(n=f"{endpoint.context_tokens:,}"))
+        guess = self.draft.profile.endpoint.guess
+        is_longer = guess is not None and guess.is_tried and sum(self.fitted.receipt.tokens.values()) > guess.limit
+        if guess is not None and (notes or is_longer or self.fitted.receipt.reason == "token_limit"):
+            notes += [IS_TRIED, guess.sentence] if is_longer else [guess.sentence]
         if search_result.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
         if search_result.not_reranked:

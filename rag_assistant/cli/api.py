@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
 
 SERVER_VARIABLE, TOKEN_VARIABLE = "RAG_ASSISTANT_SERVER", "RAG_ASSISTANT_TOKEN"
-# An open answer sends a heartbeat every 15 seconds.
-CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 10.0, 60.0
+# An open answer sends a heartbeat every 15 seconds; a connection test waits for a model up to three times 30 seconds.
+CONNECT_TIMEOUT_SECONDS, READ_TIMEOUT_SECONDS = 10.0, 120.0
 MAX_CONNECTIONS = 4
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # For scripts; 2 is a usage error.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag_assistant import __version__
-from rag_assistant.cli.commands import services_command
+from rag_assistant.cli.api import Api, api_command
+from rag_assistant.cli.commands import ApiError, services_command
 from rag_assistant.llm.local_model import GGUF
 from rag_assistant.records.errors import NoEndpoint
 from rag_assistant.runtime.data_dir import is_locked, size_of
@@ -36,24 +37,29 @@ def get(services: Services, url: str, sha256: str | None) -> None:
     click.echo(f'{target} is ready. To use it, set "local_model": "{target}" in settings.json and restart.')
 
 
-@services_command("test", model)
-def test(services: Services) -> None:
-    """Test the configured endpoints: list their models, and ask for a word and a vector."""
+@api_command("test", model)
+def test(api: Api) -> None:
+    """Test the configured endpoints: list their models, and ask for a word and a vector.
+
+    A server forgets what it has guessed about their limits.
+    """
     try:
-        check = services.check_connection()
-    except NoEndpoint as error:
-        sentences = [str(error)]
-        for server in services.local_servers.find():
+        check = api.call("POST", "/api/model/test")
+    except ApiError as error:
+        if api.services is None or error.type != NoEndpoint.__name__:
+            raise
+        sentences = [error.message]
+        for server in api.services.local_servers.find():
             if server.models:
                 line = json.dumps(server.settings)
                 sentences.append(
                     f"Found on this machine: {server.name} (port {server.port}). For settings.json: {line}"
                 )
         raise click.ClickException("\n".join(sentences)) from error
-    for step in check.steps:
-        mark, color = ("ok", "green") if step.ok else ("failed", "red")
-        click.echo(f"{click.style(mark, fg=color)}: {step.message} ({step.seconds:.1f} s)", err=not step.ok)
-    if not check.ok:
+    for step in check["steps"]:
+        mark, color = ("ok", "green") if step["ok"] else ("failed", "red")
+        click.echo(f"{click.style(mark, fg=color)}: {step['message']} ({step['seconds']:.1f} s)", err=not step["ok"])
+    if not check["ok"]:
         raise click.exceptions.Exit(1)
 
 

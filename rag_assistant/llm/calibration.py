@@ -5,17 +5,18 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
 from rag_assistant.history import count_message, estimate_tokens
-from rag_assistant.llm.endpoint import Endpoint
-from rag_assistant.llm.plausible import MAX_TIMES_OUR_ESTIMATE
+from rag_assistant.llm.endpoint import Endpoint, Guess
+from rag_assistant.llm.plausible import MAX_TIMES_OUR_ESTIMATE, MAX_TOKENS_PER_PICTURE
 from rag_assistant.llm.prompt_counts import (
     MIN_LIMIT_TOKENS,
     SURE_AFTER,
+    TOKENS_PER_PICTURE,
     CountedPrompt,
     Verdict,
     guess_limit,
@@ -23,7 +24,7 @@ from rag_assistant.llm.prompt_counts import (
     reported_counts,
     size_of,
 )
-from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading, pictures_in
+from rag_assistant.records import MAX_INT32, ModelCounts, ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import StorageFailed
 
 # A model that ignored tools this often, where a search would have found something, is no longer offered any.
@@ -33,8 +34,9 @@ MIN_RATIO, MAX_RATIO = 0.3, 4.0
 MIN_RATIO_CHANGE = 0.1
 # Shorter requests say more about a chat template than about a tokenizer.
 MIN_TOKENS_TO_LEARN_FROM = 300
-# Two cuts agree if their counts differ by no more. What was guessed from them is forgotten after a day.
-MAX_TIMES_APART, SECONDS_TO_FORGET = 1.5, 86_400
+# Two cuts agree if their counts differ by no more. Once an hour a request may be longer than what was guessed from
+# them, which is forgotten a day after the last cut.
+MAX_TIMES_APART, TO_TRY, TO_FORGET = 1.5, timedelta(hours=1), timedelta(days=1)
 # How many earlier requests a count is compared with.
 MAX_EARLIER = 32
 
@@ -87,9 +89,10 @@ class Calibration:
         self._kept: dict[Key, ModelCounts] = {}
         self._accepted: dict[Key, int] = {}
         self._earlier: dict[Key, deque[CountedPrompt]] = {}
-        # A low count with the tokens sent, and the limit guessed after another one, with the time; until a restart.
+        # Until a restart: a low count with the tokens sent, what was guessed after another one, a picture's tokens.
         self._suspected: dict[Key, tuple[int, int]] = {}
-        self._guessed: dict[Key, tuple[int, float]] = {}
+        self._guesses: dict[Key, Guess] = {}
+        self._picture_tokens: dict[Key, float] = {}
 
     def ratio(self, endpoint: Endpoint) -> float:
         """Return the factor for our estimates for this model; 1 while unknown."""
@@ -101,14 +104,15 @@ class Calibration:
         if counts.declared_limit != endpoint.context_tokens:
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
         if counts.context_limit is None:
-            guess = None if endpoint.context_tokens else self.guessed(endpoint)
-            return endpoint if guess is None else replace(endpoint, context_tokens=guess, guessed=True)
+            guess = None if endpoint.context_tokens else self.guess(endpoint)
+            return endpoint if guess is None else replace(endpoint, context_tokens=guess.applied, guess=guess)
         return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
-    def guessed(self, endpoint: Endpoint) -> int | None:
-        """Return the limit guessed from two cuts that agree; it is forgotten after a day."""
-        limit, guessed_at = self._guessed.get(endpoint.key, (None, 0.0))
-        return limit if monotonic() - guessed_at < SECONDS_TO_FORGET else None
+    def guess(self, endpoint: Endpoint) -> Guess | None:
+        """Return what two cuts that agree tell of the limit; after an hour it is tried, after a day forgotten."""
+        guess = self._guesses.get(endpoint.key)
+        age = datetime.now(UTC) - guess.at if guess is not None else TO_FORGET
+        return None if guess is None or age >= TO_FORGET else replace(guess, is_tried=age >= TO_TRY)
 
     def suspects(self, endpoint: Endpoint, reading: Reading) -> bool:
         """Return whether the last count was too low to be of everything sent, and nothing confirms a cut yet."""
@@ -117,7 +121,7 @@ class Calibration:
     def forget(self, endpoint: Endpoint) -> None:
         """Forget what was guessed about the limit, and what was read whole: the endpoint may have been restarted."""
         with self._lock:
-            for learned in (self._guessed, self._suspected, self._accepted):
+            for learned in (self._guesses, self._suspected, self._accepted):
                 learned.pop(endpoint.key, None)
 
     def read(
@@ -131,7 +135,8 @@ class Calibration:
         with self._lock:
             earlier = self._earlier.setdefault(endpoint.key, deque(maxlen=MAX_EARLIER))
             counts = self._known(endpoint)
-            verdict = judge(size, count, cached, earlier, counts.whole_counts)
+            price = self._picture_tokens.get(endpoint.key, TOKENS_PER_PICTURE)
+            verdict = judge(size, count, cached, earlier, counts.whole_counts, price)
             limit = self._believed_limit(endpoint, verdict, count, teaches) if verdict.cut else None
             if not teaches:
                 return Reading(verdict.sent, verdict.read, limit)
@@ -142,31 +147,35 @@ class Calibration:
                 self._learn(endpoint, whole_counts=-1)
             elif verdict.is_whole and counts.whole_counts < SURE_AFTER:
                 self._learn(endpoint, whole_counts=counts.whole_counts + 1)
-            if whole > (self.guessed(endpoint) or MAX_INT32):
-                del self._guessed[endpoint.key]
+            guess = self.guess(endpoint)
+            if guess is not None and whole > guess.limit:
+                del self._guesses[endpoint.key]
+            if whole and size.pictures:
+                price += (whole - verdict.sent) / size.pictures
+                self._picture_tokens[endpoint.key] = min(max(price, 0), MAX_TOKENS_PER_PICTURE)
             if whole and verdict.sent >= self._suspected.get(endpoint.key, (0, 0))[1]:
                 self._suspected.pop(endpoint.key, None)
-        if whole and not any(map(pictures_in, request.messages)):  # Nobody can estimate those.
+        if whole and not size.pictures:  # Nobody can estimate those.
             self.learn(endpoint, estimated_tokens(request), whole)
         return Reading(verdict.sent, verdict.read, limit)
 
     def _believed_limit(self, endpoint: Endpoint, verdict: Verdict, count: int, teaches: bool) -> int | None:
         """Return the limit that explains a low count: the declared one, or a guess after a second cut that agrees."""
         counts, accepted = self._known(endpoint), self._accepted.get(endpoint.key, 0)
-        guessed, declared = self.guessed(endpoint), counts.context_limit or counts.declared_limit
+        guess, declared = self.guess(endpoint), counts.context_limit or counts.declared_limit
         if declared is not None or not teaches:
-            limit = declared or guessed
+            limit = declared or (guess.limit if guess else None)
             return limit if limit is not None and verdict.sent > limit else None
         if verdict.sent <= accepted:  # As much was read whole before.
             return None
         suspected, _ = self._suspected.pop(endpoint.key, (0, 0))
-        if guessed is None and not count / MAX_TIMES_APART <= suspected <= count * MAX_TIMES_APART:
+        if guess is None and not count / MAX_TIMES_APART <= suspected <= count * MAX_TIMES_APART:
             self._suspected[endpoint.key] = count, verdict.sent
             return None
         limit = guess_limit(max(count, suspected), accepted, verdict.sent)
-        if limit >= (guessed or MAX_INT32):  # The guess was too high.
-            limit = max(count, accepted, MIN_LIMIT_TOKENS)
-        self._guessed[endpoint.key] = limit, monotonic()
+        if guess is not None and limit >= guess.limit:  # It was too high, unless more was sent.
+            limit = guess.limit if verdict.sent > guess.limit else max(count, accepted, MIN_LIMIT_TOKENS)
+        self._guesses[endpoint.key] = Guess(limit, verdict.sent, count, datetime.now(UTC))
         return limit
 
     def learn(self, endpoint: Endpoint, estimated: int, counted: int) -> None:

@@ -1,15 +1,48 @@
 """The endpoint that answers questions, with its model and limits."""
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from rag_assistant.records import QUOTES
+
+GUESSED_LIMIT = (
+    "Since {at} UTC the limit is a guess, {n} tokens: of {n1} tokens of a request, {n2} were read. Test the connection "
+    "to forget it."
+)
+IS_TRIED = "This request is longer than the guessed limit, to see whether it is read whole."
+
+
+class Guess(Struct, frozen=True):
+    """A context limit guessed from low counts, with the last request that was cut: tokens sent and read, and when.
+
+    ``is_tried``: it is not applied, to see whether a longer request is read whole.
+    """
+
+    limit: int
+    sent: int
+    read: int
+    at: datetime
+    is_tried: bool = False
+
+    @property
+    def applied(self) -> int | None:
+        """The limit, unless it is tried."""
+        return None if self.is_tried else self.limit
+
+    @property
+    def sentence(self) -> str:
+        """What is guessed, for people."""
+        return GUESSED_LIMIT.format(
+            n=f"{self.limit:,}", n1=f"{self.sent:,}", n2=f"{self.read:,}", at=f"{self.at:%Y-%m-%d %H:%M}"
+        )
 
 
 class Endpoint(Struct, frozen=True):
     """An OpenAI-compatible endpoint. ``model`` None: the first it lists; ``context_tokens`` None: unknown.
 
     ``local``: the model of ``local_model``, in a supervised process. ``quotes``: there is no model.
-    ``guessed``: its context is a guess.
+    ``guess``: what is guessed about its context.
     """
 
     base_url: str
@@ -19,7 +52,7 @@ class Endpoint(Struct, frozen=True):
     local: bool = False
     quotes: bool = False
     takes_tools: bool = True
-    guessed: bool = False
+    guess: Guess | None = None
 
     @property
     def key(self) -> tuple[str, str | None]:

@@ -10,11 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, pairwise, takewhile, zip_longest
 from math import ceil
 from typing import Any
 
-import numpy as np
 from msgspec import Struct
 
 from rag_assistant.llm.plausible import is_count
@@ -34,35 +33,36 @@ CLASSES = (
     (bytes(range(0xCB, 0xE2)), 0.66, 0.42, 3.0, 0.3),  # From Greek to Thai.
     (bytes(range(0xE3, 0xF5)), 0.89, 0.42, 3.0, 0.3),  # East Asia, and pictographs.
 )
-# The same for messages, and for what a server may show a model in its own form, or not at all.
-MESSAGES, UNSURE = (0.75, 1.5, 0.08), (0.0, 4.0, 1.5)
+# The same for messages, and for the schemas of tools, which a server shows a model in its own form, or not at all.
+MESSAGES, SCHEMAS = (0.75, 1.5, 0.08), (0.0, 4.0, 1.5)
 CLASS_OF = bytes(next((n for n, row in enumerate(CLASSES, 1) if byte in row[0]), 0) for byte in range(256))
-FEWEST, MOST, OF_TEXT = zip(*(row[2:] for row in CLASSES), MESSAGES, UNSURE, strict=True)
-# How far a tokenizer is from the mean of all, overall and in each class; what a template adds; what is left of an equal
-# request; and the tokens a text varies by, however short.
-OF_TOKENIZER, OF_CLASS, TEMPLATE_TOKENS, ROUNDING, OF_SHORT_TEXT = 0.3, 0.2, 50, 2, 1.6
-# From this many standard deviations on, a count is too low; they are larger where earlier counts were off by more than
-# usual.
-MAX_DEVIATIONS, USUAL_DEVIATIONS = 4, 3
+FEWEST, MOST, OF_TEXT = zip(*(row[2:] for row in CLASSES), MESSAGES, SCHEMAS, strict=True)
+# How far a tokenizer is from the mean of all, what a template adds, and what is left of an equal request.
+OF_TOKENIZER, TEMPLATE_TOKENS, ROUNDING = 0.3, 50, 4
+MIN_RATIO, MAX_RATIO = 0.4, 3.0
+# From this many standard deviations on, a count is too low.
+MAX_DEVIATIONS = 4
 # A line of dashes is a token or two.
 REPEATED = re.compile(rb"([^\w ])\1{3,}")
 TOKENS_PER_MESSAGE = 4
-TOKENS_PER_PICTURE = 1000
+# Until a model's own price is learned: current ones count 85 to 1,500.
+TOKENS_PER_PICTURE, MAX_TIMES_PER_PICTURE = 1000, 4
 # After this many full counts, a low one isn't just of the uncached part.
 SURE_AFTER, CACHE_BLOCK_TOKENS = 2, 64
 # A server that cuts may keep half of its context free, and a few tokens more or less.
 HALF_TOLERANCE_TOKENS = 64
 LIMIT_STEP = 1024
 
-# Expected tokens: of each class, of messages, and of the uncertain part.
+# Expected tokens: of each class, of messages, and of schemas.
 Tokens = tuple[float, ...]
 NOTHING: Tokens = (0.0,) * len(FEWEST)
 
 
 class PromptSize(Struct, frozen=True, dict=True):
-    """The size of a request: its parts, each with a hash, in the order in which they are sent."""
+    """The size of a request: its parts, each with a hash, in the order in which they are sent, and its pictures."""
 
     parts: Mapping[tuple[int, int], Tokens]
+    pictures: int = 0
 
     @cached_property
     def tokens(self) -> Tokens:
@@ -71,8 +71,14 @@ class PromptSize(Struct, frozen=True, dict=True):
 
     @cached_property
     def expected(self) -> float:
-        """The expected number of tokens."""
+        """The expected number of tokens, without pictures."""
         return sum(self.tokens)
+
+    def deviation_from(self, other: PromptSize) -> float:
+        """Return how much the tokens of all parts that only one of both has may vary."""
+        one, two = self.parts, other.parts
+        apart = [*(one[key] for key in one.keys() - two), *(two[key] for key in two.keys() - one)]
+        return _times(OF_TEXT, _sum(apart))
 
     def behind(self, other: PromptSize) -> list[Tokens]:
         """Return the expected tokens of each part after the beginning that both share."""
@@ -104,6 +110,7 @@ class Verdict(Struct, frozen=True):
 
 def size_of(request: ModelRequest) -> PromptSize:
     parts: dict[tuple[int, int], Tokens] = {}
+    pictures = 0
     more = [*request.tools, *request.fields.values()]
     if more:
         schemas = json.dumps(more)
@@ -115,9 +122,9 @@ def size_of(request: ModelRequest) -> PromptSize:
         key, nth = hash((message["role"], text, *urls)), 0
         while (key, nth) in parts:  # Equal texts count twice.
             nth += 1
-        pictures = float(TOKENS_PER_PICTURE * len(urls))
-        parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), pictures)
-    return PromptSize(parts)
+        parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), 0.0)
+        pictures += len(urls)
+    return PromptSize(parts, pictures)
 
 
 def _expected(text: str) -> Tokens:
@@ -136,18 +143,28 @@ def reported_counts(usage: Mapping[str, Any] | None) -> tuple[int | None, int]:
     return (count + cached, cached) if cached > count else (count, cached)
 
 
-def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPrompt], whole_counts: int) -> Verdict:
+def judge(
+    size: PromptSize,
+    count: int,
+    cached: int,
+    earlier: Sequence[CountedPrompt],
+    whole_counts: int,
+    picture_tokens: float = TOKENS_PER_PICTURE,
+) -> Verdict:
     """Return what a count of a request means.
 
     ``earlier`` are requests to the same model. ``whole_counts`` is how many counts included everything although part
-    may have been cached, or -1 if counts exclude cached tokens.
+    may have been cached, or -1 if counts exclude cached tokens. Pictures are no reason for a cut: only text is missed.
     """
-    sent, deviation = _predicted(size, [one for one in earlier if one.count])
-    fewest = max(_times(FEWEST, size.tokens), sent - MAX_DEVIATIONS * deviation)
+    counted = [one for one in earlier if one.count and not one.size.pictures]
+    text, deviation = _predicted(size, counted)
+    fewest = max(_times(FEWEST, size.tokens), text - MAX_DEVIATIONS * deviation)
+    sent = text + picture_tokens * size.pictures
     # Some don't count what an earlier request, and perhaps its answer, left in their cache.
     behind = min((size.behind(one.size) for one in earlier), key=len, default=list(size.parts.values()))
     rest = _sum(behind)
-    is_more = count > _times(MOST, rest) + CACHE_BLOCK_TOKENS
+    pictures = MAX_TIMES_PER_PICTURE * TOKENS_PER_PICTURE * size.pictures
+    is_more = count > _times(MOST, rest) + pictures + CACHE_BLOCK_TOKENS
     if count >= fewest:
         return Verdict(round(sent), count, is_whole=is_more)
     if cached and count + cached >= fewest:
@@ -159,7 +176,7 @@ def judge(size: PromptSize, count: int, cached: int, earlier: Sequence[CountedPr
         and count >= _times(FEWEST, _sum(behind[1:]))
     ):
         return Verdict(round(sent), is_rest=True)
-    if count < MIN_LIMIT_TOKENS // 2 or whole_counts < 0:
+    if count < MIN_LIMIT_TOKENS // 2 or whole_counts < 0 or not _is_steady(counted):
         return Verdict(round(sent))
     return Verdict(ceil(max(sent, fewest)), count, cut=True)
 
@@ -176,25 +193,25 @@ def guess_limit(read: int, accepted: int, sent: int) -> int:
 
 
 def _predicted(size: PromptSize, counted: Sequence[CountedPrompt]) -> tuple[float, float]:
-    """Return the tokens of a request predicted from earlier counts, and the standard deviation.
+    """Return the tokens of a request without its pictures, and the standard deviation.
 
-    A Gaussian process: what is known of a tokenizer, and of each text sent before, follows from the counts.
+    They are those of the request most like it that was counted, and in the same ratio those of what only one has.
     """
-    sizes = [*(one.size for one in counted), size]
-    parts = {key: tokens for one in sizes for key, tokens in one.parts.items()}
-    has = np.array([[key in one.parts for key in parts] for one in sizes], float)
-    texts = np.array(list(parts.values()))
-    own = texts @ OF_TEXT
-    tokens = has @ texts
-    expected = tokens.sum(1)
-    covariance = OF_TOKENIZER**2 * np.outer(expected, expected) + OF_CLASS**2 * tokens @ tokens.T
-    covariance += TEMPLATE_TOKENS**2 + ROUNDING**2 * np.eye(len(sizes)) + has * own * (own + OF_SHORT_TEXT) @ has.T
-    inverse, beside = np.linalg.inv(covariance[:-1, :-1]), covariance[:-1, -1]
-    off = inverse @ (np.array([one.count for one in counted]) - expected[:-1])
-    deviations = np.abs(off) / np.sqrt(inverse.diagonal())
-    deviation = np.sqrt(max(ROUNDING**2, covariance[-1, -1] - beside @ inverse @ beside))
-    usual = max(1.0, deviations.max(initial=0) / USUAL_DEVIATIONS)
-    return max(1.0, expected[-1] + beside @ off), float(deviation * usual)
+    if not counted:
+        return max(1.0, size.expected), OF_TOKENIZER * size.expected + TEMPLATE_TOKENS
+    nearest = min(counted, key=lambda one: size.deviation_from(one.size))
+    ratio = min(MAX_RATIO, max(MIN_RATIO, nearest.count / max(1.0, nearest.size.expected)))
+    sent = nearest.count + ratio * (size.expected - nearest.size.expected)
+    return max(1.0, sent), ROUNDING + ratio * size.deviation_from(nearest.size)
+
+
+def _is_steady(counted: Sequence[CountedPrompt]) -> bool:
+    """Return whether one tokenizer explains all counts: a gateway may answer with several models under one name."""
+    for before, one in pairwise(counted):
+        sent, deviation = _predicted(one.size, [before])
+        if one.count > sent + MAX_DEVIATIONS * deviation:
+            return False
+    return True
 
 
 def _sum(parts: Iterable[Tokens]) -> Tokens:

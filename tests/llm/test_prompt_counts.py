@@ -1,9 +1,11 @@
 """What a count of prompt tokens means: all that was sent, what a cache had not, or a cut."""
 
-from time import monotonic
+from datetime import datetime, timedelta
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
+from msgspec.structs import replace
 
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.endpoint import Endpoint
@@ -75,7 +77,7 @@ def counted(times: float, count: int = 9) -> list[CountedPrompt]:
 def test_a_smaller_cut_is_told_once_earlier_counts_have_taught_the_tokenizer() -> None:
     longer, earlier = prompt(*texts(9)), counted(1.2)
     added = 1.2 * longer.expected - earlier[-1].count
-    verdict = judge(longer, round(1.2 * longer.expected - 0.3 * added), 0, earlier, 9)
+    verdict = judge(longer, round(1.2 * longer.expected - 0.4 * added), 0, earlier, 9)
     assert verdict.cut
     assert verdict.sent == pytest.approx(1.2 * longer.expected, rel=0.01)
     assert not judge(longer, round(1.2 * longer.expected - 0.05 * added), 0, earlier, 9).cut
@@ -149,8 +151,9 @@ def test_a_limit_that_was_guessed_too_high_is_not_guessed_again() -> None:
     calibration, endpoint = Calibration(), Endpoint("http://localhost", None, "some")
     request = ModelRequest(tuple({"role": "user", "content": text} for text in texts(12)))
     reply = ModelReply(usage={"prompt_tokens": 2090})
-    readings = [calibration.read(endpoint, request, reply) for _ in range(3)]
-    assert [reading.limit for reading in readings if reading] == [None, 4096, 2090]
+    shorter = ModelRequest(tuple({"role": "user", "content": text} for text in texts(9)))
+    readings = [calibration.read(endpoint, one, reply) for one in (request, request, shorter)]
+    assert [reading.limit for reading in readings if reading] == [None, 4096, 2304]
 
 
 ENDPOINT = Endpoint("http://localhost", None, "some")
@@ -203,18 +206,33 @@ def test_a_declared_limit_is_never_lowered_by_a_guess() -> None:
     assert calibration.limited(declared) == declared
 
 
-def test_a_guessed_limit_is_forgotten_after_a_day_and_once_more_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guessed_limit_is_forgotten_once_more_was_read() -> None:
     calibration = Calibration()
     for _ in range(2):
         read(calibration, 2050, *texts(12))
     assert calibration.limited(ENDPOINT).context_tokens == 4096
     read(calibration, 4200, *texts(12))
     assert calibration.limited(ENDPOINT).context_tokens is None
+
+
+def test_a_guessed_limit_is_tried_after_an_hour_and_forgotten_after_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    calibration = Calibration()
     for _ in range(2):
         read(calibration, 2050, *texts(12))
-    later = monotonic() + 86_401
-    monkeypatch.setattr("rag_assistant.llm.calibration.monotonic", lambda: later)
-    assert calibration.limited(ENDPOINT).context_tokens is None
+    guess = calibration.limited(ENDPOINT).guess
+    assert guess is not None
+    assert (guess.limit, guess.read, guess.is_tried) == (4096, 2050, False)
+    now = MagicMock(wraps=datetime, now=lambda zone: guess.at + later)
+    monkeypatch.setattr("rag_assistant.llm.calibration.datetime", now)
+    for later, limit, is_tried in ((59, 4096, False), (61, None, True)):
+        later = timedelta(minutes=later)
+        endpoint = calibration.limited(ENDPOINT)
+        assert (endpoint.context_tokens, endpoint.guess) == (limit, replace(guess, is_tried=is_tried))
+    assert read(calibration, 2050, *texts(12)) == 4096  # One low count is enough now, and makes it no lower.
+    later += timedelta(minutes=59)
+    assert calibration.limited(ENDPOINT).context_tokens == 4096
+    later += timedelta(days=1)
+    assert calibration.limited(ENDPOINT).guess is None
 
 
 @pytest.mark.parametrize("price", [85, 258, 1500])
@@ -227,3 +245,15 @@ def test_what_a_picture_costs_is_no_reason_for_a_cut(price: int) -> None:
         reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": count}))
         assert reading is not None
         assert (reading.read, reading.limit) == (count, None)
+
+
+@pytest.mark.parametrize("price", [85, 258, 1500])
+def test_what_a_picture_costs_is_learned(price: int) -> None:
+    calibration = Calibration()
+    plain = round(prompt(*texts(1)).expected)
+    for n in range(2):
+        picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,AA{n}"}}
+        request = ModelRequest(({"role": "user", "content": [{"type": "text", "text": texts(1)[0]}, picture]},))
+        reading = calibration.read(ENDPOINT, request, ModelReply(usage={"prompt_tokens": plain + price}))
+    assert reading is not None
+    assert reading.sent == pytest.approx(plain + price, abs=2)

@@ -38,8 +38,8 @@ SPEAKING = (
         "history/token_usage",
         "history/words",
     ),
-    *("llm/calls", "llm/client", "llm/connection_check", "llm/failures", "llm/local_model", "llm/models", "llm/reader"),
-    *("llm/refusals", "llm/sse", "llm/tool_calls"),
+    *("llm/calls", "llm/client", "llm/connection_check", "llm/endpoint", "llm/failures", "llm/local_model"),
+    *("llm/models", "llm/reader", "llm/refusals", "llm/sse", "llm/tool_calls"),
     *("runtime/public_http", "storage/conversations", "storage/documents/rows", "storage/failures"),
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )

@@ -106,6 +106,7 @@ def settings(
         file_is_there=in_force.path.exists(),
         local_servers=[] if models.connected else services().local_servers.find(),
         check=check,
+        guess=models.known_endpoint().guess,
         imported=imported,
         import_error=import_error,
         change_error=_as_labelled(str(change_error)) if change_error else None,

@@ -1,5 +1,6 @@
 """A model server that cuts a prompt by itself, answers with 200 and tells by its count alone, as Ollama does."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from flask.testing import FlaskClient
 
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.client import OWN_ADDRESSES
+from rag_assistant.llm.endpoint import IS_TRIED
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
@@ -95,7 +97,50 @@ def test_after_a_cut_the_next_request_fits_and_nothing_of_it_is_learnt(client: F
         assert (tokens["limit"], tokens["read"], answer["history"]["endpoint"]) == (4096, sent, None)
         assert abs(tokens["total"] - sent) < 0.1 * sent
         assert (answer["history_trimmed"], answer["history"]["reason"]) == (True, "token_limit")
-        assert any(note.startswith("The limit of 4,096 tokens is a guess") for note in answer["notes"])
+        assert any("UTC the limit is a guess, 4,096 tokens: of" in note for note in answer["notes"])
+
+
+def test_a_guessed_limit_is_told_where_it_acts_and_a_connection_test_forgets_it(
+    client: FlaskClient, stub: StubModel, services: Services
+) -> None:
+    answer = cut_answer(client)
+    cut = answer["history"]["endpoint"]
+    answer = ask(client, f"And then? {SENTENCE}", conversation_id=answer["conversation_id"])
+    guess = services.models.known_endpoint().guess
+    assert guess is not None
+    assert guess.sentence == (
+        f"Since {guess.at:%Y-%m-%d %H:%M} UTC the limit is a guess, 4,096 tokens: of {cut['sent']:,} tokens of a "
+        "request, 2,050 were read. Test the connection to forget it."
+    )
+    told = answer["notes"], client.get(f"/turns/{answer['turn_id']}/receipt").text, client.get("/settings").text
+    assert [guess.sentence in one for one in told] == [True, True, True]
+    stub.count = tokens_in
+    client.post("/api/model/test")
+    assert services.models.known_endpoint().guess is None
+    assert "the limit is a guess" not in client.get("/settings").text
+
+
+def test_a_connection_test_that_fails_forgets_a_guessed_limit_as_well(
+    client: FlaskClient, stub: StubModel, services: Services
+) -> None:
+    cut_answer(client)
+    stub.default = Reply(status=401)
+    assert client.post("/api/model/test").json["ok"] is False
+    assert services.models.known_endpoint().guess is None
+
+
+def test_once_an_hour_a_request_may_be_longer_than_the_guess_and_says_so(
+    client: FlaskClient, stub: StubModel, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = cut_answer(client)["conversation_id"]
+    monkeypatch.setattr("rag_assistant.llm.calibration.TO_TRY", timedelta(0))
+    for read_whole in (False, True):
+        stub.count = tokens_in if read_whole else stub.count
+        tried = ask(client, f"And then? {SENTENCE}", conversation_id=conversation)
+        assert tokens_in(stub.requests[-1].messages) > CONTEXT_TOKENS
+        assert (IS_TRIED in tried["notes"], tried["history"]["tokens"]["limit"]) == (True, None)
+        assert (tried["history"]["endpoint"] is None) is read_whole
+    assert services.models.known_endpoint().guess is None
 
 
 def test_regenerate_asks_with_what_fits(client: FlaskClient, stub: StubModel) -> None:
