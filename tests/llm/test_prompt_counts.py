@@ -222,10 +222,11 @@ def test_a_guessed_limit_is_tried_after_an_hour_and_forgotten_after_a_day(monkey
     guess = calibration.limited(ENDPOINT).guess
     assert guess is not None
     assert (guess.limit, guess.read, guess.is_tried) == (4096, 2050, False)
+    later = timedelta(0)
     now = MagicMock(wraps=datetime, now=lambda zone: guess.at + later)
     monkeypatch.setattr("rag_assistant.llm.calibration.datetime", now)
-    for later, limit, is_tried in ((59, 4096, False), (61, None, True)):
-        later = timedelta(minutes=later)
+    for minutes, limit, is_tried in ((59, 4096, False), (61, None, True)):
+        later = timedelta(minutes=minutes)
         endpoint = calibration.limited(ENDPOINT)
         assert (endpoint.context_tokens, endpoint.guess) == (limit, replace(guess, is_tried=is_tried))
     assert read(calibration, 2050, *texts(12)) == 4096  # One low count is enough now, and makes it no lower.
