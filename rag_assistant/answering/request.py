@@ -15,7 +15,6 @@ from rag_assistant.conversations.prompts import question_message
 from rag_assistant.conversations.window import Window, fit_window
 from rag_assistant.history import FittedHistory, count_message, estimate_tokens
 from rag_assistant.history.figures import history_figures
-from rag_assistant.llm.endpoint import IS_TRIED
 from rag_assistant.records import Coverage, DataUrl, Message, ModelRequest, Note, RelatedTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval.follow_up import SearchQuery
@@ -176,7 +175,7 @@ class BuiltRequest(Struct, frozen=True):
         guess = self.draft.profile.endpoint.guess
         is_longer = guess is not None and guess.is_tried and sum(self.fitted.receipt.tokens.values()) > guess.limit
         if guess is not None and (notes or is_longer or self.fitted.receipt.reason == "token_limit"):
-            notes += [IS_TRIED, guess.sentence] if is_longer else [guess.sentence]
+            notes += [*([guess.trial] if is_longer else []), guess.sentence]
         if search_result.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
         if search_result.not_reranked:

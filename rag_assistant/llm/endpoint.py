@@ -31,6 +31,11 @@ class Guess(Struct, frozen=True):
         return None if self.is_tried else self.limit
 
     @property
+    def trial(self) -> str:
+        """What is said of a longer request while it is tried."""
+        return IS_TRIED
+
+    @property
     def sentence(self) -> str:
         """What is guessed, for people."""
         return GUESSED_LIMIT.format(
