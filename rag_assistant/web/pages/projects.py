@@ -28,14 +28,16 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
     """Show a project: its conversations, its settings, and who may use it."""
     shown = services().projects.get(project_id)
     documents = services().documents.page(DOCUMENTS_OFFERED) if shown.writable else []
-    names = {one.id: one.name for one in documents} | services().documents.names(shown.scope.document_ids)
+    guide = {path.name for path in services().guide.glob("*.md")}
+    offered = {one.id: one.name for one in documents if one.state != "failed" and one.name not in guide}
+    libraries = services().libraries.all() if shown.writable and identity().person else []
     return render_template(
         "project.html",
         project=shown,
         in_it=services().conversations.page(CONVERSATIONS_SHOWN, project_id=project_id),
-        document_names=names,
-        tags=services().documents.tags() if shown.writable else {},
-        libraries=services().libraries.all() if shown.writable and identity().person else [],
+        document_names=services().documents.names(shown.scope.document_ids) | offered,
+        tag_names={name: name for name in services().documents.tags()} if shown.writable else {},
+        library_names={one.id: one.name for one in libraries},
         error=error,
         **frame(None),
     )

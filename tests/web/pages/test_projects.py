@@ -1,6 +1,7 @@
 """The pages of projects and the sidebar's order, as plain forms: everything works without scripts."""
 
 import re
+from pathlib import Path
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -27,8 +28,14 @@ def new(client: FlaskClient, title: str, **fields: object) -> int:
     return made
 
 
-def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: FlaskClient) -> None:
+def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(
+    client: FlaskClient, services: Services, tmp_path: Path
+) -> None:
     document = upload(client, "Boats.", "boats.txt", tags="sea")["document_id"]
+    services.guide = tmp_path
+    (tmp_path / "3-documents.md").touch()
+    assert upload(client, "The guide.", "3-documents.md")["state"] == "ready"
+    assert upload(client, b"%PDF-1.7 broken", "broken.pdf")["state"] == "failed"
     made = client.post("/projects", data={"name": "Harbour"})
     assert (made.status_code, made.headers["Location"]) == (303, "/projects/1")
     fields = {
@@ -44,7 +51,8 @@ def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: Fla
     )
     page = client.get("/projects/1").text
     assert 'value="all"' in page
-    assert f'<option value="{document}" selected>boats.txt' in page
+    assert f'name="document_ids" value="{document}" checked> <bdi>boats.txt' in page
+    assert not [name for name in ("3-documents.md", "broken.pdf") if name in page]
     assert '<input type="hidden" name="project_id" value="1">' in client.get("/?project=1").text
     asked = client.post("/ask", data={"question": "Why boats?", "project_id": "1"})
     conversation = int(asked.headers["Location"].split("/")[2].split("#")[0])
