@@ -8,8 +8,7 @@ export function enableUploads() {
   enableDropping();
   document.addEventListener("change", (event) => {
     const input = event.target;
-    const form = input.closest?.("form[data-upload]");
-    if (form && input.type === "file") addFrom(form, input);
+    if (input.form?.dataset.upload && input.type === "file") addFrom(input.form, input);
   });
   document.addEventListener("submit", (event) => {
     const form = event.target;
