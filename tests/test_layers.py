@@ -69,9 +69,11 @@ PURE = (
     ),
 )
 # What a pure module may import besides our own pure ones.
+# With pkgutil, a module reads words that lie beside it.
 HARMLESS = frozenset(
     "__future__ ast base64 binascii bisect collections contextlib copy datetime difflib functools hashlib heapq "
-    "ipaddress itertools json math msgspec re types typing typing_extensions pydantic pydantic_core unicodedata".split()
+    "ipaddress itertools json math msgspec pkgutil re types typing typing_extensions pydantic pydantic_core "
+    "unicodedata".split()
 )
 HOMES = {
     "sqlalchemy": ("storage",),
