@@ -227,7 +227,7 @@ class Retriever:
         if vectors is None or vectors.empty:
             return None
         last = last_question(exchanges)
-        if vectors.embedder.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
+        if vectors.familiarity(" ".join([question, last, context])).words < MIN_KNOWN_WORDS:
             return None
 
         def nearest(*some: Vectors) -> list[list[Hit]]:
@@ -268,7 +268,7 @@ class Retriever:
         if vectors is None or vectors.empty or not query.text.strip():
             return nothing
         try:
-            familiarity = vectors.embedder.familiarity(f"{query.text} {query.context}")
+            familiarity = vectors.familiarity(f"{query.text} {query.context}".strip())
             texts = [query.text, query.context] if query.is_follow_up else [query.text]
             embedded = vectors.of_questions(texts)
         except EmbedderFailed as error:
@@ -310,7 +310,7 @@ def _together(
 
 def _knows(vectors: ServingVectors | None, question: str) -> bool:
     """Return whether an embedding model knows enough of the words of a question."""
-    return vectors is not None and vectors.embedder.familiarity(question).words >= MIN_KNOWN_WORDS
+    return vectors is not None and vectors.familiarity(question).words >= MIN_KNOWN_WORDS
 
 
 def _across_languages(question: str, passages: Sequence[Passage]) -> bool:

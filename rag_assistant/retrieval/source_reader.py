@@ -96,7 +96,7 @@ def with_vectors(
 ) -> Chosen:
     """Choose sentences with the embedding model; if its vectors say nothing, by words alone."""
     try:
-        if vectors is not None and vectors.embedder.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
+        if vectors is not None and vectors.familiarity(query.text).pieces >= MIN_KNOWN_PIECES:
             return choose(vectors.compare)
     except EmbedderFailed as error:
         log.warning("Choosing sentences by keywords alone: %s", error)

@@ -93,7 +93,8 @@ def support_of(
         enough = inf
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
-        total = best_cosine + share + _nearest_sentence(query, words, passages, compare)
+        needed = (least if enough == inf else enough) - best_cosine - share
+        total = best_cosine + share + _nearest_sentence(query, words, passages, compare, needed)
     if total < least:
         return "nothing_found"
     return "near" if total < enough else "found"
@@ -104,8 +105,9 @@ def names_row(question: str, text: str) -> bool:
 
     Not if it asks for something the text doesn't mention: "the salary of Ann" isn't in a list of telephones.
     """
-    words, in_text = _stemmed(question), set(_stemmed(text).split())
-    for table in Tables(text).all:
+    tables = Tables(text).all
+    words, in_text = (_stemmed(question), set(_stemmed(text).split())) if tables else ("", set[str]())
+    for table in tables:
         for column in zip(*(cells_of(row) for row in rows_of(text, table)), strict=False):
             keys = [_stemmed(cell) for cell in column if content_words(cell)]
             # A figure alone is no name.
@@ -131,9 +133,17 @@ def _has_kind(question: str, passages: Sequence[Passage]) -> bool:
     return not passages or all(any(value.search(one.text) for one in passages) for value in values)
 
 
-def _nearest_sentence(query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare) -> float:
-    """Return the similarity of the nearest sentence, of those with the most words of the question."""
+def _nearest_sentence(
+    query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare, needed: float
+) -> float:
+    """Return the similarity of the nearest sentence, of those with the most words of the question; of the first that
+    has what is ``needed``.
+    """
     lines = (line for passage in passages[:MAX_PASSAGES] for line in passage.text.splitlines())
     sentences = dict.fromkeys(one[:MAX_SENTENCE_CHARS] for line in lines for one in split_text(line))
     best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))
-    return max(compare(query, best_first[:MAX_SENTENCES]), default=0.0) if best_first else 0.0
+    nearest = 0.0
+    for sentence in best_first[:MAX_SENTENCES]:
+        if nearest < needed:
+            nearest = max(nearest, *compare(query, [sentence]))
+    return nearest

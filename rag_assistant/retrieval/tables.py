@@ -45,7 +45,7 @@ class Tables:
 
     def __init__(self, text: str) -> None:
         self.all: list[Table] = []
-        for rule in RULE.finditer(text):
+        for rule in RULE.finditer(text) if "|" in text else ():
             if self.all and rule.start() < self.all[-1].end:
                 continue
             start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1

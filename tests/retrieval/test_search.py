@@ -263,7 +263,7 @@ def test_a_question_in_a_language_in_which_no_document_is_is_known_by_its_words(
     house.shelve("the price of a goose is four crowns and that of an egg is one")
     german, english = "Wie viele Gänse hat der Wärter?", "What does the keeper of the lighthouse have?"
     assert house.retriever.foreign_language(german) == ""  # The model knows it.
-    monkeypatch.setattr(house.embedders.configured(), "familiarity", lambda _text: Familiarity(1.0, 0.0))
+    monkeypatch.setattr(house.vectors.now(), "familiarity", lambda _text: Familiarity(1.0, 0.0))
     assert [house.retriever.foreign_language(one) for one in (german, english, "Gans?")] == ["german", "", ""]
 
 
@@ -282,7 +282,7 @@ def test_of_a_language_that_the_model_does_not_know_keywords_alone_count(
 ) -> None:
     house.shelve("geese hiss and boats float and lamps burn")
     assert house.retriever.search("geese hiss", 1)[0].score < 1
-    monkeypatch.setattr(house.embedders.configured(), "familiarity", lambda _text: Familiarity(0.0, 0.0))
+    monkeypatch.setattr(house.vectors.now(), "familiarity", lambda _text: Familiarity(0.0, 0.0))
     assert house.retriever.search("geese hiss", 1)[0].score == 1
 
 

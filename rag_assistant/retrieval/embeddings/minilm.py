@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,10 @@ class OnnxEmbedder:
         Texts run individually, in parallel on free cores: batches padded to their longest text were slower (18 chunks a
         second against 24).
         """
-        if len(texts) == 1:  # A question, which shouldn't wait for a thread pool.
-            return self._embed_one(texts[0])[np.newaxis]
-        with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2), thread_name_prefix="embed") as pool:
-            return np.array(list(pool.map(self._embed_one, texts)), np.float32).reshape(-1, self.dimension)
+        workers = min(len(texts), (os.cpu_count() or 1) // 2)
+        with ThreadPoolExecutor(workers, "embed") if workers > 1 else nullcontext() as pool:
+            rows = list(map(self._embed_one, texts) if pool is None else pool.map(self._embed_one, texts))
+        return np.array(rows, np.float32).reshape(-1, self.dimension)
 
     def close(self) -> None:
         """Do nothing: the memory is kept until the process ends."""

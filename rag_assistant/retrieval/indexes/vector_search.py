@@ -47,6 +47,7 @@ class ServingVectors:
         self._exact = ExactIndex(store, model.key, model.dimension)
         # A conversation needs each of its questions several times.
         self._of_question = lru_cache(MAX_QUESTIONS)(lambda text: embedder.embed_questions([text])[0])
+        self.familiarity = lru_cache(MAX_QUESTIONS)(embedder.familiarity)
         self._rests_until = 0.0
 
     @property
