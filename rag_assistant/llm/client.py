@@ -197,9 +197,9 @@ class ModelClient:
         return list(listed)
 
     def _attempt(self, endpoint: Endpoint, request: ModelRequest, call: ModelCall) -> Iterator[str | ModelReply]:
-        from openai import APIConnectionError, Stream
+        from openai import APIConnectionError
 
-        from rag_assistant.llm.sdk import timeouts
+        from rag_assistant.llm.sdk import ANSWER, timeouts
 
         settings = self._settings()
         thinks_at_once = endpoint.key in self._thinkers or bool(OPENED_IN_PROMPT.search(endpoint.model or ""))
@@ -207,21 +207,18 @@ class ModelClient:
         body = _request_body(endpoint, request)
         call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
+        options: Any = {"headers": headers, "timeout": timeouts(settings.connect_timeout_seconds)}
         with self._asking(endpoint, call, lambda: reader.shown) as client:
-            completions = client.chat.completions.with_streaming_response
-            with completions.create(
-                model=body["model"],
-                messages=(),
-                stream=True,
-                extra_body=body,  # Sent as is: the SDK would otherwise examine every message of ``messages``.
-                extra_headers=headers,
-                timeout=timeouts(settings.connect_timeout_seconds),
-            ) as response:
+            # Sent as is: ``chat.completions`` would examine every message.
+            with client.post(
+                "/chat/completions", cast_to=object, body=body, options=options, stream=True, stream_cls=ANSWER
+            ) as answer:
                 texts: Iterator[str]
-                if is_event_stream(response.http_response):
-                    texts = map(reader.text_of, response.parse(to=Stream[object]))
+                if is_event_stream(answer.response):
+                    texts = map(reader.text_of, answer)
                 else:
-                    texts = iter([reader.whole_answer(response.text())])
+                    answer.response.read()
+                    texts = iter([reader.whole_answer(answer.response.text)])
                 try:
                     for text in filter(None, texts):
                         call.wait_for(None)  # The consumer of the text may take its time.

@@ -12,6 +12,8 @@ from rag_assistant.runtime.bounded_http import BoundedTransport
 # What an endpoint may send, however long it takes. Streams, some 300 bytes a token, aren't buffered.
 MAX_BODY_BYTES = 16_000_000
 MAX_STREAM_BYTES = 256_000_000
+# An answer's events as plain JSON.
+ANSWER = openai.Stream[object]
 
 
 class _Client(openai.OpenAI):
