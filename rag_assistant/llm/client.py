@@ -207,31 +207,32 @@ class ModelClient:
         body = _request_body(endpoint, request)
         call.wait_for(settings.connect_timeout_seconds + settings.first_token_timeout_seconds, "no text arrived")
         headers = {"traceparent": call.traceparent} if call.traceparent else {}
-        options: Any = {"headers": headers, "timeout": timeouts(settings.connect_timeout_seconds)}
-        with self._asking(endpoint, call, lambda: reader.shown) as client:
-            # Sent as is: ``chat.completions`` would examine every message.
-            with client.post(
-                "/chat/completions", cast_to=object, body=body, options=options, stream=True, stream_cls=ANSWER
-            ) as answer:
-                texts: Iterator[str]
-                if is_event_stream(answer.response):
-                    texts = map(reader.text_of, answer)
-                else:
-                    answer.response.read()
-                    texts = iter([reader.whole_answer(answer.response.text)])
-                try:
-                    for text in filter(None, texts):
-                        call.wait_for(None)  # The consumer of the text may take its time.
-                        yield text
-                        call.wait_for(settings.token_timeout_seconds, "no more text arrived")
-                except APIConnectionError as error:
-                    # Many mark the last token as the last one, and some send nothing more.
-                    if not isinstance(broken := error.__cause__, StreamBrokenOff):
-                        raise
-                    if broken.body:
-                        yield reader.whole_answer(broken.body.decode("utf-8", "replace"))
-                    elif reader.finish_reason is None:
-                        raise
+        options = {"headers": headers, "timeout": timeouts(settings.connect_timeout_seconds)}
+        # Sent as is: ``chat.completions`` would examine every message.
+        how: Any = {"cast_to": object, "stream": True, "stream_cls": ANSWER, "body": body, "options": options}
+        with (
+            self._asking(endpoint, call, lambda: reader.shown) as client,
+            client.post("/chat/completions", **how) as answer,
+        ):
+            texts: Iterator[str]
+            if is_event_stream(answer.response):
+                texts = map(reader.text_of, answer)
+            else:
+                answer.response.read()
+                texts = iter([reader.whole_answer(answer.response.text)])
+            try:
+                for text in filter(None, texts):
+                    call.wait_for(None)  # The consumer of the text may take its time.
+                    yield text
+                    call.wait_for(settings.token_timeout_seconds, "no more text arrived")
+            except APIConnectionError as error:
+                # Many mark the last token as the last one, and some send nothing more.
+                if not isinstance(broken := error.__cause__, StreamBrokenOff):
+                    raise
+                if broken.body:
+                    yield reader.whole_answer(broken.body.decode("utf-8", "replace"))
+                elif reader.finish_reason is None:
+                    raise
         if rest := reader.rest():
             yield rest
         (self._thinkers.add if reader.thoughts.is_closed_only else self._thinkers.discard)(endpoint.key)

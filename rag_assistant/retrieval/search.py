@@ -76,7 +76,7 @@ class Retriever:
         """Return the library within a scope, for everything that one question asks of it."""
         if isinstance(scope, LibraryState):
             return scope
-        return LibraryState(self._chunks, self._keywords, self._vectors, scope)
+        return LibraryState(self._chunks, self._vectors, scope)
 
     def search(
         self, query: str | SearchQuery, limit: int, scope: Scope = EVERYTHING, budget_tokens: int | None = None

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from copy import copy as shallow_copy
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import Struct, convert, to_builtins
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     RowMapping,
@@ -32,6 +34,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.sql.dml import ReturningInsert
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.failures import FailuresNamed
@@ -281,7 +284,15 @@ def lock(connection: Connection, operation: str) -> None:
 
 def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
     """Insert a row and return its id."""
-    return int(connection.execute(insert(table).values(values).returning(table.c.id)).scalar_one())
+    computed = {name: value for name, value in values.items() if isinstance(value, ColumnElement)}
+    inserting = _inserting(table).values(computed) if computed else _inserting(table)
+    given = {name: value for name, value in values.items() if name not in computed}
+    return int(connection.execute(inserting, given).scalar_one())
+
+
+@cache
+def _inserting(table: Table) -> ReturningInsert[int]:
+    return insert(table).returning(table.c.id)
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:

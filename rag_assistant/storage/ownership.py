@@ -5,7 +5,21 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, ScalarSelect, Select, Table, false, func, or_, select, true
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Integer,
+    ScalarSelect,
+    Select,
+    Table,
+    bindparam,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import (
@@ -20,9 +34,13 @@ from rag_assistant.storage.tables import (
 
 # With up to this many chunks in the trash, a search fetches that many more hits and skips them; else it excludes them.
 MAX_CHUNKS_PASSED_OVER = 500
-TRASHED_CHUNKS = (
-    select(func.coalesce(func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None)).scalar_subquery()
-)
+_TRASHED = select(func.coalesce(func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None))
+_FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+TRASHED_CHUNKS = _TRASHED.scalar_subquery()
+
+# For statements that are built once: the person of a connection, and the condition that a conversation is theirs.
+PERSON = bindparam("person", type_=Integer)
+OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)
 
 
 def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
@@ -40,8 +58,7 @@ def owner_of_new(connection: Connection) -> int | ScalarSelect[int]:
     """Return the owner of a new row; rows created without a person, such as by a command, go to the first
     administrator.
     """
-    first_admin = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
-    return first_admin if (person := person_of(connection)) is None else person
+    return _FIRST_ADMIN if (person := person_of(connection)) is None else person
 
 
 def key_of(connection: Connection, key: str) -> str:
@@ -60,7 +77,11 @@ def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnE
 
 def in_readable_library(connection: Connection, *, in_trash: bool = False) -> ColumnElement[bool]:
     """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
-    person = person_of(connection)
+    return in_library_of(person_of(connection), in_trash=in_trash)
+
+
+def in_library_of(person: int | ColumnElement[int] | None, *, in_trash: bool = False) -> ColumnElement[bool]:
+    """Return the same condition for a person, or for everybody."""
     deleted_at = documents.c.deleted_at
     where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
     return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
@@ -76,7 +97,7 @@ def writable(connection: Connection) -> ColumnElement[bool]:
 
 def reads_everything(connection: Connection) -> bool:
     """Return whether the person of a connection may read every document; a small trash doesn't count."""
-    if connection.execute(select(TRASHED_CHUNKS)).scalar_one() > MAX_CHUNKS_PASSED_OVER:
+    if connection.execute(_TRASHED).scalar_one() > MAX_CHUNKS_PASSED_OVER:
         return False
     person = person_of(connection)
     if person is None:

@@ -158,7 +158,7 @@ def test_a_question_about_nothing_in_the_library_has_no_support_and_keeps_its_hi
 @both_engines
 def test_by_keywords_alone_a_question_needs_a_share_of_its_words(house: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     house.read(house.add(), "the keeper feeds geese. boats float. lamps burn.")
-    monkeypatch.setattr(house.vectors, "now", lambda: None)
+    monkeypatch.setattr(house.vectors, "now", lambda *_: None)
     question = "parliament taxes senate debate vote budget keeper"
     assert house.retriever.find(question, 5)[1] == "nothing_found"
     assert len(house.found(question)) == 1

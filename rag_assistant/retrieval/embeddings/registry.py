@@ -137,14 +137,15 @@ class Embedders:
                     self._configured = self._recognise()
         return self._configured
 
-    def serving(self) -> tuple[KnownEmbedder, Embedder] | None:
+    def serving(self, stored: KnownEmbedder | None = None) -> tuple[KnownEmbedder, Embedder] | None:
         """Return the model whose vectors are searched, with its embedder; ``None`` if it isn't available.
 
-        It never waits for a model to load: until then there is no vector search.
+        It is the ``stored`` one, if the caller has read it already. It never waits for a model to load: until then
+        there is no vector search.
         """
         if self._configured is None and self.problem is None:
             return None  # It is being loaded.
-        stored = self._store.serving()
+        stored = stored or self._store.serving()
         if stored is None:
             return None
         if self._configured is not None and stored.key == self._configured.key:

@@ -121,11 +121,12 @@ class VectorSearch:
         self._follows = True
         self.now()
 
-    def now(self) -> ServingVectors | None:
-        """Return the vectors to search, ``None`` while no embedding model is ready: then there
-        is only keyword search.
+    def now(self, stored: KnownEmbedder | None = None) -> ServingVectors | None:
+        """Return the vectors to search, ``None`` while no embedding model is ready: then there is only keyword search.
+
+        They are those of the ``stored`` model, if the caller has read it already.
         """
-        serving = self._embedders.serving()
+        serving = self._embedders.serving(stored)
         if serving is None:
             return None
         stored, embedder = serving

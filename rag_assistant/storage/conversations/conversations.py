@@ -9,6 +9,7 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    bindparam,
     case,
     delete,
     exists,
@@ -42,7 +43,7 @@ from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import own_conversations, owner_of_new, readable_project
+from rag_assistant.storage.ownership import OF_PERSON, own_conversations, owner_of_new, readable_project
 from rag_assistant.storage.tables import conversations, notes, now, projects, summaries, turns
 
 MAX_TITLE_CHARS = 200
@@ -66,6 +67,10 @@ ENTRY = (*_HEAD, _BRANCHED_FROM.label("branched_from"), conversations.c.unread)
 # Comes with each conversation, so that no query is needed where there are no notes.
 _OWN_NOTES = notes.c.person_id.is_not_distinct_from(conversations.c.person_id), notes.c.active
 HAS_NOTES = exists().where(*_OWN_NOTES).label("has_notes")
+# The conversation of a person, unless it is in the trash.
+THIS = conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
+_LOAD = select(conversations, HAS_NOTES).where(*THIS)
+_LOAD_LOCKED = _LOAD.with_for_update(of=conversations)
 
 
 class ConversationManager(Store):
@@ -322,9 +327,8 @@ def with_own(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, 
 
 def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
     """Return a conversation's row, locked if asked. Raises ConversationNotFound or its subclass ConversationDeleted."""
-    this = conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None), own_conversations(connection)
-    query = select(conversations, HAS_NOTES).where(*this)
-    row = connection.execute(query.with_for_update(of=conversations) if lock else query).mappings().first()
+    this = {"conversation": conversation_id, "person": person_of(connection)}
+    row = connection.execute(_LOAD_LOCKED if lock else _LOAD, this).mappings().first()
     if row is None:
         raise not_found(connection, conversation_id)
     return row

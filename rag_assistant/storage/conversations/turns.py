@@ -22,6 +22,7 @@ from rag_assistant.records.errors import (
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
     HAS_NOTES,
+    THIS,
     conversation_of,
     insert_conversation,
     load_conversation,
@@ -52,9 +53,9 @@ from rag_assistant.storage.conversations.versions import (
     refuse_to_regenerate,
     take_answer_off,
 )
-from rag_assistant.storage.database import Database, Store
+from rag_assistant.storage.database import Database, Store, person_of
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.ownership import key_of, own_conversations
+from rag_assistant.storage.ownership import key_of
 from rag_assistant.storage.tables import conversations, now, turns
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,20 @@ _STOPPED = select(turns.c.id).where(
     turns.c.status == "running", turns.c.owner == bindparam("present_owner"), turns.c.stop_requested
 )
 _ACCEPT = insert(turns).returning(turns.c.id)
+# The first question gives an unnamed conversation its title.
+_UNNAMED = (conversations.c.turns == 0) & (conversations.c.title == UNTITLED)
+_NUMBER = (
+    update(conversations)
+    .where(*THIS)
+    .values(
+        turns=conversations.c.turns + 1,
+        title=case((_UNNAMED, bindparam("first_title")), else_=conversations.c.title),
+        updated_at=bindparam("moment"),
+        listed=conversations.c.listed | bindparam("interactive"),
+        archived=False,
+    )
+    .returning(conversations, HAS_NOTES)
+)
 _UPDATE_OURS = update(turns).where(*_RUNS_HERE)
 _LOCK_OURS = select(turns.c.id).where(*_RUNS_HERE).with_for_update()
 Unchecked = Callable[[Turn, str], Turn]
@@ -125,21 +140,9 @@ class TurnStore(Store):
         if conversation_id is None:
             scope = EVERYTHING if isinstance(question.scope, Unset) else question.scope
             conversation_id = insert_conversation(connection, title, scope, project_id=question.project_id)
-        first = conversations.c.turns == 0
-        numbered = (
-            update(conversations)
-            .where(conversations.c.id == conversation_id, conversations.c.deleted_at.is_(None))
-            .where(own_conversations(connection))
-            .values(
-                turns=conversations.c.turns + 1,
-                # The first question gives an unnamed conversation its title.
-                title=case((first & (conversations.c.title == UNTITLED), title), else_=conversations.c.title),
-                updated_at=moment,
-                listed=conversations.c.listed | question.interactive,
-                archived=False,
-            )
-        )
-        row = connection.execute(numbered.returning(conversations, HAS_NOTES)).mappings().first()
+        this = {"conversation": conversation_id, "person": person_of(connection)}
+        now_asked = this | {"first_title": title, "moment": moment, "interactive": question.interactive}
+        row = connection.execute(_NUMBER, now_asked).mappings().first()
         if row is None:
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)

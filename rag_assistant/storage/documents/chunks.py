@@ -5,17 +5,19 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from sqlalchemy import Connection, Select, delete, func, insert, select, text, tuple_, union_all, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, tuple_, union_all, update
 
-from rag_assistant.records import Chunk, Passage, Scope
+from rag_assistant.records import Chunk, KnownEmbedder, Passage, Scope
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.storage.database import Store
-from rag_assistant.storage.documents.embeddings import count_dropped
+from rag_assistant.storage.database import Store, person_of
+from rag_assistant.storage.documents.embeddings import count_dropped, serving_model
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import (
     MAX_CHUNKS_PASSED_OVER,
+    PERSON,
     TRASHED_CHUNKS,
+    in_library_of,
     in_readable_library,
     readable,
     reads_everything,
@@ -45,15 +47,25 @@ class KeywordState(Struct, frozen=True):
     change: int | None = None
 
 
+class StoredLibrary(Struct, frozen=True):
+    """What a question has to know of the library, as it was at one moment.
+
+    ``within`` are the readable chunks of the scope, ``None`` if that is every chunk. The ``pending`` ones must not be
+    found: of newer versions that aren't ready yet, and of a small trash. ``model``: whose vectors are searched.
+    """
+
+    within: ChunksInScope | None
+    pending: set[int]
+    keywords: KeywordState
+    model: KnownEmbedder | None
+
+
 class KeywordIndex(Store):
     """The words of chunks. PostgreSQL searches them here; on SQLite, an in-memory index does."""
 
     def state(self) -> KeywordState:
         with self._database.read() as connection:
-            rows = connection.execute(STATE).all()
-        if not rows:
-            return KeywordState()
-        return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if self._database.is_sqlite else None)
+            return _keyword_state(connection)
 
     def unknown(self, words: Sequence[str], within: ChunksInScope | None = None) -> set[str]:
         """Return which of the words no chunk contains, on PostgreSQL."""
@@ -94,6 +106,14 @@ def index_words(connection: Connection, rows: Sequence[tuple[int, str]]) -> None
         _note_change(connection, min(ids), max(ids))
 
 
+def _keyword_state(connection: Connection) -> KeywordState:
+    rows = connection.execute(STATE).all()
+    if not rows:
+        return KeywordState()
+    is_sqlite = connection.dialect.name == "sqlite"
+    return KeywordState(tuple(row[0] for row in rows), rows[0][1], rows[0][2] if is_sqlite else None)
+
+
 def drop_words(connection: Connection, ids: Select[Any]) -> None:
     """Remove the chunks that a query names from keyword search."""
     own = ids.subquery().c.id
@@ -123,8 +143,9 @@ _PASSAGES = (
         documents.c.name.label("document"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(documents.c.replaces.is_(None))
+    .where(documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)))
 )
+_EVERY_PASSAGE, _OWN_PASSAGES = (_PASSAGES.where(in_library_of(person)) for person in (None, PERSON))
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _HIDDEN = union_all(
     select(documents.c.id).where(documents.c.replaces.is_not(None)),
@@ -176,8 +197,9 @@ class ChunkStore(Store):
         Deleted ones are left out, and those of newer versions that aren't ready yet.
         """
         with self._database.read() as connection:
-            query = _PASSAGES.where(chunks.c.id.in_(scores), in_readable_library(connection))
-            rows = connection.execute(query).mappings()
+            person = person_of(connection)
+            query = _EVERY_PASSAGE if person is None else _OWN_PASSAGES
+            rows = connection.execute(query, {"ids": list(scores), "person": person}).mappings()
             by_id = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
         return [by_id[chunk_id] for chunk_id in scores if chunk_id in by_id]
 
@@ -191,10 +213,6 @@ class ChunkStore(Store):
         with self._database.read() as connection:
             is_searched = in_scope(connection, documents.c.id, scope) if scope else in_readable_library(connection)
             return {(row.document_id, row.start): row.text for row in connection.execute(query.where(is_searched))}
-
-    def pending_ids(self) -> set[int]:
-        """Return the ids of chunks that must not be found: of newer versions not ready yet, and of a small trash."""
-        return set(self._values(_PENDING))
 
     def beginnings(self, document_ids: Sequence[int], chars: int) -> dict[int, str]:
         """Return the first characters of the text of each document that has one, by id."""
@@ -236,11 +254,18 @@ class ChunkStore(Store):
 
     def within(self, scope: Scope) -> ChunksInScope | None:
         """Return the readable chunks of a scope; ``None`` if that is every chunk."""
-        if not scope:
-            with self._database.read() as connection:
-                if reads_everything(connection):
-                    return None
-        return ChunksInScope(self._database, scope)
+        with self._database.read() as connection:
+            return self._within(connection, scope)
+
+    def library(self, scope: Scope) -> StoredLibrary:
+        """Return what a question about a scope has to know."""
+        with self._database.read() as connection:
+            pending = set(connection.execute(_PENDING).scalars())
+            state, model = _keyword_state(connection), serving_model(connection)
+            return StoredLibrary(self._within(connection, scope), pending, state, model)
+
+    def _within(self, connection: Connection, scope: Scope) -> ChunksInScope | None:
+        return None if not scope and reads_everything(connection) else ChunksInScope(self._database, scope)
 
 
 def drop_chunks(connection: Connection, document_id: int) -> None:

@@ -37,7 +37,8 @@ class EmbeddingStore(Store):
 
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` if there is none yet."""
-        return next(map(_as_known, self._rows(_SERVING)), None)
+        with self._database.read() as connection:
+            return serving_model(connection)
 
     def keep(self, key: str, source: dict[str, Any], dimension: int, probe: bytes | None) -> None:
         """Store a model, or update its source; the first one becomes active."""
@@ -142,6 +143,11 @@ class EmbeddingStore(Store):
         """Return the ids of all embedded chunks, smallest first."""
         own = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
         return self._values(own.order_by(embeddings.c.chunk_id))
+
+
+def serving_model(connection: Connection) -> KnownEmbedder | None:
+    """Return the model whose vectors are searched; ``None`` if there is none yet."""
+    return next(map(_as_known, connection.execute(_SERVING).mappings()), None)
 
 
 def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
