@@ -16,7 +16,7 @@ from tests.testkit.statements import listening
 from tests.web.conftest import ask, upload
 
 # Text that streams takes two for each commit, and how many commits there are depends on the machine.
-MAX_STATEMENTS = 29
+MAX_STATEMENTS, MAX_TRANSACTIONS = 23, 8
 QUESTION = "How many geese does the keeper of the lighthouse feed?"
 # What begins a transaction, and whether there are accounts, which is asked once a second.
 NOT_ASKED = ("BEGIN", "SELECT people.id")
@@ -26,7 +26,7 @@ FOLLOW_UP = "And at what time does the keeper do it?"
 
 @pytest.fixture
 def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Count statements, commits that wait for the disk, texts that are embedded, and templates that are set up."""
+    """Count statements, transactions, commits that wait for the disk, embedded texts, and templates that are set up."""
     counted: Counter[str] = Counter()
 
     def executed(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
@@ -35,6 +35,8 @@ def spent(services: Services, monkeypatch: pytest.MonkeyPatch) -> Iterator[Count
         if connection.engine.url == services.database.url and not statement.startswith(NOT_ASKED):
             counted["statements"] += thread.name.startswith("turn")
             counted["statements of a page"] += thread is threading.main_thread()
+        if connection.engine.url == services.database.url and statement.startswith("BEGIN"):
+            counted["transactions"] += threading.current_thread().name.startswith("turn")
 
     def committed(connection: Connection) -> None:
         counted["forced commits"] += connection.engine is services.database.engine
@@ -61,13 +63,15 @@ def test_an_answer_costs_no_more_however_long_the_conversation(client: FlaskClie
     upload(client, f"The keeper of the lighthouse feeds seventeen geese at nine. {'The lamp burns oil. ' * 20}")
     spent.clear()
     first = ask(client, QUESTION)
-    assert spent["statements"] <= 18  # Two read the vectors, where nobody else was faster.
+    assert spent["statements"] <= 17  # Two read the vectors, where nobody else was faster.
+    assert spent["transactions"] <= 9
     assert (spent["forced commits"], spent["embedded"]) == (2, 1)
     for n in range(12):
         spent.clear()
         ask(client, f"{FOLLOW_UP} {n}", conversation_id=first["conversation_id"])
         if n >= 6:  # The window is full.
             assert spent["statements"] <= MAX_STATEMENTS
+            assert spent["transactions"] <= MAX_TRANSACTIONS
             assert spent["forced commits"] == 2
             assert spent["embedded"] <= 4 + 2  # Two sentences, where it is in doubt whether they answer the question.
     spent.clear()
