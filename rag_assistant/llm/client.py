@@ -243,12 +243,14 @@ class ModelClient:
         self, endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool] = lambda: False
     ) -> Iterator[openai.OpenAI]:
         """Give the client for a request of a call, which is watched; errors are translated."""
-        from rag_assistant.llm.sdk import open_client
+        from rag_assistant.llm.sdk import MAX_BODY_BYTES, MAX_STREAM_BYTES, open_client
 
         key = (endpoint.base_url, endpoint.api_key)
         with failures_named(endpoint, call, shown), self._watchdog.watching(call), sending_for(call):
             with self._lock:
-                client = self._clients[key] = self._clients.get(key) or open_client(*key)
+                client = self._clients[key] = self._clients.get(key) or open_client(
+                    *key, MAX_BODY_BYTES, MAX_STREAM_BYTES
+                )
             yield client
 
 

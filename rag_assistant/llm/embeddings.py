@@ -16,8 +16,6 @@ MAX_RERANKING_BYTES = 4_000_000
 BATCH_TIMEOUT_SECONDS = 60.0
 # A single text is mostly a question, which keyword search can answer, too.
 ITEM_TIMEOUT_SECONDS = 8.0
-# A batch of the longest vectors as text.
-MAX_ANSWER_BYTES = 64_000_000
 
 
 class EndpointReranker:
@@ -62,7 +60,7 @@ class EndpointEmbedder:
     def load(self) -> None:
         from rag_assistant.llm.sdk import open_client
 
-        self._client = open_client(self._base_url, self._api_key, MAX_ANSWER_BYTES)
+        self._client = open_client(self._base_url, self._api_key)
 
     def close(self) -> None:
         if self._client is not None:

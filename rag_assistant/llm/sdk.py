@@ -22,9 +22,11 @@ class _Client(openai.OpenAI):
         return {}
 
 
-def open_client(base_url: str, api_key: str | None, max_bytes: int = MAX_BODY_BYTES) -> openai.OpenAI:
+def open_client(
+    base_url: str, api_key: str | None, max_bytes: int = MAX_BODY_BYTES, max_stream_bytes: int = 0
+) -> openai.OpenAI:
     """Return a client without retries or redirects."""
-    http = httpx2.Client(transport=BoundedTransport(max_bytes, MAX_STREAM_BYTES))
+    http = httpx2.Client(transport=BoundedTransport(max_bytes, max_stream_bytes))
     return _Client(base_url=base_url, api_key=api_key or "none", max_retries=0, http_client=http)
 
 

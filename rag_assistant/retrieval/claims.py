@@ -33,8 +33,8 @@ NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-# How many content words after a negation it denies.
-DENIED_WORDS = 2
+# How many content words after a negation it denies, and how far behind it they may be.
+DENIED_WORDS, MAX_DENIED_CHARS = 2, 200
 MIN_NAME_CHARS = 3
 MIN_REPEATED_CHARS = 12
 # A sentence with fewer content words, besides those of the question, can't be compared.
@@ -81,7 +81,7 @@ def cited_numbers(match: re.Match[str]) -> list[int]:
 
 
 def _is_citation(text: str, match: re.Match[str]) -> bool:
-    before, after = text[: match.start()][-1:], text[match.end() :][:1]
+    before, after = text[max(0, match.start() - 1) : match.start()], text[match.end() : match.end() + 1]
     return not before.isalnum() and after not in ("(", ":")
 
 
@@ -240,12 +240,13 @@ def _is_opposite(sentence: str, words: frozenset[str], passages: Sequence[_Text]
 
 def _denied(sentence: str) -> frozenset[str]:
     """Return the first content words after each negation."""
-    behind = (content_words(sentence[match.end() :])[:DENIED_WORDS] for match in NEGATION.finditer(sentence))
+    ends = [match.end() for match in NEGATION.finditer(sentence)]
+    behind = (content_words(sentence[end : end + MAX_DENIED_CHARS])[:DENIED_WORDS] for end in ends)
     return frozenset(stem(word) for words in behind for word in words)
 
 
 def _numbers(text: str) -> list[str]:
-    return [number.replace(",", "") for number in NUMBER.findall(text)]
+    return list(dict.fromkeys(number.replace(",", "") for number in NUMBER.findall(text)))
 
 
 def _names(sentence: str) -> list[str]:

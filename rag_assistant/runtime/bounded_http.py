@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,6 +26,8 @@ LAST_EVENT = b"[DONE]"
 # How long the end of a body may come after its last event.
 END_SECONDS = 0.2
 GZIP = zlib.MAX_WBITS | 16
+# What comes at once, some 64 kB, may become this.
+MAX_UNPACKED_BYTES = 16_000_000
 MAX_IDLE = 16
 # Networks forget connections that are idle for minutes, without telling anybody.
 Network = Callable[[], httpx2.BaseTransport]
@@ -131,21 +133,16 @@ class BoundedTransport(httpx2.BaseTransport):
             line = self._idle.pop() if self._idle else _Line(self._network())
         try:
             response = line.send(request, exchange)
-            encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-            if encoding not in ("identity", "gzip"):
-                raise httpx2.RemoteProtocolError(f"it is compressed as {encoding[:20]!r}, which nobody asked for")
+            is_gzip = _is_gzip(response)
         except BaseException:
             exchange.detach()
             line.network.close()
             raise
         is_stream = self._max_stream_bytes > 0 and response.is_success and is_event_stream(response)
-        max_bytes = self._max_stream_bytes if is_stream and encoding == "identity" else self._max_bytes
-        if response.is_error:
-            max_bytes = MAX_ERROR_BYTES
+        max_bytes = self._max_stream_bytes if is_stream and not is_gzip else self._max_bytes
         body = cast("httpx2.SyncByteStream", response.stream)
-        response.stream = _BoundedBody(
-            body, exchange, max_bytes, encoding == "gzip", is_stream, response.is_error, partial(self._keep, line)
-        )
+        size = _Size(MAX_ERROR_BYTES if response.is_error else max_bytes, is_gzip)
+        response.stream = _BoundedBody(body, exchange, size, is_stream, response.is_error, partial(self._keep, line))
         return response
 
     def close(self) -> None:
@@ -194,8 +191,6 @@ def _failures_named(exchange: Exchange) -> Iterator[None]:
     """Say of a connection that broke because its exchange was ended that it took too long."""
     try:
         yield
-    except zlib.error as error:
-        raise httpx2.RemoteProtocolError(str(error)) from error
     except httpx2.TransportError as error:
         if exchange.ended:
             raise httpx2.ReadTimeout("the answer did not end in time") from error
@@ -207,38 +202,90 @@ def is_event_stream(response: httpx2.Response) -> bool:
     return bool(response.headers.get("content-type", "").startswith("text/event-stream"))
 
 
+def _is_gzip(response: httpx2.Response) -> bool:
+    """Return whether a body is packed, and take that header away. Raises RemoteProtocolError for other encodings."""
+    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "gzip"):
+        raise httpx2.RemoteProtocolError(f"it is compressed as {encoding[:20]!r}, which nobody asked for")
+    return encoding == "gzip"
+
+
+class _Size:
+    """Counts the bytes of a body, and unpacks what nobody asked to be packed; some proxies pack everything."""
+
+    def __init__(self, max_bytes: int, is_gzip: bool) -> None:
+        self._max_bytes = max_bytes
+        self._unpacker = zlib.decompressobj(GZIP) if is_gzip else None
+        self._read = 0
+
+    def of(self, piece: bytes) -> bytes:
+        """Return a piece unpacked. Raises OverlongBody, RemoteProtocolError."""
+        is_over = False
+        if self._unpacker is not None:
+            try:
+                piece = self._unpacker.decompress(piece, min(self._max_bytes + 1, MAX_UNPACKED_BYTES))
+            except zlib.error as error:
+                raise httpx2.RemoteProtocolError(str(error)) from error
+            is_over = bool(self._unpacker.unconsumed_tail)
+        self._read += len(piece)
+        if is_over or self._read > self._max_bytes:
+            raise OverlongBody(f"more than {self._max_bytes:,} bytes")
+        return piece
+
+
+def bounded_async_client(max_bytes: int, timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+    """Return a client for an event loop, in which a body of any kind has ``max_bytes`` at most."""
+
+    async def bound(response: httpx2.Response) -> None:
+        body = cast("httpx2.AsyncByteStream", response.stream)
+        response.stream = _AsyncBoundedBody(body, _Size(max_bytes, _is_gzip(response)))
+
+    headers = {"Accept-Encoding": "identity"}
+    return httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks={"response": [bound]})
+
+
+@dataclass(eq=False)
+class _AsyncBoundedBody(httpx2.AsyncByteStream):
+    body: httpx2.AsyncByteStream
+    size: _Size
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self.body:
+            yield self.size.of(piece)
+
+    async def aclose(self) -> None:
+        await self.body.aclose()
+
+
 @dataclass(eq=False)
 class _BoundedBody(httpx2.SyncByteStream):
     """A bounded body: an error's is cut silently, others raise OverlongBody, or ReadTimeout when late."""
 
     body: httpx2.SyncByteStream
     exchange: Exchange
-    max_bytes: int
-    is_gzip: bool
+    size: _Size
     is_event_stream: bool
     is_error: bool
     keep_connection: Callable[[], None]
 
     def __post_init__(self) -> None:
         self._pieces = iter(self.body)
-        self._unpacker = zlib.decompressobj(GZIP)
         self._event_bytes = 0
         self._end = b""
         self._json = bytearray()
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the decompressed body as it comes."""
-        read = 0
         with _failures_named(self.exchange):
-            for piece in map(self._unpack, self._pieces):
-                read += len(piece)
-                if read > self.max_bytes and self.is_error:
+            try:
+                for piece in map(self.size.of, self._pieces):
+                    if self.is_event_stream:
+                        self._count_event(piece)
+                    yield piece
+            except OverlongBody:
+                if self.is_error:
                     return
-                if read > self.max_bytes:
-                    raise OverlongBody(f"more than {self.max_bytes:,} bytes")
-                if self.is_event_stream:
-                    self._count_event(piece)
-                yield piece
+                raise
             if self.exchange.ended:  # An end that is ours.
                 raise httpx2.ReadError("ended")
             if self.is_event_stream and not self._end.endswith(EVENT_ENDS):
@@ -257,10 +304,6 @@ class _BoundedBody(httpx2.SyncByteStream):
         if max(self._event_bytes, len(self._json)) > MAX_EVENT_BYTES:
             raise OverlongBody(f"an event of more than {MAX_EVENT_BYTES:,} bytes")
         self._end = self._end[-16:]
-
-    def _unpack(self, piece: bytes) -> bytes:
-        """Decompress what nobody asked to be compressed; some proxies compress everything."""
-        return self._unpacker.decompress(piece, self.max_bytes + 1) if self.is_gzip else piece
 
     def close(self) -> None:
         """Let the connection go, which is kept only if the whole body was read; otherwise the server sees its end."""

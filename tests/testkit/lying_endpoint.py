@@ -27,8 +27,8 @@ class Shape:
 
 
 @contextmanager
-def lying_endpoint(shape_of: Callable[[bytes], Shape]) -> Iterator[str]:
-    """Serve the shape chosen for each request, and yield the base URL."""
+def lying_endpoint(shape_of: Callable[[bytes], Shape], sent: list[int] | None = None) -> Iterator[str]:
+    """Serve the shape chosen for each request, and yield the base URL. ``sent`` gets the size of each piece."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
 
     def accept() -> None:
@@ -43,6 +43,8 @@ def lying_endpoint(shape_of: Callable[[bytes], Shape]) -> Iterator[str]:
             if shape.then == "repeat":
                 for _ in range(MAX_PIECES):
                     connection.sendall(shape.piece)
+                    if sent is not None:
+                        sent.append(len(shape.piece))
             elif shape.then == "drip":
                 for _ in range(int(MAX_SILENCE_SECONDS / SECONDS_BETWEEN_DRIPS)):
                     connection.sendall(shape.piece)

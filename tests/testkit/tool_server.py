@@ -29,9 +29,9 @@ def tool_server(file: Path) -> MCPServer:
         raise ToolError("The tool's own reason.")
 
     @server.tool(annotations=READ_ONLY)
-    def large() -> str:
+    def large(characters: int = 20_000) -> str:
         """Return much."""
-        return "x" * 20_000
+        return "x" * characters
 
     @server.tool(annotations=READ_ONLY)
     def slow(seconds: float) -> str:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import httpx2
 import mcp
 from anyio import fail_after
 from anyio.from_thread import start_blocking_portal
+from mcp.client.streamable_http import streamable_http_client
 from msgspec import Struct
 
 from rag_assistant.records.errors import ToolFailed
+from rag_assistant.runtime.bounded_http import bounded_async_client
 from rag_assistant.runtime.parent import ending_with_us, parent_variable
 
 if TYPE_CHECKING:
@@ -31,6 +34,8 @@ CALL_TIMEOUT_SECONDS = 60.0
 CLOSE_TIMEOUT_SECONDS = 2.0
 MAX_TOOLS = 100
 MAX_RESULT_CHARS = 8000
+# A result may have a picture, which nobody gets to see.
+MAX_MESSAGE_BYTES = 4_000_000
 # The SDK raises the same for a refusal and for a lost connection.
 CONNECTION_ENDED = (mcp.types.CONNECTION_CLOSED, mcp.types.REQUEST_TIMEOUT)
 NOTHING = "The tool returned nothing."
@@ -50,7 +55,7 @@ class ToolServer:
 
     def __init__(self, name: str, where: str | Sequence[str]) -> None:
         self.name = name
-        self._where = where if isinstance(where, str) else _command(where)
+        self._where = where
         self._lock = threading.Lock()
         self._stack = ExitStack()
         self._portal: BlockingPortal | None = None
@@ -119,8 +124,7 @@ class ToolServer:
         if self._client is None or self._portal is None:
             try:
                 self._portal = self._stack.enter_context(start_blocking_portal())
-                client = mcp.Client(self._where, read_timeout_seconds=CONNECT_TIMEOUT_SECONDS, cache=None)
-                self._client = self._stack.enter_context(self._portal.wrap_async_context_manager(client))
+                self._client = self._stack.enter_context(self._portal.wrap_async_context_manager(_client(self._where)))
             except Exception as error:
                 self._disconnect()
                 raise self._failed(error, "did not begin in time") from error
@@ -138,9 +142,21 @@ class ToolServer:
         return ToolFailed(f"The tool server {self.name} could not be reached, or broke off.")
 
 
-def _command(words: Sequence[str]) -> mcp.StdioServerParameters:
-    command, *args = ending_with_us(words)
-    return mcp.StdioServerParameters(command=command, args=args, env=parent_variable())
+@asynccontextmanager
+async def _client(where: str | Sequence[str]) -> AsyncIterator[mcp.Client]:
+    """Give a client of a server whose messages are bounded; the SDK would read them whole."""
+    async with AsyncExitStack() as stack:
+        if isinstance(where, str):
+            # How long a call may take is decided above.
+            timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_SECONDS)
+            http = await stack.enter_async_context(bounded_async_client(MAX_MESSAGE_BYTES, timeout))
+            server: Any = streamable_http_client(where, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES)
+        else:
+            command, *args = ending_with_us(where, MAX_MESSAGE_BYTES)
+            server = mcp.StdioServerParameters(command=command, args=args, env=parent_variable())
+        yield await stack.enter_async_context(
+            mcp.Client(server, read_timeout_seconds=CONNECT_TIMEOUT_SECONDS, cache=None)
+        )
 
 
 def _shortened(text: str) -> str:

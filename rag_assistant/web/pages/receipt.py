@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from rag_assistant.history import TOKENS_PER_ATTACHMENT, count_message, estimate_tokens, length_of_system_block
 from rag_assistant.llm.client import OPENAI_BASE_URL
-from rag_assistant.records import Message, Turn, pictures_in, text_in
+from rag_assistant.records import MAX_INT32, Message, Turn, pictures_in, text_in
 from rag_assistant.records.errors import ReceiptNotFound
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
+from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import READ
 from rag_assistant.web.services import services
 
@@ -36,6 +37,8 @@ FIGURES = {
     "passages": ("notes", "recalled", "passages"),
     "question": ("question",),
 }
+# Earlier turns on a page.
+PARTS_SHOWN = 100
 CREDENTIALS = re.compile(r"(?<=://)[^/@]*@")
 
 
@@ -44,12 +47,14 @@ def receipt(turn_id: int) -> str:
     """Show what the model saw for a turn, part by part, and what was left out."""
     turn = services().turns.get(turn_id)
     body = services().turns.receipt(turn_id)
+    parts, earlier = _page(parts_of(turn, body) if body else [], whole_number("before", None, 1, MAX_INT32))
     return render_template(
         drawer("receipt.html"),
         turn=turn,
         receipt=body,
         heading=gettext("Passages used") if body and body.get("quotes") else gettext("What the model saw"),
-        parts=parts_of(turn, body) if body else [],
+        parts=parts,
+        earlier_turns=earlier,
         address_of_turn=lambda number: _address_of(turn, number),
         back=_address_of(turn, turn.number),
         **frame(None),
@@ -104,6 +109,15 @@ def parts_of(turn: Turn, body: Mapping[str, Any]) -> list[Part]:
     ]
     # The figures include what has been erased since.
     return parts if body.get("erased_turns") else _corrected(parts, (turn.history or {}).get("tokens") or {})
+
+
+def _page(parts: Sequence[Part], before: int | None) -> tuple[list[Part], int | None]:
+    """Return the parts to show, with some of the earlier turns, and the cursor of those before them."""
+    past = [part for part in parts if part.kind == "history"]
+    start = parts.index(past[0]) if past else 0
+    end = min(before or len(past), len(past))
+    first = max(0, end - PARTS_SHOWN)
+    return [*parts[:start], *past[first:end], *parts[start + len(past) :]], first or None
 
 
 def as_curl(request: Mapping[str, Any], base_url: str) -> str:

@@ -194,6 +194,19 @@ def test_a_server_over_http_is_listed_and_called(address: str) -> None:
     server.close()
 
 
+@pytest.mark.parametrize("is_command", [True, False])
+def test_a_result_that_is_too_large_ends_the_connection_alone(
+    is_command: bool, kept: Path, request: pytest.FixtureRequest
+) -> None:
+    from rag_assistant.llm.tool_servers.connection import MAX_MESSAGE_BYTES, ToolServer
+
+    server = ToolServer("large", command(kept) if is_command else request.getfixturevalue("address"))
+    with pytest.raises(ToolFailed, match="could not be reached, or broke off"):
+        server.call("large", {"characters": MAX_MESSAGE_BYTES})
+    assert server.call("add", {"a": 20, "b": 22}) == "The sum is 42."
+    server.close()
+
+
 @pytest.mark.parametrize("where", ["http://127.0.0.1:9/mcp", ["no-such-program"], [sys.executable, "-c", "pass"]])
 def test_a_server_that_is_not_there_is_named(where: Any) -> None:
     from rag_assistant.llm.tool_servers.connection import ToolServer

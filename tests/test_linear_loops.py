@@ -1,0 +1,131 @@
+"""What loops over text from elsewhere takes time in proportion to its length, as the patterns that it uses do."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+
+from rag_assistant.answering.writer import with_citation_checks
+from rag_assistant.conversations import bill, facts, prompts, summary_lines
+from rag_assistant.llm import refusals, tool_calls
+from rag_assistant.llm.reader import AnswerReader
+from rag_assistant.records import PastTurn, Source, Turn
+from rag_assistant.retrieval import (
+    claims,
+    coverage,
+    example_questions,
+    follow_up,
+    headings,
+    leads,
+    quotes,
+    sentences,
+    support,
+    table_answers,
+    table_query,
+    tables,
+    terms,
+    tokenize,
+)
+from rag_assistant.web.i18n.sentences import translate
+from rag_assistant.web.markdown import blocks, render
+from rag_assistant.web.pages.frame import snippet_of
+from tests.test_linear_text import is_linear
+
+QUESTION = "Which herons opened at nine, and how many?"
+# What is repeated, and what stands before it. The worst for the loops that were found so far are first.
+PIECES = (
+    *("It opens at nine. ", "no ", "not 9 ", "[1] ", "a [1]. ", "Ann is not here [1][2]. ", ". ", "No. ", "1"),
+    *("1 ", "a", " ", "\n", "a ", "A. ", "A b ", "- a\n", "1. a\n", "# a\n", "> ", "| 1 | 2 |\n", "|", "|-|\n"),
+    *("a: 1\n", "```\n", "*a", "_", "[a](", "![", "<a>", "&amp;", "$", "\\(", "世", "。", "What is it? ", '{"a": ['),
+    "Z" * 40 + " ",
+)  # fmt: skip
+BEGINS = ("", "# H\n\n| a | b |\n|---|---|\n")
+TURN = Turn(1, 1, 1, "completed", QUESTION, "", datetime.now(UTC))
+
+
+def source(text: str, n: int = 1) -> Source:
+    return Source(n, 1, "a.md", None, 0, len(text), text, 1.0)
+
+
+def check(text: str) -> object:
+    passages = source("Herons never sat beside grey lakes at nine."), source(text[:4000], 2)
+    # Only a sentence with a citation is compared whole.
+    answer = f"{text} herons sat beside grey lakes at nine [1]."
+    return with_citation_checks(replace(TURN, answer=answer, sources=passages), answer)
+
+
+def compute(text: str) -> None:
+    for table in [*tables.Tables(text).all[:2], *list(tables.lists_of(text))[:2]]:
+        table_answers.answer_from(QUESTION, text, table, "a.md")
+        (name, *_), _ = table_query.parsed(text, table)
+        table_query.run(table_query.TableQuery(1, "sum", name, (table_query.Condition(name, ">", 1),)), text, table)
+
+
+def read(text: str) -> None:
+    reader = AnswerReader()
+    for start in range(0, len(text), 4):
+        reader.text_of({"choices": [{"delta": {"content": text[start : start + 4]}}]})
+    AnswerReader().whole_answer(json.dumps({"choices": [{"message": {"content": text}}]}))
+    reader.rest()
+
+
+def refuse(text: str) -> None:
+    refusals.context_too_long({"error": {"message": f"maximum context length is {text}"}})
+    refusals.refuses_tools(refusals.reason_in(f"<title>{text}"))
+
+
+def write(text: str) -> None:
+    shown = blocks.Blocks()
+    for end in range(0, len(text), 400):
+        blocks.completed(text[end : end + 400])
+    del shown
+    render.render_markdown(text, [1], "copy")
+    render.plain_text(text)
+
+
+LOOPS: dict[str, Callable[[str], object]] = {
+    "check": check,
+    # To copy what is before each citation only shows in a long answer.
+    "citations": lambda text: claims.unknown_citations(text * (100 if "[1] " in text[:8] else 1), [1]),
+    "repeated": lambda text: claims.repeated_range(text, text),
+    "sentences": lambda text: (sentences.sentences_of(text), sentences.split_text(text)),
+    "tables": compute,
+    "spelled out": tables.spelled_out,
+    "figure": table_query.figure,
+    "quotes": lambda text: quotes.choose_quotes(follow_up.SearchQuery(QUESTION), [source(text)], None, {1: text}),
+    "support": lambda text: support.support_of(
+        follow_up.SearchQuery(QUESTION), [source(text)], 0.5, 100, lambda _, texts: [0.5] * len(texts)
+    ),
+    "words": lambda text: (tokenize.content_stems(text), terms.turn_terms(text), terms.query_terms(text, ["english"])),
+    "examples": lambda text: example_questions.example_questions(text, 5),
+    "headings": lambda text: (headings.section_starts(text), leads.Leads(text).at(len(text) // 2, 500)),
+    "question": lambda text: (
+        follow_up.search_query(text, [(text, text)]),
+        follow_up.parts_of(follow_up.SearchQuery(text)),
+        follow_up.beside_which(text),
+        coverage.asks_for_everything(text),
+    ),
+    "bill": lambda text: bill.bill_of([PastTurn(1, ({"role": "user", "content": text},))], "", 1000),
+    "facts": lambda text: (list(facts.facts_in(text)), facts.is_instruction(text)),
+    "record": lambda text: summary_lines.extract([PastTurn(1, ({"role": "user", "content": text},))], 1000),
+    "summary": lambda text: summary_lines.with_turns(text, [summary_lines.SummaryLine((1,), text[:500])]),
+    "excerpt": lambda text: (prompts.excerpt(text, ["nine"], 500), snippet_of(text, ["nine"]), prompts.title_for(text)),
+    "markdown": write,
+    "events": read,
+    "refusals": refuse,
+    "calls": lambda text: tool_calls.may_be_calls(text) and tool_calls.calls_in_text(text),
+    "translations": lambda text: translate("de", f"The question has {text}"),
+}
+
+
+def repeated(begin: str, piece: str, loop: Callable[[str], object], chars: int) -> object:
+    return loop(begin + piece * (chars // len(piece)) + "x")
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_every_loop_over_text_is_linear(loop: str) -> None:
+    worst = [(begin, piece) for begin in BEGINS for piece in PIECES]
+    assert [one for one in worst if not is_linear(partial(repeated, *one, LOOPS[loop]))] == []
