@@ -122,11 +122,10 @@ def test_what_is_packed_does_not_take_the_memory_of_what_it_becomes(ask: Ask, tm
 
 
 @needs_mcp
-def test_a_line_that_a_command_writes_without_end_is_given_up(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_line_that_a_command_writes_without_end_is_given_up() -> None:
     from rag_assistant.llm.tool_servers.connection import ToolServer
 
     server = ToolServer("lying", [sys.executable, "-c", "while True: print('[' * 60_000, end='')"])
     with pytest.raises(ToolFailed):
         server.tools()
     server.close()
-    assert "wrote a line of more than 4,000,000 bytes, and was ended." in capfd.readouterr().err

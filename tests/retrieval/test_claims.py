@@ -121,3 +121,12 @@ def test_a_sentence_without_a_citation_is_offered_the_passage_that_carries_it() 
     found = check_citations(answer, ASKED, PASSAGES)
     assert found[1].offered == ("The keeper of the lighthouse feeds 17 geese every morning.",)
     assert found[2].offered == ()
+
+
+def test_whether_the_time_is_over_is_looked_at_before_each_sentence() -> None:
+    """So a check takes its time and that of one sentence, which is linear in its length (test_linear_loops.py)."""
+    answer = "The keeper feeds 99 geese every morning [1]. " * 500
+    for allowed in (0, 1, 200):
+        looks = iter([False] * allowed + [True])
+        found = check_citations(answer, ASKED, PASSAGES, lambda: next(looks))  # noqa: B023 - used at once
+        assert (len(found[1].doubts), list(looks)) == (allowed, [])

@@ -52,6 +52,20 @@ def test_a_program_whose_parent_ended_before_it_could_ask_never_runs() -> None:
     assert ran.stdout == b"running\n"
 
 
+@pytest.mark.parametrize(
+    ("written", "passed", "told"),
+    [
+        (b"geese\nswans\nducks", b"geese\nswans\nducks", b""),
+        (b"geese\n12345678\nducks\n", b"geese\n", b"echo wrote a line of more than 8 bytes, and was ended.\n"),
+        (b"123456789", b"", b"echo wrote a line of more than 8 bytes, and was ended.\n"),
+    ],
+)
+def test_a_program_ends_with_a_line_that_is_too_long(written: bytes, passed: bytes, told: bytes) -> None:
+    command = ending_with_us(["echo", "-n", written.decode()], 8)
+    ran = subprocess.run(command, env=os.environ | parent_variable(), capture_output=True, check=False)
+    assert (ran.stdout, ran.stderr, ran.returncode) == (passed, told, int(bool(told)))
+
+
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_each_of_our_programs_asks_before_it_does_anything(path: Path) -> None:
     module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -133,9 +133,7 @@ class ExchangeStore:
             raise
 
     def _words(self, turn: WholeTurn) -> str:
-        """Return the words by which a turn is found; none without an answer."""
-        answer = answer_in(list(turn.answer.messages))
-        return words_found_by(turn.question, answer, self._words_of) if answer.strip() else ""
+        return words_found_by(turn.question, answer_in(list(turn.answer.messages)), self._words_of)
 
     def _insert_conversation(self, connection: Connection, whole: WholeConversation, *, is_part: bool) -> int:
         origin = whole.branched_from

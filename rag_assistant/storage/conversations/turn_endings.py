@@ -62,8 +62,8 @@ def lock_conversation(connection: Connection, conversation_id: int) -> None:
         connection.execute(_LOCK, {"conversation": conversation_id})
 
 
-def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[[str], str]) -> Turn:
-    """End a running turn of ``owner`` and return it as stored; any other one stays unchanged."""
+def end_turn(connection: Connection, turn: Turn, owner: str, words: str) -> Turn:
+    """End a running turn of ``owner``, found by some words, and return it as stored; any other one stays unchanged."""
     moment, answer, wait = now(), turn.answer, turn.retry_after_seconds
     purged = turn.confirms_turn is not None and turn.status == "completed"
     turn = replace(turn, finished_at=moment, purged=purged)
@@ -84,8 +84,8 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[
     connection.execute(_DROP_PARTS, {"turn": turn.id})
     if answer:
         connection.execute(INSERT_MESSAGE, message_row(turn.id, count - 1, "assistant", answer))
-    if answer.strip():
-        TURN_WORDS.insert(connection, [(turn.id, words_found_by(turn.question, answer, words_of))])
+    if words:
+        TURN_WORDS.insert(connection, [(turn.id, words)])
     more = {
         "conversation": turn.conversation_id,
         "moment": moment,
@@ -103,6 +103,12 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words_of: Callable[
 
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:
+    """Return the words by which a turn is found, none without an answer.
+
+    Of a long one this takes a while, in which no transaction should be open.
+    """
+    if not answer.strip():
+        return ""
     return words_of(f"{question}\n{answer}"[:MAX_INDEXED_CHARS])
 
 

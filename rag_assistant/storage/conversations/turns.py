@@ -36,6 +36,7 @@ from rag_assistant.storage.conversations.turn_endings import (
     insert_messages,
     lock_conversation,
     message_row,
+    words_found_by,
 )
 from rag_assistant.storage.conversations.turn_rows import (
     IMAGES,
@@ -259,8 +260,9 @@ class TurnStore(Store):
         """
         kind, message = error or (None, None)
         ended = replace(turn, status=status, answer=answer, usage=usage, error_type=kind, error_message=message)
+        words = words_found_by(turn.question, answer, self._words_of)
         with self._database.write() as connection:
-            return end_turn(connection, ended, self.owner, self._words_of)
+            return end_turn(connection, ended, self.owner, words)
 
     def request_stop(self, turn_id: int) -> bool:
         """Request that the process answering a turn stops; return False if the turn isn't running."""
@@ -337,7 +339,8 @@ class TurnStore(Store):
             kind, message = error or (CRASHED if text.strip() else CRASHED_EARLY)
             ended = replace(turn, status=status, answer=text, usage=None, error_type=kind, error_message=message)
             ended = replace(ended, unseen=True)
-            return end_turn(connection, unchecked(ended, text), owner, self._words_of)
+            words = words_found_by(turn.question, text, self._words_of)
+            return end_turn(connection, unchecked(ended, text), owner, words)
 
     def keep_checks(self, turn: Turn, sources: tuple[Source, ...], notes: tuple[str, ...]) -> None:
         """Store the checked sources of a turn, and its notes, unless the turn has changed."""

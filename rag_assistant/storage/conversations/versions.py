@@ -73,6 +73,13 @@ class VersionStore:
         """Make another answer current, which the model then sees. Raises VersionNotFound, VersionFixed,
         ConversationBusy.
         """
+        with self._database.read() as connection:
+            turn = load_turn(connection, turn_id)
+            if version == turn.version:
+                return turn
+            # What a version says never changes.
+            answer = answer_in(load_version(connection, turn, version)["messages"])
+        words = words_found_by(turn.question, answer, self._words_of)
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
             if version == turn.version:
@@ -85,11 +92,9 @@ class VersionStore:
                 insert_messages(connection, turn_id, row["messages"])
             if row["receipt"] is not None:
                 connection.execute(insert(receipts).values(turn_id=turn_id, body=row["receipt"]))
-            answered = replace(turn, answer=answer_in(row["messages"]))
-            visible = {"visible": answered.may_be_seen, "finished_at": row["finished_at"]}
-            set_values(connection, turns, turn_id, visible)
-            if answered.answer.strip():
-                words = words_found_by(answered.question, answered.answer, self._words_of)
+            visible = replace(turn, answer=answer).may_be_seen
+            set_values(connection, turns, turn_id, {"visible": visible, "finished_at": row["finished_at"]})
+            if words:
                 TURN_WORDS.insert(connection, [(turn_id, words)])
             this = answer_versions.c.turn_id == turn_id, answer_versions.c.version == version
             connection.execute(delete(answer_versions).where(*this))

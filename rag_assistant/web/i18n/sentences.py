@@ -6,6 +6,7 @@ matched with the sentences in the code, in which a name in braces stands for any
 
 import re
 from functools import cache
+from itertools import islice
 
 from rag_assistant.web.i18n.catalogs import catalog, translations
 from rag_assistant.web.i18n.languages import ENGLISH
@@ -24,6 +25,8 @@ BETWEEN = re.compile(" (and|to) ")
 BULLET = "- "
 # Longer than any of our sentences; text of a model or a person isn't searched.
 MAX_CHARS = 2_000
+# So many of them may make one known part.
+MAX_SENTENCES = 8
 
 
 def translate(code: str, text: str) -> str:
@@ -39,7 +42,7 @@ def translate(code: str, text: str) -> str:
 
 def _in_parts(code: str, text: str) -> str:
     """Return a text of several sentences translated one by one; the longest known part goes first."""
-    for end in reversed([match.start() for match in END.finditer(text)]):
+    for end in reversed([match.start() for match in islice(END.finditer(text), MAX_SENTENCES)]):
         first = _translated(code, text[:end])
         if first:
             return f"{first} {translate(code, text[end + 1 :])}"

@@ -247,7 +247,8 @@ def _said(role: str, content: str | Sequence[Part] | None, where: str) -> Messag
             if url is None:
                 raise InvalidRequest(f"{here} has no image_url; files are not taken.", param=here)
             pictures.append(url)
-    check_pictures(pictures, taken=services().settings.current.model_images, field=where)
+    if pictures:
+        check_pictures(pictures, taken=services().settings.current.model_images, field=where)
     return with_pictures({"role": role, "content": text_of(content, where)}, pictures)
 
 

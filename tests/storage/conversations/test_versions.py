@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import Engine
 
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import ConversationBusy, TurnNotRegenerable, VersionFixed
@@ -12,6 +13,7 @@ from rag_assistant.storage.conversations.turns import TurnStore
 from rag_assistant.storage.conversations.versions import VersionStore
 from rag_assistant.storage.database import Database
 from tests.conftest import both_engines
+from tests.testkit.statements import listening
 
 DOING = {"what": "compact", "first_turn": 1, "last_turn": 1, "part": 1, "parts": 1}
 
@@ -79,3 +81,30 @@ def test_while_turns_are_summarised_their_answers_stay(
         turns.regenerate(turn.id)
     manager.show_operation(turn.conversation_id, None)
     assert versions.choose(turn.id, 1).answer == "The first."
+
+
+@both_engines
+def test_words_are_stemmed_while_no_transaction_is_open(database: Database, turns: TurnStore) -> None:
+    """Those of a long answer take a while, in which nobody else could write."""
+    open_at_words: list[int] = []
+    under_way: list[object] = []
+
+    def words_of(text: str) -> str:
+        open_at_words.append(len(under_way))
+        return text.lower()
+
+    def end(_: object) -> None:
+        under_way.pop()
+
+    stemming = TurnStore(database, "here", words_of)
+    with (
+        listening(Engine, "begin", under_way.append),
+        listening(Engine, "commit", end),
+        listening(Engine, "rollback", end),
+    ):
+        turn = answered(stemming)
+        again, _ = stemming.regenerate(turn.id)
+        stemming.finish(again, "completed", "The second.")
+        VersionStore(database, words_of).choose(turn.id, 1)
+    assert open_at_words == [0, 0, 0]
+    assert turns.get(turn.id).answer == "The first."
