@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
@@ -21,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import Ability, ApiToken, ExternalIdentity, LinkedIdentity, Person, Session
-from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn, LinkOver
+from rag_assistant.records.errors import CredentialNotFound, IdentityTaken, LastWayIn, LinkOver, StorageFailed
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
 from rag_assistant.storage.database import Store, lock, record_of
 from rag_assistant.storage.tables import api_tokens, linked_identities, now, password_links, people, sessions
@@ -178,7 +179,7 @@ class CredentialStore(Store):
             return spend_link(connection, secret) is not None
 
     def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
-        """Return a credential's person and row, and record its use, to the minute."""
+        """Return a credential's person and row, and record its use, to the minute, if that can be stored."""
         moment = now()
         with self._database.read() as connection:
             shown = {"secret": hash_of(secret), "moment": moment}
@@ -187,7 +188,8 @@ class CredentialStore(Store):
                 return None
             person = person_of_row(connection.execute(_PERSON, {"person": row["person_id"]}).mappings().one())
         if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
-            self._commit(update(table).where(table.c.id == row["id"]).values(used_at=moment))
+            with suppress(StorageFailed):
+                self._commit(update(table).where(table.c.id == row["id"]).values(used_at=moment))
         return person, row
 
 

@@ -125,13 +125,15 @@ def test_the_nearest_word_holds_of_request_conversation_project_and_settings(roo
 
 
 def test_the_first_account_gets_the_projects_that_were_there_and_they_are_handed_over(database: Database) -> None:
-    made: Project = ProjectStore(database).add("Before")
+    made: Project = ProjectStore(database).add("Before", own={"retention_days": 1, "max_history_turns": 2})
     assert made.mine
     people = PeopleStore(database)
     ann, ben = (Room(people.add(name, "member", None), database) for name in ("Ann", "Ben"))
     assert ann.projects.get(made.id).mine
     people.hand_over(ann.person.id, ben.person.id)
     assert (ann.projects.all(), [one.name for one in ben.projects.all()]) == ([], ["Before"])
+    # It would move conversations of Ben's to the trash.
+    assert (ben.projects.get(made.id).retention_days, ben.projects.get(made.id).max_history_turns) == (UNSET, 2)
     people.set_role(ben.person.id, "admin")
     people.delete(ann.person.id)
     ann_again = Room(people.add("Ann", "member", None), database)

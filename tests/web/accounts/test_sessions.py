@@ -2,16 +2,23 @@
 
 import io
 import re
+from datetime import timedelta
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from sqlalchemy import update
 
+from rag_assistant.accounts.accounts import Actor
 from rag_assistant.records import Person
+from rag_assistant.records.errors import StorageFailed
 from rag_assistant.services import Services
+from rag_assistant.storage.database import Database
+from rag_assistant.storage.tables import api_tokens, now, sessions
 from tests.testkit.people import PASSWORD, client_of
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import PAGE, events_of, post
+from tests.web.test_health import failing
 
 
 def test_with_an_account_a_page_leads_to_the_login_and_back(app: Flask, client: FlaskClient, ann: Person) -> None:
@@ -158,3 +165,20 @@ def test_of_many_sessions_the_oldest_ends(
     clients = [client_of(app, "Ann") for _ in range(4)]
     assert [one.get("/api/conversations").status_code for one in clients] == [401, 200, 200, 200]
     assert len(services.accounts.credentials.sessions_of(ann.id)) == 3
+
+
+@pytest.mark.parametrize("reason", ["database or disk is full", "attempt to write a readonly database"])
+def test_who_is_signed_in_stays_so_while_nothing_can_be_stored(
+    app: Flask, services: Services, ann: Person, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    owner = client_of(app, "Ann")
+    token = {"Authorization": f"Bearer {services.accounts.make_token(ann, 'laptop', ['read'], None, Actor('Ann'))[0]}"}
+    with services.database.write() as connection:
+        for table in (sessions, api_tokens):
+            connection.execute(update(table).values(used_at=now() - timedelta(hours=1)))
+    monkeypatch.setattr(Database, "write", lambda *_, **__: failing(reason))
+    assert owner.get("/", headers=PAGE).status_code == 200
+    assert owner.get("/api/conversations").status_code == 200
+    assert app.test_client().get("/api/conversations", headers=token).status_code == 200
+    with pytest.raises(StorageFailed):
+        services.accounts.start_session(ann, "127.0.0.1", "a browser")
