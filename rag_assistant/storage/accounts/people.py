@@ -130,11 +130,11 @@ class PeopleStore(Store):
         """Transfer everything a person owns to another. Raises AccountNotFound."""
         with self._database.write() as connection:
             _row(connection, to)
-            own = select(projects.c.id, projects.c.overrides).where(projects.c.person_id == person_id)
-            for number, rules in connection.execute(own).all():
+            query = select(projects.c.id, projects.c.overrides).where(projects.c.person_id == person_id)
+            for number, rules in connection.execute(query).all():
                 # It would act on conversations of its new owner.
-                kept = {name: value for name, value in rules.items() if name != "retention_days"}
-                connection.execute(update(projects).where(projects.c.id == number).values(overrides=kept))
+                rules.pop("retention_days", None)
+                connection.execute(update(projects).where(projects.c.id == number).values(overrides=rules))
             for table in (conversations, libraries, projects, notes):
                 connection.execute(update(table).where(table.c.person_id == person_id).values(person_id=to))
 
