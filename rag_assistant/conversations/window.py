@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from rag_assistant.conversations.model_profile import ModelProfile
 from rag_assistant.conversations.pictures import without_pictures
 from rag_assistant.history import (
+    TURNS_WORTH_READING,
     FittedHistory,
     HistoryPolicy,
     HistoryStrategy,
@@ -24,7 +25,6 @@ from rag_assistant.history import (
     fit_history,
     left_out,
     turns_in_window,
-    turns_worth_reading,
 )
 from rag_assistant.records import MAX_INT32, UNSET, Conversation, ConversationSearch, Message, PastTurn, Turn
 
@@ -144,7 +144,7 @@ def fit_window(
 
 def _turns_to_read(total: int, rules: Rules, slack: int) -> int | None:
     if rules.strategy == "smart":
-        return min(total, turns_worth_reading())
+        return min(total, TURNS_WORTH_READING)
     return None if rules.max_history_turns is None else turns_in_window(total, rules.max_history_turns, slack)
 
 

@@ -4,7 +4,7 @@ Pure: importable without Flask, a database or a network, so that anyone can use 
 """
 
 from rag_assistant.history.budget import TOKENS_PER_ATTACHMENT, CountTokens, count_message, estimate_tokens
-from rag_assistant.history.filtering import FilterLevel, analyse_history, turns_worth_reading
+from rag_assistant.history.filtering import TURNS_WORTH_READING, analyse_history
 from rag_assistant.history.fitting import FittedHistory, HistoryPolicy, HistoryStrategy, fit_history
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.overflow import (
@@ -22,9 +22,9 @@ from rag_assistant.history.window import trim_history, turns_in_window
 __all__ = [
     "OVERFLOW_CHOICES",
     "TOKENS_PER_ATTACHMENT",
+    "TURNS_WORTH_READING",
     "UNANSWERED",
     "CountTokens",
-    "FilterLevel",
     "FittedHistory",
     "HistoryPolicy",
     "HistoryStrategy",
@@ -47,5 +47,4 @@ __all__ = [
     "trim_history",
     "turns_in_window",
     "turns_kept_by_compaction",
-    "turns_worth_reading",
 ]

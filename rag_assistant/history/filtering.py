@@ -14,25 +14,11 @@ from rag_assistant.records import Message
 Label = Literal["system", "injected", "injected_before", "completed", "current", "active"]
 
 
-class FilterLevel(Struct, frozen=True):
-    """What is kept of a conversation with up to ``up_to_turns`` completed turns (``None``: of every longer one).
-
-    ``keep`` turns stay, or ``keep_with_tools`` when one of the last two used tools. With ``prefer_tools`` the newest
-    turn stays, and then those that used tools come first.
-    """
-
-    up_to_turns: int | None
-    keep: int
-    keep_with_tools: int | None = None
-    prefer_tools: bool = False
-
-
-DEFAULT_LEVELS = (
-    FilterLevel(up_to_turns=2, keep=2),
-    FilterLevel(up_to_turns=5, keep=2, prefer_tools=True),
-    FilterLevel(up_to_turns=None, keep=1, keep_with_tools=2),
-)
-RECENT = 2
+# Of up to two completed turns both stay, of up to five the newest and one with tools, if there is one. Of more, the
+# newest stays, and the one before it if one of the two used tools.
+FEW, SOME, RECENT = 2, 5, 2
+# How many of the newest turns decide, whatever the conversation's length.
+TURNS_WORTH_READING = max(SOME, RECENT)
 
 
 class Segment(Struct, frozen=True):
@@ -91,39 +77,23 @@ def _open_calls(split: SplitMessages) -> list[str | None]:
     return open_calls
 
 
-def level_for(total: int, levels: Sequence[FilterLevel] = DEFAULT_LEVELS) -> FilterLevel:
-    """Return the level for a conversation of ``total`` completed turns: the first whose limit it does not exceed."""
-    return next((level for level in levels if level.up_to_turns is None or total <= level.up_to_turns), levels[-1])
-
-
-def turns_worth_reading(levels: Sequence[FilterLevel] = DEFAULT_LEVELS) -> int:
-    """Return how many of the newest turns decide the filter's choice, whatever the conversation's length."""
-    sizes = [max(level.up_to_turns or 0, level.keep, level.keep_with_tools or 0) for level in levels]
-    return max([RECENT, *sizes])
-
-
-def choose_turns(
-    used_tools: Sequence[bool], total: int, levels: Sequence[FilterLevel] = DEFAULT_LEVELS
-) -> tuple[set[int], str]:
+def choose_turns(used_tools: Sequence[bool], total: int) -> tuple[set[int], str]:
     """Return which of the newest turns stay, as positions in ``used_tools``, and why, in one sentence.
 
-    ``used_tools`` says whether the newest turns, oldest first, used tools; ``total`` counts all completed turns. The
-    newest turn always stays.
+    ``used_tools`` says whether the newest turns, oldest first, used tools; ``total`` counts all completed turns.
     """
-    level = level_for(total, levels)
-    recent_tools = any(used_tools[-RECENT:])
-    keep = level.keep_with_tools if recent_tools and level.keep_with_tools is not None else level.keep
-    keep = max(1, keep)
     newest_first = sorted(range(len(used_tools)), reverse=True)
-    if level.prefer_tools:
+    keep, size, why = RECENT, "more", ""
+    if total <= FEW:
+        size = f"up to {FEW}"
+    elif total <= SOME:
         newest_first = newest_first[:1] + sorted(newest_first[1:], key=lambda index: not used_tools[index])
-    size = "more" if level.up_to_turns is None else f"up to {level.up_to_turns}"
-    why = f"{total} completed turns ({size}): {keep} kept"
-    if level.prefer_tools:
-        why += ", those with tools first"
-    elif keep != level.keep:
-        why += f", as one of the last {RECENT} used tools"
-    return set(newest_first[:keep]), why + "."
+        size, why = f"up to {SOME}", ", those with tools first"
+    elif any(used_tools[-RECENT:]):
+        why = f", as one of the last {RECENT} used tools"
+    else:
+        keep = 1
+    return set(newest_first[:keep]), f"{total} completed turns ({size}): {keep} kept{why}."
 
 
 def without_injected(turn: Sequence[Message]) -> Sequence[Message]:

@@ -20,7 +20,7 @@ from rag_assistant.history.budget import (
     estimate_tokens,
     fit_budget,
 )
-from rag_assistant.history.filtering import DEFAULT_LEVELS, FilterLevel, choose_turns, without_injected
+from rag_assistant.history.filtering import choose_turns, without_injected
 from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.older_turns import older_turns
 from rag_assistant.history.overflow import HistorySummary, summary_messages
@@ -73,7 +73,6 @@ class HistoryPolicy(Struct, frozen=True):
     purged: tuple[str, ...] = ()
     pending: tuple[str, ...] = ()
     summary: HistorySummary | None = None
-    smart_levels: tuple[FilterLevel, ...] = DEFAULT_LEVELS
     unread: tuple[LeftOut, ...] = ()
     turn_numbers: tuple[int, ...] = ()
     skipped: tuple[int, ...] = ()
@@ -233,9 +232,7 @@ def _chosen(past: list[_Past], limit: int | None, policy: HistoryPolicy) -> tupl
     explanation: str | None = None
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
     if policy.strategy == "smart":
-        positions, explanation = choose_turns(
-            [uses_tools(turn.messages) for turn in candidates], total, policy.smart_levels
-        )
+        positions, explanation = choose_turns([uses_tools(turn.messages) for turn in candidates], total)
         max_turns = len(candidates) if limit is None else limit
         newest = sorted(positions, reverse=True)[:max_turns]
         chosen = {candidates[index].number for index in newest}

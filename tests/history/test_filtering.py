@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.history import FilterLevel, HistoryPolicy, analyse_history, fit_history, turns_worth_reading
+from rag_assistant.history import TURNS_WORTH_READING, HistoryPolicy, analyse_history, fit_history
 from rag_assistant.history.filtering import choose_turns
 from rag_assistant.records import Message
 from tests.history.conversations import NOW, SYSTEM, assistant, iteration, tool_turn, turn, turns, user, without_notice
@@ -39,10 +39,6 @@ def test_of_more_turns_two_stay_when_one_of_the_last_two_used_tools(with_tools: 
     assert fitted.receipt.explanation == "6 completed turns (more): 2 kept, as one of the last 2 used tools."
 
 
-def test_the_newest_turn_stays_whatever_the_levels_say() -> None:
-    assert choose_turns([False, False], 2, (FilterLevel(up_to_turns=None, keep=0),))[0] == {1}
-
-
 def test_the_window_is_the_most_that_the_filter_keeps() -> None:
     policy = HistoryPolicy(strategy="smart", max_history_turns=1)
     assert fit_history([*turns(2), NOW], policy).receipt.kept_turns == (2,)
@@ -53,13 +49,13 @@ def test_a_pinned_turn_comes_back_past_the_filter() -> None:
     assert fit_history([*turns(7), NOW], policy).receipt.kept_turns == (1, 7)
 
 
-def test_one_or_two_turns_stay_by_the_default_levels() -> None:
+def test_one_or_two_turns_stay() -> None:
     sizes = {len(choose_turns([uses] * total, total)[0]) for total in range(2, 9) for uses in (False, True)}
     assert sizes == {1, 2}
 
 
 def test_the_turns_that_decide_are_few() -> None:
-    assert turns_worth_reading() == 5
+    assert TURNS_WORTH_READING == 5
     long = [message for n in range(1, 101) for message in (tool_turn(n) if n % 2 else turn(n))]
     numbers = tuple(range(96, 102))
     few = HistoryPolicy(strategy="smart", max_history_turns=None, turn_numbers=numbers)

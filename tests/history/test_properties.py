@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rag_assistant.history import (
+    TURNS_WORTH_READING,
     FittedHistory,
     HistoryPolicy,
     HistorySummary,
@@ -19,7 +20,6 @@ from rag_assistant.history import (
     split_turns,
     trim_history,
     turns_in_window,
-    turns_worth_reading,
 )
 from rag_assistant.history.filtering import without_injected
 from rag_assistant.history.fitting import holds_call, without_calls
@@ -322,7 +322,7 @@ def test_reading_only_what_the_rules_may_keep_sends_the_same(messages: list[Mess
     whole_policy = replace(policy, unread=(), turn_numbers=(), summary=None, excluded=(), purged=(), pending=())
     whole = fitted_or_refused([*split.system, *joined(past), *split.current], whole_policy)
 
-    smart = min(total, turns_worth_reading())
+    smart = min(total, TURNS_WORTH_READING)
     newest = smart if policy.strategy == "smart" else turns_in_window(total, limit, policy.window_slack)
     read = [n for n in range(1, total + 1) if n > total - newest or n in policy.pinned]
     reason: LeftOutReason = "filtered" if policy.strategy == "smart" else "turn_limit"
