@@ -1,26 +1,27 @@
-"""Files in an S3 bucket, which every server reaches. obstore is used only here; httpx2 reads files, since
-obstore follows redirects.
+"""Files in an S3 bucket, which every server reaches. obstore is used only here: it finds keys, in the environment or
+by the machine's role, signs requests, and lists. httpx2 sends the others, since obstore follows redirects.
 
-Keys come from the environment, or from the machine's role. Files are read and written in parts, so that memory use
-doesn't depend on their size, and no request takes longer than a part may.
+Files are read in parts, and sent as they are read, so that memory use doesn't depend on their size.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
 import httpx2
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from rag_assistant.files.store import FILE_NAME, StoredFile
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 PART_BYTES = 8 << 20
-# A part that takes longer than this, 0.3 MB/s, is aborted.
+# Time for a request, and more for a file that is sent.
 REQUEST_TIMEOUT_SECONDS = 30.0
+MIN_BYTES_PER_SECOND = 300_000
 CONNECT_TIMEOUT_SECONDS = 5.0
 RETRIES = 1
 # How long a signed address of a file holds: as much as clocks may differ.
@@ -82,7 +84,6 @@ class S3Files:
             prefix=prefix.strip("/") or None,
             config={
                 "virtual_hosted_style_request": by_host,
-                "checksum_algorithm": "SHA256",
                 **({"endpoint": endpoint.rstrip("/")} if endpoint else {}),
                 **({"region": region} if region else {}),
             },
@@ -110,20 +111,22 @@ class S3Files:
         path.unlink()
 
     def _send(self, file: IO[bytes], size: int, name: str) -> bool:
-        """Send a file; return False without sending if one of this name exists."""
-        if size > PART_BYTES:  # Multipart uploads can't be conditional.
-            try:
-                obstore.head(self._store, name)
-            except FileNotFoundError:
-                obstore.put(self._store, name, file, use_multipart=True, chunk_size=PART_BYTES, max_concurrency=1)
-                return True
-            return False
-        try:
-            obstore.put(self._store, name, file.read(), mode="create", use_multipart=False)
-        except (AlreadyExistsError, PreconditionError):
+        """Send a file; return False if one of this name exists."""
+        md5 = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).digest()
+        headers = {"If-None-Match": "*", "Content-Length": str(size), "Content-MD5": base64.b64encode(md5).decode()}
+        seconds = REQUEST_TIMEOUT_SECONDS + size / MIN_BYTES_PER_SECOND
+        for retries in reversed(range(RETRIES + 1)):
             file.seek(0)
-            return False
-        return True
+            try:
+                with self._signed("PUT", name, headers, file, seconds):
+                    return True
+            except FileExistsError:
+                break
+            except FilesUnavailable:
+                if not retries:
+                    raise
+        file.seek(0)
+        return False
 
     @contextmanager
     def local(self, name: str, sha256: str, size_bytes: int | None = None) -> Iterator[Path]:
@@ -190,16 +193,21 @@ class S3Files:
 
     @contextmanager
     def _signed(
-        self, method: Literal["GET", "HEAD"], name: str, headers: Mapping[str, str] | None = None
+        self,
+        method: Literal["GET", "HEAD", "PUT", "DELETE"],
+        name: str,
+        headers: Mapping[str, str] | None = None,
+        content: IO[bytes] | None = None,
+        seconds: float | None = None,
     ) -> Iterator[httpx2.Response]:
         """Send a signed request for a file without following redirects; obstore would follow them to any server.
 
-        Raises FileNotFoundError, FileDamaged if it is shorter than stated, and FilesUnavailable.
+        Raises FileNotFoundError, FileExistsError, FileDamaged if it is shorter than stated, and FilesUnavailable.
         """
         with self._failures_named():
             url = obstore.sign(self._store, method, name, timedelta(seconds=SIGNED_FOR_SECONDS))
-            stream = self._client.stream(method, url, headers=headers)
-            with deadline(REQUEST_TIMEOUT_SECONDS), stream as response:
+            stream = self._client.stream(method, url, headers=headers, content=content)
+            with deadline(seconds or REQUEST_TIMEOUT_SECONDS), stream as response:
                 if response.is_success:
                     yield response
                     return
@@ -208,13 +216,15 @@ class S3Files:
             raise FilesUnavailable(REDIRECTED.format(address=self.address))
         if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
             raise FileDamaged(name)
+        if response.status_code == httpx2.codes.PRECONDITION_FAILED:
+            raise FileExistsError(name)
         if response.status_code == httpx2.codes.NOT_FOUND and "NoSuchBucket" not in reason:
             raise FileNotFoundError(name)
         raise _failure(self.address, reason)
 
     def drop(self, name: str) -> None:
-        with self._failures_named():
-            obstore.delete(self._store, name)
+        with suppress(FileNotFoundError), self._signed("DELETE", name):
+            pass
 
     def stored(self) -> Iterator[StoredFile]:
         """Yield all objects with generated names, and ignore the rest."""

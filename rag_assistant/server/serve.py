@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from rag_assistant.services import Services
     from rag_assistant.web.api.events import Readers
 
+# How long a thread that computes lets another one wait, each time that one needs the interpreter.
+SWITCH_INTERVAL_SECONDS = 0.001
 LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -118,6 +120,7 @@ def serve() -> None:
     """
     ending = Ending()
     limit_arenas()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         live = open_settings()
         settings = live.current

@@ -215,7 +215,7 @@ def test_a_store_that_lies_about_a_size_is_503_or_not_believed(
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_store_leads_to_no_other_server(
-    client: FlaskClient, services: Services, s3: S3Server, s3_proxy: FaultyProxy, status: int
+    client: FlaskClient, services: Services, s3: S3Server, s3_proxy: FaultyProxy, status: int, tmp_path: Path
 ) -> None:
     number, other = ready(client), FaultyProxy(s3.port)
 
@@ -233,6 +233,11 @@ def test_a_store_leads_to_no_other_server(
     (stored,) = services.documents.known_files()
     with pytest.raises(FilesUnavailable, match="leads to another server"):
         services.uploads.store.open(stored)  # This asks for the size.
+    with pytest.raises(FilesUnavailable, match="leads to another server"):
+        services.uploads.store.drop(stored)
+    (tmp_path / "new.part").write_bytes(TEXT)
+    with pytest.raises(FilesUnavailable, match="leads to another server"):
+        services.uploads.store.keep(tmp_path / "new.part", "c" * 32)
     other.close()
     assert (response.status_code, other.seen) == (503, [])
     assert "leads to another server, which is not asked." in response.json["error"]["message"]
