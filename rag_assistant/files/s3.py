@@ -110,7 +110,7 @@ class S3Files:
                     raise FileDamaged(name)
         path.unlink()
 
-    def _send(self, file: IO[bytes], size: int, name: str) -> bool:
+    def _send(self, file: io.BufferedReader, size: int, name: str) -> bool:
         """Send a file; return False if one of this name exists."""
         md5 = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).digest()
         headers = {"If-None-Match": "*", "Content-Length": str(size), "Content-MD5": base64.b64encode(md5).decode()}

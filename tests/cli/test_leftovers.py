@@ -21,6 +21,55 @@ with working_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
     time.sleep(600)
 """
 
+# As if the power had failed at a step of a command.
+KILLED = """
+import sys
+from tests.testkit.kill_at import kill_at
+from rag_assistant.__main__ import program
+kill_at(sys.argv[1])
+program(sys.argv[2:])
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "step"),
+    [
+        ("backup", "rag_assistant.storage.database:Database.copy_to:after:1"),
+        ("backup", "rag_assistant.storage.backup:_fill:after:1"),
+        ("restore", "rag_assistant.storage.backup:_unpack:after:1"),
+        ("restore", "rag_assistant.storage.backup:_put_in_place:before:1"),
+        ("restore", "rag_assistant.storage.backup:move:before:1"),
+    ],
+)
+def test_a_command_that_is_killed_leaves_no_copy_behind_for_long(
+    shell: Shell, tmp_path: Path, command: str, step: str
+) -> None:
+    (tmp_path / "a.txt").write_text("Geese hiss.")
+    assert shell("documents", "add", str(tmp_path / "a.txt")).exit_code == 0
+    archive, other = tmp_path / "backup.zip", tmp_path / "other"
+    assert shell("backup", str(archive)).exit_code == 0
+    if command == "restore":
+        shell = Shell(shell.environment | {"DATA_DIR": str(other)})
+    else:
+        archive = tmp_path / "second.zip"
+    data_dir = Path(shell.environment["DATA_DIR"])
+    before = names_in(data_dir)
+    arguments = [sys.executable, "-c", KILLED, step, command, str(archive)]
+    ran = subprocess.run(
+        arguments, env=os.environ | shell.environment, cwd=PROJECT, process_group=0, capture_output=True, check=False
+    )
+    assert ran.returncode == -signal.SIGKILL, ran.stderr
+    assert names_in(data_dir) > before
+    assert shell(command, str(archive)).exit_code == 0
+    assert "a.txt" in shell("documents", "list").stdout
+    assert shell("doctor").exit_code == 0
+    usual = {"assistant.db", "assistant.db-shm", "assistant.db-wal", "commands.lock", "installation", "server.lock"}
+    assert names_in(data_dir) - usual == {"chroma", "uploads"} & names_in(data_dir)
+
+
+def names_in(data_dir: Path) -> set[str]:
+    return {path.name for path in data_dir.iterdir()} if data_dir.exists() else set()
+
 
 @pytest.mark.parametrize("prefix", ["restore-", "backup-"])
 def test_the_folder_of_a_killed_process_is_deleted_and_that_of_a_living_one_stays(
