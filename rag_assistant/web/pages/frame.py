@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from rag_assistant.records import Conversation, ListedConversation
 from rag_assistant.records.views import view_of
-from rag_assistant.retrieval.tokenize import query_words, unspaced_char
+from rag_assistant.retrieval.tokenize import query_words, stem, unspaced_char
 from rag_assistant.storage.conversations.conversations import Cursor
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import N_
@@ -25,10 +25,6 @@ BEFORE_HIT = 40
 SNIPPET = 160
 # How much of a turn is searched for its first match. A page has up to fifty turns.
 LOOKED_THROUGH = 50_000
-# How many letters at a word's end may differ when its stem matches.
-ENDING = 3
-# How many letters at its beginning must match.
-BEGINNING = 4
 MAX_ZONE_CHARS = 64
 
 # Markup around words, and before a heading.
@@ -107,16 +103,13 @@ def snippet_of(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
 
 
 def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield the positions in a line, from ``start`` on, of the words or their stems."""
+    """Yield the positions in a line, from ``start`` on, of the words and their forms."""
     sought = [word.casefold() for word in words]
-    beginnings = {word[:BEGINNING] for word in sought}
-    lengths = {len(beginning) for beginning in beginnings}
+    stems = tuple(map(stem, sought))
     foreign = [word for word in sought if not word.isascii()]
     for match in WORD.finditer(line, start):
         text_word = match[0].casefold()
-        # Nearly every word of a long text ends here, whatever is searched for.
-        begins_so = any(text_word[:length] in beginnings for length in lengths)
-        if begins_so and any(_same_word(text_word, word) for word in sought):
+        if text_word.startswith(stems):
             yield match.span()
         elif not text_word.isascii():
             # Scripts without blanks: the word is somewhere within, even if in Latin letters.
@@ -125,13 +118,6 @@ def _hits(line: str, words: Sequence[str], start: int = 0) -> Iterator[tuple[int
             if hits and len(text_word) == len(match[0]):
                 first, length = min(hits)
                 yield match.start() + first, match.start() + first + length
-
-
-def _same_word(text_word: str, sought: str) -> bool:
-    if text_word.startswith(sought):
-        return text_word.isascii() or text_word == sought
-    shared = max(BEGINNING, len(sought) - ENDING)
-    return text_word[:shared] == sought[:shared] and len(sought) >= shared and len(text_word) - shared <= ENDING
 
 
 CONVERSATIONS_SHOWN = 50

@@ -70,7 +70,7 @@ def test_a_snippet_marks_the_words_that_were_sought() -> None:
 
 def test_a_snippet_marks_the_beginning_of_a_word_and_its_other_forms() -> None:
     assert marked("Seventeen geese", "sev") == "[Seventeen] geese"
-    assert marked("They were running.", "runs") == "They were running."
+    assert marked("They were running.", "runs") == "They were [running]."
     assert marked("Two documents", "document") == "Two [documents]"
     assert marked("One document", "documents") == "One [document]"
     assert marked("An art and a cart", "art") == "An [art] and a cart"
