@@ -1,7 +1,7 @@
 """What is written for people agrees with the code.
 
 ``python -m tests.test_documentation`` writes .env.example, settings.schema.json, the tables of docs/settings.md and
-the list of errors in docs/api.md anew.
+docs/documents.md and the list of errors in docs/api.md anew.
 """
 
 import json
@@ -24,6 +24,7 @@ from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.schema import DOTTED, SECRET, Settings, is_advanced, is_live
 from rag_assistant.web import create_app
 from rag_assistant.web.request_bodies import QueryBody
+from tests.extraction.test_features import features_table
 from tests.testkit.settings_schema import settings_schema
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -253,7 +254,17 @@ def test_the_guide_names_only_commands_that_exist() -> None:
         assert "flask" not in page.read_text()
 
 
+FEATURES = re.compile(r"(?<=<!-- features -->\n).*?(?=<!-- /features -->)", re.DOTALL)
+
+
+def test_the_table_of_what_is_read_is_that_of_the_tests() -> None:
+    page = next(page for page in PAGES if FEATURES.search(page.read_text()))
+    assert FEATURES.findall(page.read_text()) == [features_table()]
+
+
 if __name__ == "__main__":
+    for page in filter(lambda one: FEATURES.search(one.read_text()), PAGES):
+        page.write_text(FEATURES.sub(lambda _match: features_table(), page.read_text()))
     ENV_EXAMPLE.write_text(env_example())
     SCHEMA.write_text(json.dumps(settings_schema(), indent=2) + "\n")
     for is_rare, table in TABLES.items():

@@ -54,7 +54,7 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
     if media_type == kinds.OLE:
         media_type = kinds.kind_of_ole(content)
     if media_type == kinds.XLS:
-        from rag_assistant.extraction.formats.workbooks import read_excel_2003, read_xls
+        from rag_assistant.extraction.formats.other_workbooks import read_excel_2003, read_xls
 
         return read_xls(content) if content.startswith(kinds.OLE_MARK) else read_excel_2003(content)
     if media_type in (kinds.EML, kinds.MSG, kinds.MBOX):
@@ -71,10 +71,11 @@ def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
 def _read_package(content: bytes, around: int) -> ExtractedText:
     from rag_assistant.extraction.formats.converted import read_converted
     from rag_assistant.extraction.formats.opendocument import read_opendocument
+    from rag_assistant.extraction.formats.other_workbooks import read_ods
     from rag_assistant.extraction.formats.packages import Package
     from rag_assistant.extraction.formats.slides import read_pptx
     from rag_assistant.extraction.formats.word import read_docx
-    from rag_assistant.extraction.formats.workbooks import read_ods, read_xlsx
+    from rag_assistant.extraction.formats.workbooks import read_xlsx
 
     package = Package(content)
     kind = package.kind

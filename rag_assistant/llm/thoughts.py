@@ -10,10 +10,9 @@ TAGS = {
 }  # fmt: skip
 # What a template writes in front of an answer, and behind it.
 STARTS = ("<|start|>assistant", "<|channel|>final<|message|>")
-END = r"(?:<\|(?:im_end|end|return|call|eot_id|eom_id|endoftext|end_of_text)\|>\s*)"
-MAY_END = re.compile(rf"{END}*+(?:<(?:\|[a-z_]{{0,12}}\|?)?)?\Z")
-MAX_END_CHARS = 200
-ENDED = re.compile(rf"{END}+\Z")
+END = re.compile(r"<\|(?:im_end|end|return|call|eot_id|eom_id|endoftext|end_of_text)\|>\s{0,20}")
+MAY_BEGIN_END = re.compile(r"<(?:\|[a-z_]{0,12}\|?)?\Z")
+MAX_END_CHARS, MAX_ENDS = 40, 8
 CLOSING = "</think>"
 # Models whose template opens the tag in the prompt, so that they only write its end.
 OPENED_IN_PROMPT = re.compile(r"\b(?:r1|qwq|reasoner)\b|thinking", re.I)
@@ -65,7 +64,7 @@ class ThoughtFilter:
     def rest(self) -> str:
         """Return held text that turned out to be part of the answer, without the tokens that end it."""
         shown = "" if self._is_answer else self._begin_answer()
-        return shown + ENDED.sub("", self._end)
+        return shown + (self._end if END.sub("", self._end) else "")
 
     def _begin_answer(self) -> str:
         """Return held text that turned out to be part of the answer; all that follows is, too."""
@@ -75,7 +74,14 @@ class ThoughtFilter:
 
     def _without_end(self, text: str) -> str:
         """Return a text without what may be tokens that end the answer, which are held back."""
-        text, self._end = self._end + text, ""
-        if "<" in text and (match := MAY_END.search(text, max(0, len(text) - MAX_END_CHARS))):
-            text, self._end = text[: match.start()], match[0]
-        return text
+        text = self._end + text
+        end = len(text)
+        if "<" in text[-MAX_END_CHARS:] and (begun := MAY_BEGIN_END.search(text, max(0, end - MAX_END_CHARS))):
+            end = begun.start()
+        for _ in range(MAX_ENDS):
+            start = text.rfind("<", max(0, end - MAX_END_CHARS), end)
+            if start < 0 or not END.fullmatch(text, start, end):
+                break
+            end = start
+        self._end = text[end:]
+        return text[:end]

@@ -1,9 +1,9 @@
 """Read ODT and ODP: headings, paragraphs, lists, tables, text boxes, notes; each slide is a page."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rag_assistant.extraction.formats.kinds import ODP, ODT
-from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
+from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import Element, Package, attribute, local, number
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
@@ -17,7 +17,12 @@ def read_opendocument(package: Package, media_type: str) -> ExtractedText:
     refuse_encrypted(package)
     root = package.xml("content.xml")
     if media_type == ODP:
-        return pages_of([_slide(slide) for slide in root.findall(".//{*}page")], ODP, markdown=True)
+        hidden = {
+            attribute(style, "name")
+            for style in root.findall("{*}automatic-styles/{*}style")
+            if any(attribute(one, "visibility") == "hidden" for one in style)
+        }
+        return pages_of([_slide(slide, hidden) for slide in root.findall(".//{*}page")], ODP, markdown=True)
     body = root.find(".//{*}body")
     blocks = _blocks(root if body is None else body)
     styles = package.optional("styles.xml")
@@ -34,7 +39,7 @@ def refuse_encrypted(package: Package) -> None:
         raise ExtractionFailed("This document has a password. Save it without one and add it again.")
 
 
-def _slide(slide: Element) -> str:
+def _slide(slide: Element, hidden: Collection[str | None]) -> str:
     title, blocks = "", list[str]()
     for element in slide:
         if attribute(element, "class") == "title" and not title:
@@ -44,7 +49,8 @@ def _slide(slide: Element) -> str:
             blocks.append(f"Notes: {notes}" if notes else "")
         else:
             blocks += _blocks(element, itself=True)
-    return joined([title, *blocks])
+    is_hidden = attribute(slide, "style-name") in hidden
+    return joined([title, "(This slide is hidden.)" if is_hidden else "", *blocks])
 
 
 def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[str]:
@@ -63,7 +69,7 @@ def _blocks(parent: Element, depth: int = -1, *, itself: bool = False) -> list[s
         elif kind == "list":
             blocks += _blocks(element, depth + 1)
         elif kind == "table":
-            blocks.append(table([_row(row) for row in rows_in(element)]))
+            blocks.append(_table(element))
         elif kind not in SKIPPED:
             blocks += _blocks(element, depth)
     return blocks
@@ -100,10 +106,15 @@ def rows_in(parent: Element) -> Iterator[Element]:
             yield from rows_in(element)
 
 
-def _row(row: Element) -> list[str]:
-    cells: list[str] = []
-    for cell in row:
-        if local(cell) in ("table-cell", "covered-table-cell"):
+def _table(element: Element) -> str:
+    rows, spans = list[list[str]](), list[Span]()
+    for line, row in enumerate(rows_in(element)):
+        cells: list[str] = []
+        for cell in (one for one in row if local(one) in ("table-cell", "covered-table-cell")):
+            across, down = (number(attribute(cell, f"number-{name}-spanned"), 1) for name in ("columns", "rows"))
+            if across > 1 or down > 1:
+                spans.append(Span(line, len(cells), line + down - 1, len(cells) + across - 1))
             text = " ".join(block.strip().removeprefix("- ") for block in _blocks(cell))
             cells += [text] * min(number(attribute(cell, "number-columns-repeated"), 1), MAX_REPEATS)
-    return cells
+        rows.append(cells)
+    return table(spread(rows, spans))

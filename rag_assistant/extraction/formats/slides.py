@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from rag_assistant.extraction.formats.charts import charts_of
 from rag_assistant.extraction.formats.kinds import PPTX
-from rag_assistant.extraction.formats.markup import heading, item, joined, pages_of, table
+from rag_assistant.extraction.formats.markup import Span, heading, item, joined, pages_of, spread, table
 from rag_assistant.extraction.formats.packages import RELATION_ID, Element, Package, attribute, local, number
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
 TITLES = ("title", "ctrTitle")
+MAX_SPAN = 1_000
 FURNITURE = ("sldNum", "dt", "sldImg")
 Relations = dict[str, tuple[str, str]]
 
@@ -60,7 +61,13 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
         bodies = (shape for shape in _shapes(part) if _placeholder(shape) == "body")
         paragraphs = [text for shape in bodies for _, text in _paragraphs(shape)]
         blocks.append("Notes: " + " ".join(paragraphs) if any(paragraphs) else "")
-    return joined([title, *blocks]), root.find(".//{*}pic") is not None
+    for kind, target in relations.values():
+        if kind == "comments" and (part := package.optional(target)) is not None:
+            for comment in (one for one in part if local(one) == "cm"):
+                said = " ".join(text for one in comment.iter() if local(one) in ("text", "t") and (text := one.text))
+                blocks.append(f"Comment: {' '.join(said.split())}" if said.strip() else "")
+    hidden = "(This slide is hidden.)" if root.get("show") == "0" else ""
+    return joined([title, hidden, *blocks]), root.find(".//{*}pic") is not None
 
 
 def _shapes(parent: Element) -> Iterator[Element]:
@@ -89,7 +96,7 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
     for element in frame.iter():
         kind = local(element)
         if kind == "tbl":
-            blocks.append(table([[_line(cell) for cell in row.findall("{*}tc")] for row in element.findall("{*}tr")]))
+            blocks.append(_table(element))
         elif kind == "chart":
             part = package.optional(relations.get(element.get(RELATION_ID, ""), ("", ""))[1])
             blocks += charts_of([part]) if part is not None else []
@@ -97,6 +104,18 @@ def _frame(package: Package, frame: Element, relations: Relations) -> list[str]:
             part = package.optional(relations.get(attribute(element, "dm") or "", ("", ""))[1])
             blocks += [item(0, text) for _, text in _paragraphs(part)] if part is not None else []
     return blocks
+
+
+def _table(element: Element) -> str:
+    rows, spans = list[list[str]](), list[Span]()
+    for line, row in enumerate(element.findall("{*}tr")):
+        cells = row.findall("{*}tc")
+        for column, cell in enumerate(cells):
+            across, down = (min(number(cell.get(name), 1), MAX_SPAN) for name in ("gridSpan", "rowSpan"))
+            if across > 1 or down > 1:
+                spans.append(Span(line, column, line + down - 1, min(column + across, len(cells)) - 1))
+        rows.append([_line(cell) for cell in cells])
+    return table(spread(rows, spans))
 
 
 def _placeholder(shape: Element) -> str | None:

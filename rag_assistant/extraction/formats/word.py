@@ -27,6 +27,12 @@ from rag_assistant.records.errors import ExtractionFailed, UnsupportedDocument
 # Deleted text, field codes, and fallbacks for old programs.
 SKIPPED = frozenset("pPr rPr del moveFrom instrText Fallback delText sectPr tblPr tblGrid trPr tcPr".split())
 AS_TEXT = {"tab": "\t", "ptab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+# By their numbers, characters of fonts that have signs instead of letters; others are only marked.
+WINGDINGS = {"fc": "✓", "fb": "✗", "fe": "☑", "fd": "☒", "a8": "☐", "6f": "☐", "a7": "▪", "d8": "➢", "e0": "→"}
+SYMBOL = {
+    f"{ord(letter):x}": greek for letter, greek in zip("abcdefghklmnpqrstuwxyz", "αβχδεφγηκλμνπθρστυωξψζ", strict=True)
+}
+SYMBOL |= {"a3": "≤", "a5": "∞", "ae": "→", "b0": "°", "b1": "±", "b3": "≥", "b7": "•", "b9": "≠", "bb": "≈"}
 BETWEEN = {"f": "/", "sSup": "^", "sSub": "_"}
 AROUND = {"d": ("(", ")"), "rad": ("√(", ")")}
 
@@ -172,6 +178,9 @@ def _text(element: Element, boxes: list[Element]) -> str:
         return ""
     if kind == "r" and any(attribute(one, "val") == "superscript" for one in element.findall("{*}rPr/{*}vertAlign")):
         return raised("".join(_text(child, boxes) for child in element))
+    if kind == "sym":
+        known = SYMBOL if attribute(element, "font") == "Symbol" else WINGDINGS
+        return known.get((attribute(element, "char") or "")[-2:].lower(), "[symbol]")
     if kind == "docPr":
         described = element.get("descr", "").strip()
         return f" [Picture: {described}] " if described else ""
