@@ -36,7 +36,7 @@ def parted(text: str, size: int, *, is_opened: bool = False) -> tuple[str, int]:
         (
             "<|channel|>analysis<|message|>plan<|end|><|start|>assistant<|channel|>final<|message|>9.<|return|>",
             "9.",
-            28,
+            29,
         ),
         ("<|start|>assistant<|channel|>final<|message|>Nine.<|return|>", "Nine.", 0),
         ("<|channel>thought\nplan\n<channel|>Nine.", "Nine.", 6),

@@ -64,8 +64,8 @@ def _slide(package: Package, name: str) -> tuple[str, bool]:
     for kind, target in relations.values():
         if kind == "comments" and (part := package.optional(target)) is not None:
             for comment in (one for one in part if local(one) == "cm"):
-                said = " ".join(text for one in comment.iter() if local(one) in ("text", "t") and (text := one.text))
-                blocks.append(f"Comment: {' '.join(said.split())}" if said.strip() else "")
+                text = " ".join(one.text for one in comment.iter() if local(one) in ("text", "t") and one.text)
+                blocks.append(f"Comment: {' '.join(text.split())}" if text.strip() else "")
     hidden = "(This slide is hidden.)" if root.get("show") == "0" else ""
     return joined([title, hidden, *blocks]), root.find(".//{*}pic") is not None
 

@@ -179,8 +179,8 @@ def _text(element: Element, boxes: list[Element]) -> str:
     if kind == "r" and any(attribute(one, "val") == "superscript" for one in element.findall("{*}rPr/{*}vertAlign")):
         return raised("".join(_text(child, boxes) for child in element))
     if kind == "sym":
-        known = SYMBOL if attribute(element, "font") == "Symbol" else WINGDINGS
-        return known.get((attribute(element, "char") or "")[-2:].lower(), "[symbol]")
+        signs = SYMBOL if attribute(element, "font") == "Symbol" else WINGDINGS
+        return signs.get((attribute(element, "char") or "")[-2:].lower(), "[symbol]")
     if kind == "docPr":
         described = element.get("descr", "").strip()
         return f" [Picture: {described}] " if described else ""
