@@ -79,8 +79,8 @@ class Library:
         self._deleting = threading.Event()
         self._look: Heartbeat | None = None
         self._reader = DocumentReader(documents, chunks, scans, self.local_file, settings, self._closing.is_set)
-        self._reading = JobQueue("reading")
-        self._embedding = JobQueue("embedding")
+        self._reading = JobQueue("reading", documents.owner_of)
+        self._embedding = JobQueue("embedding", documents.owner_of)
         self._embedder = embedding.DocumentEmbedder(
             documents, embeddings, embedders, self._embedding, self._finish, self._closing.is_set
         )

@@ -22,14 +22,21 @@ Work = Callable[[int], None]
 
 
 class JobQueue:
-    """One queue with one thread: one job at a time, by priority, then first in, first out."""
+    """One queue with one thread: one job at a time, by priority, then people in turn, then first in, first out.
 
-    def __init__(self, name: str) -> None:
+    ``owner_of`` returns whose job it is: nobody waits for all jobs of somebody else, who has added many.
+    """
+
+    def __init__(self, name: str, owner_of: Callable[[int], int | None] = lambda _: None) -> None:
         self._name = name
+        self._owner_of = owner_of
+        # The round of the last job that was taken, and of each owner's last job.
+        self._round = 0
+        self._rounds: dict[int | None, int] = {}
         self._kinds: dict[str, tuple[int, Work]] = {}
         self._changed = threading.Condition()
         self._order = itertools.count()
-        self._now: list[tuple[int, int, str, int]] = []
+        self._now: list[tuple[int, int, int, str, int]] = []
         self._later: list[tuple[float, int, str, int]] = []
         self._at_hand = False
         self._stopping = False
@@ -41,12 +48,14 @@ class JobQueue:
 
     def add(self, kind: str, document_id: int = 0, delay_seconds: float = 0.0) -> None:
         """Queue a job, to be done in its turn, or not before a delay is over."""
+        owner = self._owner_of(document_id)
         with self._changed:
             if delay_seconds:
                 due = time.monotonic() + delay_seconds
                 heapq.heappush(self._later, (due, next(self._order), kind, document_id))
             else:
-                self._push(kind, document_id)
+                self._rounds[owner] = turn = max(self._round, self._rounds.get(owner, 0) + 1)
+                self._push(turn, kind, document_id)
             self._changed.notify()
 
     @property
@@ -72,8 +81,8 @@ class JobQueue:
         if self._thread is not None:
             self._thread.join(STOP_TIMEOUT_SECONDS)
 
-    def _push(self, kind: str, document_id: int) -> None:
-        heapq.heappush(self._now, (-self._kinds[kind][0], next(self._order), kind, document_id))
+    def _push(self, turn: int, kind: str, document_id: int) -> None:
+        heapq.heappush(self._now, (-self._kinds[kind][0], turn, next(self._order), kind, document_id))
 
     def _run(self) -> None:
         while (job := self._next()) is not None:
@@ -89,10 +98,12 @@ class JobQueue:
             self._at_hand = False
             while not self._stopping:
                 while self._later and self._later[0][0] <= time.monotonic():
-                    self._push(*heapq.heappop(self._later)[2:])
+                    self._push(self._round, *heapq.heappop(self._later)[2:])
                 if self._now:
                     self._at_hand = True
-                    return heapq.heappop(self._now)[2:]
+                    _, turn, _, kind, document_id = heapq.heappop(self._now)
+                    self._round = max(self._round, turn)
+                    return kind, document_id
                 self._changed.wait(self._later[0][0] - time.monotonic() if self._later else None)
         return None
 

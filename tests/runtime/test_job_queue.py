@@ -75,3 +75,16 @@ def test_work_that_raises_does_not_end_the_lane(worked: Worked, caplog: pytest.L
     worked.lane.add("slow", 14)
     assert len(worked.wait(2)) == 2
     assert "thirteen" in caplog.text
+
+
+def test_nobody_waits_for_all_jobs_of_somebody_who_added_many() -> None:
+    lane, done = JobQueue("test", lambda number: number // 100), list[int]()
+    lane.offer("read", done.append)
+    for number in (*range(101, 111), 201, 202, 301):
+        lane.add("read", number)
+    lane.start()
+    end = time.monotonic() + MAX_WAIT_SECONDS
+    while lane.busy and time.monotonic() < end:
+        time.sleep(0.01)
+    lane.stop()
+    assert done == [101, 201, 301, 102, 202, *range(103, 111)]

@@ -10,9 +10,10 @@ from sqlalchemy import delete, func, insert, select
 from rag_assistant.records import Chunk
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.retrieval.terms import index_terms
+from rag_assistant.storage.accounts.people import PeopleStore
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.documents import DocumentStore
-from rag_assistant.storage.tables import chunks, documents, embeddings, processes
+from rag_assistant.storage.tables import chunks, documents, embeddings, libraries, processes
 from tests.testkit.embedders import WordHashEmbedder
 from tests.testkit.shelf import KEY, Shelf
 
@@ -87,3 +88,21 @@ def test_of_four_workers_each_document_is_done_by_one_and_none_is_lost_when_one_
         assert set(connection.execute(select(documents.c.state)).scalars()) == {"ready"}
         assert connection.execute(select(func.count()).select_from(chunks)).scalar() == DOCUMENTS
         assert connection.execute(select(func.count()).select_from(embeddings)).scalar() == DOCUMENTS
+
+
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+def test_people_who_share_workers_take_turns_however_many_documents_one_of_them_added(database: Database) -> None:
+    shelf, worker = Shelf(database), DocumentStore(database, "here", "worker")
+    owners = [PeopleStore(database).add(name, "member", None).id for name in ("Ann", "Ben")]
+    alive = {"id": "worker", "installation": "here", "kind": "server", "beats": 0, "settings": {}}
+    with database.write() as connection:
+        connection.execute(insert(processes), alive)
+        by_owner = select(libraries.c.id).where(libraries.c.person_id.in_(owners)).order_by(libraries.c.person_id)
+        ann, ben = connection.execute(by_owner).scalars()
+    anns = [shelf.add(f"ann {number}", library_id=ann).id for number in range(5)]
+    bens = [shelf.add(f"ben {number}", library_id=ben).id for number in range(2)]
+    assert worker.take_up_unfinished(max_taken=2)[0] == [anns[0], bens[0]]
+    worker.take(anns[0])
+    worker.fail(bens[0], "it is no text")
+    assert worker.take_up_unfinished(max_taken=2)[0] == [bens[1]]
+    assert (worker.owner_of(anns[0]), worker.owner_of(bens[0]), worker.owner_of(0)) == (*owners, None)

@@ -18,9 +18,11 @@ from rag_assistant.storage.documents.rows import (
     take_its_place,
 )
 from rag_assistant.storage.leases import is_nobodys
-from rag_assistant.storage.tables import document_texts, documents, processes
+from rag_assistant.storage.tables import document_texts, documents, libraries, processes
 
 RECOGNITION_CANCELLED = "Text recognition was cancelled: what stands on scanned pages is not found."
+
+OWNER = select(libraries.c.person_id).where(libraries.c.id == documents.c.library_id).scalar_subquery()
 
 
 class DocumentProgress(DocumentLists):
@@ -93,9 +95,18 @@ class DocumentProgress(DocumentLists):
             # Documents waiting for a retry don't hold up others.
             held = documents.c.worker == self.worker, documents.c.state.in_(states), documents.c.attempts == 0
             room = max_taken - connection.execute(select(func.count()).select_from(documents).where(*held)).scalar_one()
-            some = select(documents.c.id).where(left, documents.c.state.in_(states)).order_by(documents.c.id)
-            due += connection.execute(some.limit(max(0, room)).with_for_update(skip_locked=True)).scalars()
+            # People in turn, among whom those count whose documents are worked on.
+            nth = func.row_number().over(partition_by=OWNER, order_by=[left, documents.c.id])
+            turns = select(documents.c.id, nth.label("nth")).where(documents.c.state.in_(states)).subquery()
+            some = select(documents.c.id).where(left, documents.c.id == turns.c.id).order_by(turns.c.nth, turns.c.id)
+            due += connection.execute(
+                some.limit(max(0, room)).with_for_update(of=documents, skip_locked=True)
+            ).scalars()
         return due
+
+    def owner_of(self, document_id: int) -> int | None:
+        """Return whose library a document is in; ``None`` if nobody owns it."""
+        return next(iter(self._values(select(OWNER).where(documents.c.id == document_id))), None)
 
     @property
     def _is_free(self) -> ColumnElement[bool]:
