@@ -7,7 +7,7 @@ and nothing is fetched. Formulas ($...$, $$...$$, and in brackets with backslash
 import html
 import re
 from collections.abc import Collection, Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 
 import nh3
 from markdown_it import MarkdownIt
@@ -132,6 +132,9 @@ def _draw_block(self: RendererProtocol, tokens: list[Token], number: int, option
 MAX_MARKDOWN_CHARS = 200_000
 MARKS = "[]()*_`<>!$\\|&~#"
 MAX_MARKS = 20_000
+# The answers of one page. And a line takes as long as this many marks, since it may be an item or a paragraph.
+MAX_MARKS_OF_PAGE = 2 * MAX_MARKS
+MARKS_OF_LINE = 2
 
 # Characters with which the parser's rules begin or end, so that plain text may stop there. The parser's own list has
 # twice as many, and tries all rules at each.
@@ -162,20 +165,39 @@ ABSOLUTE = re.compile(r"(?:https?|mailto):", re.I)
 
 
 def render_markdown(
-    text: str, sources: Collection[int] = (), anchor: str = "", doubts: Mapping[tuple[int, int], str] | None = None
+    text: str,
+    sources: Collection[int] = (),
+    anchor: str = "",
+    doubts: Mapping[tuple[int, int], str] | None = None,
+    *,
+    plain: bool = False,
 ) -> Markup:
     """Return an answer as safe HTML; ``[n]`` of the ``sources`` becomes a link to ``#anchor-n``.
 
-    ``doubts`` describes doubtful citations, by source number and occurrence, from 1.
+    ``doubts`` describes doubtful citations, by source number and occurrence, from 1. A ``plain`` one isn't rendered.
     """
-    if is_too_much(text):
+    if plain or is_too_much(text):
         return Markup("<pre>") + text + Markup("</pre>")
     return drawn(parse(text, sources, anchor, doubts))
 
 
 def is_too_much(text: str) -> bool:
     """Return whether a text is shown unrendered: rendering takes 15 µs for each possible markup character."""
-    return len(text) > MAX_MARKS and (len(text) > MAX_MARKDOWN_CHARS or sum(map(text.count, MARKS)) > MAX_MARKS)
+    return len(text) > MAX_MARKDOWN_CHARS or _marks(text) > MAX_MARKS
+
+
+def _marks(text: str) -> int:
+    return sum(map(text.count, MARKS)) + MARKS_OF_LINE * text.count("\n")
+
+
+def too_much_for_page(answers: Sequence[str]) -> set[int]:
+    """Return the positions of the answers that a page shows unrendered: the newest, at the end, are rendered first."""
+    marks = accumulate(0 if is_too_much(one) else _marks(one) for one in reversed(answers))
+    return {
+        position
+        for position, total in zip(reversed(range(len(answers))), marks, strict=True)
+        if total > MAX_MARKS_OF_PAGE
+    }
 
 
 def render_document(pieces: Sequence[str | int]) -> Markup | None:

@@ -20,7 +20,7 @@ from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.forms import as_form, to, to_its_turn
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
-from rag_assistant.web.markdown.render import render_markdown
+from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
@@ -216,6 +216,7 @@ def conversation_page(
     return render_template(
         "conversation.html",
         turns=turns,
+        plain={turns[nth].id for nth in too_much_for_page([turn.answer for turn in turns])},
         view=view,
         tag=tag,
         around=around(shown, turns, earlier),
@@ -280,8 +281,8 @@ def _number(name: str, text: str) -> int:
 
 
 @blueprint.app_template_filter()
-def markdown(turn: Turn) -> str:
-    """Render a turn's answer, with its citations and doubts about them."""
+def markdown(turn: Turn, plain: bool = False) -> str:
+    """Render a turn's answer, with its citations and doubts about them; a ``plain`` one isn't rendered."""
     doubts = {
         (source.n, doubt["nth"]): translated(doubt_in_words(doubt, source.n)) for source, doubt in doubts_of(turn)
     }
@@ -289,7 +290,7 @@ def markdown(turn: Turn) -> str:
     if turn.model == QUOTES:  # The introductory line is ours, and no document's.
         lead, line_break, rest = answer.partition("\n")
         answer = f"{translated(lead)}{line_break}{rest}"
-    return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts)
+    return render_markdown(answer, [source.n for source in turn.sources], f"source-{turn.number}", doubts, plain=plain)
 
 
 def project_in_address() -> Project | None:

@@ -4,7 +4,7 @@ from flask import Blueprint, Response, make_response, render_template, request
 
 from rag_assistant.web.api.sharing import make_link, read_shared, revoke
 from rag_assistant.web.forms import as_form, to
-from rag_assistant.web.markdown.render import render_markdown
+from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
 from rag_assistant.web.services import services
@@ -37,7 +37,11 @@ blueprint.post("/conversations/<int:conversation_id>/links/<int:link_id>/end", p
 def shared() -> str:
     """Show a shared conversation, with the sources that its owner shares and the reader may read."""
     conversation = read_shared(request.args.get("link", ""))
-    drawn = [(turn, render_markdown(turn.answer), turn.sources) for turn in conversation.turns]
+    plain = too_much_for_page([turn.answer for turn in conversation.turns])
+    drawn = [
+        (turn, render_markdown(turn.answer, plain=nth in plain), turn.sources)
+        for nth, turn in enumerate(conversation.turns)
+    ]
     return render_template(
         "shared.html", title=conversation.title, owner=conversation.owner, shown=drawn, **frame(None)
     )

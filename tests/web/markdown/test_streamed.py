@@ -12,11 +12,15 @@ from rag_assistant.web.markdown.blocks import Blocks, completed
 from rag_assistant.web.markdown.render import render_markdown
 
 TOO_MANY_MARKS = 20_001
+TOO_MANY_LINES = 10_001
 
 
-@pytest.mark.parametrize("mark", ["[", "*", "_a", "`", "\\(", "![", "|a"])
-def test_a_flood_of_marks_is_shown_as_it_is(mark: str) -> None:
-    text = mark * TOO_MANY_MARKS
+FLOODS = [mark * TOO_MANY_MARKS for mark in ("[", "*", "_a", "`", "\\(", "![", "|a")]
+FLOODS += [line * TOO_MANY_LINES for line in ("x\n", "- x\n", "1. x\n", "- 1. + x\n", "\t- x\n")]
+
+
+@pytest.mark.parametrize("text", FLOODS, ids=lambda text: repr(text[:6]))
+def test_a_flood_of_marks_or_lines_is_shown_as_it_is(text: str) -> None:
     drawn = str(render_markdown(text))
     assert drawn == f"<pre>{html_module.escape(text)}</pre>"
     blocks = Blocks()

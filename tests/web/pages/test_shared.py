@@ -116,3 +116,20 @@ def test_alone_there_is_nobody_to_share_with(client: FlaskClient) -> None:
     conversation = ask(client)["conversation_id"]
     assert client.get(f"/conversations/{conversation}/links").status_code == 403
     assert "/links" not in client.get(f"/conversations/{conversation}", headers=PAGE).text
+
+
+def test_a_page_of_long_answers_renders_the_newest_and_shows_the_others_as_they_are(
+    ann: FlaskClient, ben: FlaskClient, stub: StubModel
+) -> None:
+    conversation: dict[str, int] = {}
+    for number in range(4):
+        stub.replies.append(Reply(f"Answer {number}: " + "**a** " * 4_500))
+        answered = ask(ann, "Which goose?", **conversation)
+        conversation = {"conversation_id": answered["conversation_id"]}
+    for page in (
+        ann.get(f"/conversations/{answered['conversation_id']}", headers=PAGE).text,
+        ben.get(link_to(ann, answered["conversation_id"]), headers=PAGE).text,
+    ):
+        rendered = [f"Answer {number}: <strong>a</strong>" in page for number in range(4)]
+        assert rendered == [False, False, True, True]
+        assert [f"Answer {number}: **a**" in page for number in range(4)] == [True, True, False, False]
