@@ -21,6 +21,9 @@ Kind = Literal["reading", "upload", "waiting"]
 MAX_PLACES: dict[Kind, int] = {"reading": 16, "upload": 4, "waiting": 32}
 RETRY_PLACE_SECONDS = 1.0
 COUNT_INTERVAL_SECONDS = 60.0
+# How many that read are worked on at once, and how long others wait for that: the heaviest pages of one person leave
+# the interpreter to everybody else.
+MAX_WORKED_ON, MAX_WAIT_SECONDS = 3, 30.0
 MEGABYTE = 1_000_000
 
 
@@ -30,6 +33,7 @@ class Places:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._taken: Counter[Kind] = Counter()
+        self._work = threading.Semaphore(MAX_WORKED_ON)
 
     def take(self, kind: Kind) -> Callable[[], None]:
         """Take a place and return a function that releases it. Raises LimitReached."""
@@ -43,6 +47,12 @@ class Places:
                 self._taken[kind] -= 1
 
         return give_back
+
+    def work(self) -> Callable[[], None]:
+        """Wait until few enough are worked on; return a function that ends this one's work. Raises LimitReached."""
+        if not self._work.acquire(timeout=MAX_WAIT_SECONDS):
+            raise LimitReached(f"{MAX_WORKED_ON} requests of yours take long", RETRY_PLACE_SECONDS)
+        return self._work.release
 
 
 class PersonalLimits:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, g, request
 from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.accounts.limits import Kind
@@ -49,8 +49,15 @@ def init_app(app: Flask) -> None:
         # Anonymous requests aren't limited: one client could block everybody else's sign-in.
         if limits is None or identity().person is None or request.endpoint in (None, "static", "versioned_static"):
             return
-        request.environ[HELD].callback(limits.places.take(kind_of_request()))
+        kind = kind_of_request()
+        request.environ[HELD].callback(limits.places.take(kind))
         request.environ[TAKEN] = True
+        if kind == "reading":
+            g.work_done = limits.places.work()
+
+    @app.teardown_request
+    def end_work(_error: BaseException | None) -> None:
+        g.pop("work_done", lambda: None)()
 
 
 def kind_of_request() -> Kind:

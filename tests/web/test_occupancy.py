@@ -2,11 +2,13 @@
 
 import io
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
+from rag_assistant.accounts import limits
 from rag_assistant.accounts.limits import MAX_PLACES, Kind, Places
 from rag_assistant.records.errors import LimitReached
 from rag_assistant.server.serve import SPARE_THREADS
@@ -85,6 +87,26 @@ def test_a_place_is_given_back_whatever_becomes_of_the_request(
     assert places_of(services, "Ann")._taken.total() == 0
     for _ in range(4):
         assert ann.get("/api/documents").status_code == 200
+
+
+def test_few_requests_of_one_person_are_worked_on_at_once_and_the_others_wait(
+    services: Services, people: list[FlaskClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, ben = people
+    ended = [places_of(services, "Ann").work() for _ in range(limits.MAX_WORKED_ON)]
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(ann.get, "/api/conversations")
+        assert ben.get("/api/conversations").status_code == 200
+        assert not waiting.done()
+        ended.pop()()
+        assert waiting.result().status_code == 200
+    monkeypatch.setattr(limits, "MAX_WAIT_SECONDS", 0.0)
+    for path in ("/api/conversations", "/", "/nothing", "/api/turns/9/receipt", "/api/conversations"):
+        assert ann.get(path, buffered=True).status_code in (200, 404)
+    ended.append(places_of(services, "Ann").work())
+    refused = ann.get("/api/conversations")
+    assert refused.status_code == 429
+    assert refused.headers["Retry-After"] == "1"
 
 
 def test_alone_nothing_is_counted(client: FlaskClient, services: Services) -> None:
