@@ -151,7 +151,8 @@ class AnswerWriter:
         status: TurnStatus = "interrupted" if live.text().strip() else "failed"
         if isinstance(error, AnswerStopped):
             status = "stopped"
-        log.info("%s %s: %s", live.log_name, status, error)
+        # An endpoint's words may repeat the question, and of an unstored one nothing stays, in the log either.
+        log.info("%s %s: %s", live.log_name, status, error if live.turn.id > 0 else type(error).__name__)
         named = None if status == "stopped" else (type(error).__name__, str(error))
         # Its confirmation request wasn't shown, or not completely: nothing is pending.
         live.turn = replace(live.turn, waiting=None, retry_after_seconds=error.retry_after_seconds)

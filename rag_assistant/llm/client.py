@@ -114,7 +114,7 @@ class ModelClient:
                 pause = _pause_before_retry(error, attempt)
                 if has_text or pause is None or not may_retry:
                     raise
-                log.warning("The model failed; retrying in %s s: %s", pause, error)
+                log.warning("The model failed (%s); retrying in %s s.", type(error).__name__, pause)
                 yield Retrying(f"{error} Trying again.")
                 _sleep(pause, call)
                 attempt += 1

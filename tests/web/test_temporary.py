@@ -78,11 +78,17 @@ def test_the_window_counts_the_turns_that_came_along(client: FlaskClient, stub: 
     assert "The model saw 5 of 7 earlier turns" in data["html"]
 
 
-def test_a_failed_model_is_told_and_offers_nothing_that_needs_an_id(client: FlaskClient, stub: StubModel) -> None:
-    stub.replies.append(Reply(status=400))
-    *_, (name, _, data) = ask_temporarily(client, "?html=1", question="Why?")
+@pytest.mark.parametrize("status", [400, 503])
+def test_a_failed_model_is_told_offers_nothing_that_needs_an_id_and_leaves_none_of_its_words_in_the_log(
+    client: FlaskClient, stub: StubModel, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    caplog.set_level("DEBUG", "rag_assistant")
+    stub.default = Reply(status=status, body=b'{"error": {"message": "Never ask: why xylophones?"}}')
+    *_, (name, _, data) = ask_temporarily(client, "?html=1", question="Why xylophones?")
     assert (name, data["status"], "No answer." in data["html"]) == ("error", "failed", True)
     assert "<form" not in data["html"]
+    assert "Never ask: why xylophones?" in str(data)
+    assert "xylophones" not in caplog.text
 
 
 def test_what_does_not_belong_to_it_is_refused(client: FlaskClient) -> None:
