@@ -99,7 +99,9 @@ class Server(TcpWSGIServer):
     def handle_accept(self) -> None:
         """Accept connections. Where too many are quiet, the address with the most loses those quiet for longest."""
         channels = cast("dict[int, Channel]", self.active_channels)
-        for _ in range(min(MAX_ACCEPTED, self.adj.connection_limit - len(channels))):
+        most, before = min(len(channels) + MAX_ACCEPTED, self.adj.connection_limit), -1
+        while before < len(channels) < most:
+            before = len(channels)
             super().handle_accept()
         quiet = [channel for channel in channels.values() if not channel.requests]
         if len(quiet) > (limit := min(MAX_QUIET, self.adj.connection_limit // 2)):
