@@ -147,23 +147,28 @@ class WordIndex:
         """
         counted = self.counted(connection, words, MAX_COUNTED)
         ids = [row_id for row_id, _ in self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, only)]
-        certainties = dict(self._certainties(connection, counted, self._held(connection, words, ids))) if ids else {}
+        certainties = self._certainties(connection, counted, self._held(connection, words, ids)) if ids else {}
         return [(row_id, certainties[row_id]) for row_id in ids if row_id in certainties]
 
     def surest_among(
-        self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int]
+        self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int], least: float
     ) -> list[tuple[int, float]]:
-        """Return up to ``limit`` (id, certainty) of a few rows, best first. Words are counted only if one matches.
+        """Return up to ``limit`` (id, certainty) of a few rows, best first; none if none has the ``least`` certainty.
 
         The ids should be close together: all rows from the first to the last are searched.
         """
-        if not any(row_id in ids for _, row_id in self._held_between(connection, words, min(ids), max(ids))):
+        between = self._held_between(connection, words, min(ids), max(ids))
+        held = [(word, row_id) for word, row_id in between if row_id in ids]
+        counted = self.counted(connection, words, MAX_COUNTED) if held else {}
+        certainties = self._certainties(connection, counted, held) if held else {}
+        if max(certainties.values(), default=0.0) < least:
             return []
-        return self.surest(connection, words, limit, self.row_id(connection).in_(ids))
+        best = self.best(connection, rarest(counted, MAX_SCORED_FOR_SUREST), limit, self.row_id(connection).in_(ids))
+        return [(row_id, certainties[row_id]) for row_id, _ in best if row_id in certainties]
 
     def _certainties(
         self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
-    ) -> list[tuple[int, float]]:
+    ) -> dict[int, float]:
         """Return the certainty of each row from the words ``held`` in it."""
         rows = self._rows_at_most(connection)
         weights = {word: _weight(min(count, rows), rows) for word, count in counted.items()}
@@ -171,7 +176,7 @@ class WordIndex:
         weight_of: defaultdict[int, float] = defaultdict(float)
         for word, row_id in held:
             weight_of[row_id] += weights[word]
-        return [(row_id, weight / total * (1 - exp(-weight / scale))) for row_id, weight in weight_of.items()]
+        return {row_id: weight / total * (1 - exp(-weight / scale)) for row_id, weight in weight_of.items()}
 
     def counted(self, connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
         """Return how many rows contain each word, counting to at most ``most`` + 1."""

@@ -112,7 +112,7 @@ class HistoryStore(Store):
             if not unseen:
                 return []
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
-                surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen))
+                surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen, MIN_CERTAINTY))
             else:
                 only = exists().where(turns.c.id == TURN_WORDS.row_id(connection), *is_unseen)
                 surest = dict(TURN_WORDS.surest(connection, words, limit, only))
