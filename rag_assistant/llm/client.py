@@ -9,7 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from socket import getaddrinfo
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,6 +36,7 @@ from rag_assistant.records.errors import (
     ToolsRefused,
 )
 from rag_assistant.runtime.bounded_http import StreamBrokenOff, is_event_stream, sending_for
+from rag_assistant.runtime.public_http import is_public
 
 if TYPE_CHECKING:
     import openai
@@ -47,6 +50,8 @@ RETRY_BACKOFF_SECONDS = (0.5, 1.5)
 MAX_TIMEOUT_SECONDS = 10.0
 LIMIT_PROBE_TIMEOUT_SECONDS = 2.0
 NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,10})\s*$", re.MULTILINE)
+# How Ollama, llama.cpp and LM Studio list their models.
+OWNERS = ("library", "llamacpp", "organization_owner")
 # Field names in lists of models (vLLM, OpenRouter, Groq, ...).
 LIMIT_NAMES = ("max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 
@@ -71,6 +76,7 @@ class ModelClient:
         self._clients: dict[tuple[str, str | None], openai.OpenAI] = {}
         self._first_models: dict[str, str] = {}
         self._limits: dict[tuple[str, str | None], int | None] = {}
+        self._own_servers: set[str] = set()
         # Models seen closing a thought they hadn't opened.
         self._thinkers: set[tuple[str, str | None]] = set()
 
@@ -150,9 +156,10 @@ class ModelClient:
     def limit_of_loaded(self, endpoint: Endpoint) -> int | None:
         """Return the context limit of the model as loaded, from servers that report it at their own address.
 
-        Some know it only once the model has answered.
+        Some know it only once the model has answered. Only a private address is asked, and what lists its models as
+        they do.
         """
-        if endpoint.base_url.startswith(OPENAI_BASE_URL):
+        if not (endpoint.base_url in self._own_servers or _is_private(endpoint.base_url)):
             return None
         from rag_assistant.llm.sdk import timeouts
 
@@ -193,6 +200,8 @@ class ModelClient:
                 listed = {name: limit_in_list(model) for model in models if is_name(name := model["id"])}
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
+        if any(model.get("owned_by") in OWNERS for model in models):
+            self._own_servers.add(endpoint.base_url)
         self._limits |= {(endpoint.base_url, name): limit for name, limit in listed.items()}
         return list(listed)
 
@@ -290,6 +299,14 @@ def _sleep(seconds: float, call: ModelCall) -> None:
     while time.monotonic() < end:
         call.refuse_stopped()
         time.sleep(min(0.1, max(0.0, end - time.monotonic())))
+
+
+def _is_private(base_url: str) -> bool:
+    """Return whether an endpoint is in a network of our own."""
+    try:
+        return not all(is_public(str(found[4][0])) for found in getaddrinfo(urlsplit(base_url).hostname, None))
+    except (OSError, ValueError):
+        return False
 
 
 def limit_in_list(model: dict[str, Any]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from typing import Any
@@ -183,17 +184,25 @@ class LanguageModels:
         return {"request": request.as_body(endpoint.model), "answer": answer}
 
     def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply, teaches: bool) -> Reading | None:
-        """Return how much of a request was read. Once, and after a low count, the server is asked for its limit."""
+        """Return how much of a request was read. After a low count, and once beside the answer's end, the server is
+        asked for its limit.
+        """
         reading = self.calibration.read(endpoint, request, reply, teaches=teaches)
         is_low = reading is not None and (reading.limit is not None or self.calibration.suspects(endpoint, reading))
         if endpoint.local or (endpoint.key in self._asked_limits and not is_low):
             return reading
         self._asked_limits.add(endpoint.key)
-        limit = self.client.limit_of_loaded(endpoint)
-        if limit is None:
+        if reading is None or not is_low:
+            threading.Thread(target=self._learn_limit, args=(endpoint,), name="model limit", daemon=True).start()
             return reading
-        self.calibration.learn_limit(endpoint, limit)
-        return replace(reading, limit=limit if limit < reading.sent else None) if reading and is_low else reading
+        limit = self._learn_limit(endpoint)
+        return reading if limit is None else replace(reading, limit=limit if limit < reading.sent else None)
+
+    def _learn_limit(self, endpoint: Endpoint) -> int | None:
+        limit = self.client.limit_of_loaded(endpoint)
+        if limit is not None:
+            self.calibration.learn_limit(endpoint, limit)
+        return limit
 
     def _note_answer(self, endpoint: Endpoint, request: ModelRequest, text: str, usage: dict[str, Any] | None) -> None:
         """Record a successful answer, and count its tokens; estimated if nobody reports them."""

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.llm.client import OWN_ADDRESSES
+from rag_assistant.llm import client as client_module
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.llm.client import OWN_ADDRESSES, ModelClient
+from rag_assistant.llm.endpoint import Endpoint
+from tests.testkit.stub_model import StubModel
+from tests.web.conftest import timeouts
 
 LOADED = {"name": "stub-model", "context_length": 4096}
 
@@ -34,3 +39,18 @@ def test_each_server_tells_its_limit_in_its_own_words(path: str, body: dict[str,
 )
 def test_what_says_something_else_tells_no_limit(path: str, body: Any) -> None:
     assert OWN_ADDRESSES[path](body, "stub-model") is None
+
+
+def test_only_a_server_in_our_own_network_or_one_that_lists_models_as_such_servers_do_is_asked(
+    stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub.own_addresses["/props"] = {"default_generation_settings": {"n_ctx": 4096}}
+    client, endpoint = ModelClient(lambda: timeouts(connect=5.0)), Endpoint(stub.url, None, "stub-model")
+    assert client.limit_of_loaded(endpoint) == 4096
+    monkeypatch.setattr(client_module, "getaddrinfo", lambda *_: [(0, 0, 0, "", ("8.8.8.8", 0))])
+    assert client.listed(endpoint, ModelCall())
+    assert client.limit_of_loaded(endpoint) is None
+    stub.models[0]["owned_by"] = "llamacpp"
+    client.listed(endpoint, ModelCall())
+    assert client.limit_of_loaded(endpoint) == 4096
+    client.close()

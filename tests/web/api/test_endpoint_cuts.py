@@ -1,5 +1,6 @@
 """A model server that cuts a prompt by itself, answers with 200 and tells by its count alone, as Ollama does."""
 
+import threading
 from datetime import timedelta
 from typing import Any
 
@@ -7,13 +8,13 @@ import pytest
 from flask.testing import FlaskClient
 
 from rag_assistant.llm import client as client_module
-from rag_assistant.llm.client import OWN_ADDRESSES
+from rag_assistant.llm.client import OWN_ADDRESSES, ModelClient
 from rag_assistant.llm.endpoint import IS_TRIED
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
 from tests.web.api.documents import running
-from tests.web.conftest import ask, events_of
+from tests.web.conftest import ask, events_of, until
 
 SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
 ANSWER = SENTENCE * 50
@@ -230,14 +231,32 @@ def test_a_restart_forgets_a_guessed_limit_and_a_set_one_is_believed(
     ids=["by POST", "by GET"],
 )
 def test_a_server_that_tells_its_limit_once_the_model_is_loaded_never_cuts(
-    client: FlaskClient, stub: StubModel, path: str, body: dict[str, Any]
+    client: FlaskClient, stub: StubModel, services: Services, path: str, body: dict[str, Any]
 ) -> None:
     stub.own_addresses[path] = body
     answer = ask(client, "First.")
+    until(lambda: services.models.known_endpoint().context_tokens == 4096)
     for n in range(5):
         answer = ask(client, f"Question {n}. {SENTENCE}", conversation_id=answer["conversation_id"])
         assert (answer["history"]["tokens"]["limit"], answer["history"]["endpoint"]) == (4096, None)
     assert answer["history"]["reason"] == "token_limit"
+
+
+def test_the_end_of_an_answer_does_not_wait_for_the_limit_that_the_server_tells(
+    client: FlaskClient, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, tells = threading.Event(), threading.Event()
+
+    def limit(*_: object) -> int | None:
+        asked.set()
+        return 4096 if tells.wait(20) else None
+
+    monkeypatch.setattr(ModelClient, "limit_of_loaded", limit)
+    assert ask(client)["status"] == "completed"
+    assert asked.wait(20)
+    assert services.models.known_endpoint().context_tokens is None
+    tells.set()
+    until(lambda: services.models.known_endpoint().context_tokens == 4096)
 
 
 @pytest.mark.usefixtures("asked_for_its_limit")
