@@ -304,7 +304,7 @@ def _sleep(seconds: float, call: ModelCall) -> None:
 def _is_private(base_url: str) -> bool:
     """Return whether an endpoint is in a network of our own."""
     try:
-        return not all(is_public(str(found[4][0])) for found in getaddrinfo(urlsplit(base_url).hostname, None))
+        return not all(is_public(str(row[4][0])) for row in getaddrinfo(urlsplit(base_url).hostname, None))
     except (OSError, ValueError):
         return False
 

@@ -434,9 +434,12 @@ def certified(stub: StubModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "reply", [Reply("one two three", seconds_between=0.02), Reply(pieces=["word " * 8000] * 5)], ids=["slow", "long"]
 )
-def test_an_answer_comes_whole_over_tls(client: ModelClient, certified: StubModel, reply: Reply) -> None:
-    certified.replies.append(reply)
-    assert answer(client, certified) == "".join(reply.parts())
+def test_an_answer_comes_whole_over_tls_and_the_next_one_opens_no_connection(
+    client: ModelClient, certified: StubModel, reply: Reply
+) -> None:
+    certified.replies.extend([reply, reply])
+    assert {answer(client, certified) for _ in range(2)} == {"".join(reply.parts())}
+    assert len({request.port for request in certified.requests}) == 1
 
 
 def test_a_hang_over_tls_ends_at_its_deadline(client: ModelClient, certified: StubModel) -> None:
