@@ -201,8 +201,10 @@ def page(context: BrowserContext, server: ServerProcess) -> Iterator[Page]:
             trouble.append(f"request: {sent.url}")
 
     def note_dialog(dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":  # The browser's own.
+            return dialog.accept()
         trouble.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
+        return dialog.dismiss()
 
     opened.on("pageerror", lambda error: trouble.append(f"error: {error}"))
     opened.on("dialog", note_dialog)

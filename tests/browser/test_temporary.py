@@ -31,7 +31,9 @@ def test_a_temporary_conversation_goes_on_is_stopped_and_is_gone(
     say(page, "/compact")
     expect(page.locator("#composer-error")).to_have_text("Commands are for conversations that are stored.")
     assert page.evaluate("JSON.stringify({...sessionStorage, ...localStorage})").count("it?") == 0
-    page.reload()
+    with page.expect_event("dialog") as asked:
+        page.reload()
+    assert asked.value.type == "beforeunload"
     expect(turns).to_have_count(0)
     expect(page.get_by_label("Your question")).to_have_value("")
     assert server.call("GET", "/api/conversations?q=xylo")[1]["conversations"] == []

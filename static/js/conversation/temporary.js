@@ -10,6 +10,11 @@ import { TurnView } from "./turn.js";
 
 const earlier = [];
 
+// The browser asks before the page, and all that was said in it, is left.
+addEventListener("beforeunload", (event) => {
+  if (earlier.length) event.preventDefault();
+});
+
 /** Tell whether nothing that is asked on this page is to be stored. */
 export function isTemporary() {
   return composer() !== null && "temporary" in composer().dataset;
