@@ -10,72 +10,61 @@ from msgspec.structs import replace
 
 from rag_assistant.retrieval.table_conditions import FIGURES, Conditions, NotExplained
 from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.table_words import AMOUNT, FILLERS, JOINING, columns_of, forms_of, language_in
+from rag_assistant.retrieval.table_words import AMOUNT, JOINING, any_of, columns_of, fillers, forms_of, language_in
 from rag_assistant.retrieval.tables import Table, headings_above
 
-COUNT = re.compile(r"\b(?:how many|how often|number of|count(?: up)?|wie ?viele|wie oft|anzahl)\b", re.IGNORECASE)
-SUM = re.compile(
-    r"\b(?:(?:grand )?sum|total|totals|altogether|together|in all|in total|overall|add(?:ed|s)? up|combined|summe|"
-    r"gesamt\w*|insgesamt|zusammen)\b",
-    re.IGNORECASE,
+COUNT = any_of("how many|how often|number of|count(?: up)?|wie ?viele|wie oft|anzahl")
+SUM = any_of(
+    "(?:grand )?sum|totals?|altogether|together|in all|in total|overall|add(?:ed|s)? up|combined|summe|gesamt.*?|"
+    "insgesamt|zusammen"
 )
-AVERAGE = re.compile(r"\b(?:(?:on )?average|mean|(?:im )?(?:durch)?schnitt\w*)\b", re.IGNORECASE)
+AVERAGE = any_of("(?:on )?average|mean|(?:im )?(?:durch)?schnitt.*?")
 # "The first month" isn't one of several.
 NOT_A_TIME = r"(?!\s+(?:day|week|month|quarter|year|time|tage?|woche|monat|quartal|jahr)s?\b)"
-LARGEST = re.compile(
-    r"\b(?:largest|highest|biggest|greatest|heaviest|maximum|max|most(?: (?:expensive|costly|recent))?|longest|latest|"
-    rf"newest|last{NOT_A_TIME}|dearest|priciest|costliest|youngest|größte\w*|höchste\w*|schwerste\w*|längste\w*|teuerste\w*|"
-    rf"meisten?|neueste\w*|jüngste\w*|letzte[mnrs]?{NOT_A_TIME})\b",
-    re.IGNORECASE,
+LARGEST = any_of(
+    "largest|highest|biggest|greatest|heaviest|max(?:imum)?|most(?: (?:expensive|costly|recent))?|longest|latest|"
+    "newest|dearest|priciest|costliest|youngest|(?:größ|höch|schwer|läng|teuer|neue|jüng)ste[mnrs]?|meisten?|"
+    f"(?:last|letzte[mnrs]?){NOT_A_TIME}"
 )
-SMALLEST = re.compile(
-    r"\b(?:smallest|lowest|lightest|minimum|min|least(?: expensive)?|fewest|cheapest|shortest|earliest|oldest|"
-    rf"first{NOT_A_TIME}|kleinste\w*|niedrigste\w*|leichteste\w*|kürzeste\w*|billigste\w*|günstigste\w*|wenigsten|"
-    rf"älteste\w*|früheste\w*|erste[mnrs]?{NOT_A_TIME})\b",
-    re.IGNORECASE,
+SMALLEST = any_of(
+    "smallest|lowest|lightest|min(?:imum)?|least(?: expensive)?|fewest|cheapest|shortest|earliest|oldest|wenigsten|"
+    "(?:klein|niedrig|leichte|kürze|billig|günstig|älte|frühe)ste[mnrs]?|"
+    f"(?:first|erste[mnrs]?){NOT_A_TIME}"
 )
 OPERATIONS = (COUNT, SUM, AVERAGE, LARGEST, SMALLEST)
 BY_DATE = re.compile(r"lat|new|recent|last|earl|old|first|young|neu|jüng|ält|früh|letzt|erste", re.IGNORECASE)
-BY_AGE = re.compile(r"\bage\b|\balter\b", re.IGNORECASE)
+BY_AGE = any_of("age|alter")
 BY_NUMBER_OF = re.compile(r"most|fewest|least|meisten?|wenigsten", re.IGNORECASE)
-SPENT = re.compile(r"\b(?:spen[dt]|spends|paid|pays?|revenue|earn\w*|comes? to|ausgegeben|bezahlt|gekostet)\b")
-COSTS = re.compile(r"\b(?:costs?|priced?|prices|worth|money|pay|kosten|kostet\w*|gekostet|preis\w*|geld|umsatz)\b")
-CHEAP = re.compile(r"\b(?:expensive|costl|dear|pric|cheap|teuer|billig|günstig)\w*")
-MONEY = re.compile("|".join(one.pattern for one in (COSTS, SPENT, CHEAP)))
-PIECES = re.compile(r"\b(?:pieces?|how much|wie ?viel)\b")
+MONEY = any_of(
+    "spen[dt]s?|paid|pays?|revenue|earn.*?|comes? to|ausgegeben|bezahlt|costs?|price[sd]?|worth|money|kosten|kostet.*?|"
+    "gekostet|preis.*?|geld|umsatz|(?:expensive|costl|dear|pric|cheap|teuer|billig|günstig).*?"
+)
+PIECES = any_of("pieces?|how much|wie ?viel")
 QUANTITY = re.compile(r"quantity|qty|pieces|units|stock|on hand|menge|anzahl|stück|bestand", re.IGNORECASE)
 # Words of a question, and the names of the columns of figures that they mean.
 KINDS = [
     (MONEY, AMOUNT),
-    (re.compile(r"\b(?:heav|light|weigh|schwer|leicht|wieg)\w*"), re.compile(r"weight|gewicht|\bkg\b", re.IGNORECASE)),
-    (re.compile(r"\b(?:long|short|läng|kürz|took\b)\w*"), re.compile("length|duration|hours|days|minutes|dauer", re.I)),
+    (any_of("(?:heav|light|weigh|schwer|leicht|wieg).*?"), re.compile(r"weight|gewicht|\bkg\b", re.IGNORECASE)),
+    (any_of("(?:long|short|läng|kürz).*?|took"), re.compile("length|duration|hours|days|minutes|dauer", re.I)),
     (PIECES, QUANTITY),
 ]
 BEFORE_A_NOUN = frozenset("of the our my different distinct all other total der die das unsere".split())
-PER = re.compile(r"\b(?:per|(?:for |in |at |by |does )?(?:each|every)|by|pro|je|jede[rms]?|nach)\b")
-ALL = re.compile(
-    r"\b(?:list|all|every(?:one|thing)?|do (?:we|you|i) have|are there|exist|alle[sr]?|haben wir|gibt es|jede[rs]?)\b",
-    re.IGNORECASE,
+PER = any_of("per|(?:for |in |at |by |does )?(?:each|every)|by|pro|je|jede[rms]?|nach")
+ALL = any_of("list|all|every.*?|do (?:we|you|i) have|are there|exist|alle[sr]?|haben wir|gibt es|jede[rs]?")
+# What asks for rows, or for the values of a column: "what is the default?" asks for one thing.
+ASKED = any_of(
+    "(?:which|what(?! (?:is|was) (?:the|an?|my|our|your|its) )|whose?|list|show|name|give|how many|welche.*?|wer|"
+    "wie ?viele?|nenne?|zeige?)(?: (?:me|us|all|the|of|our|different|distinct|other|mir|alle|der|die|das))*"
 )
-# What a list answers: "what is the default?" asks for one thing.
-ASKS_FOR_LIST = re.compile(
-    r"\W*(?:\w+ ){0,4}?(?:which|what(?! (?:is|was) (?:the|an?|my|our|your|its)\b)|who|list|show|name|give|how many|"
-    r"welche\w*|wer|wie ?viele?|zeige?|nenne?)\b|.*\b(?:list|name|give|show|nenne|zeige?)\b.*\b(?:all|every\w*|alle)\b",
-    re.IGNORECASE,
-)
-ASKED = re.compile(
-    r"\b(?:which|what|whose|list|show|name|give me|welche\w*|nenne|zeige)"
-    r"(?: (?:me|us|all|the|of|our|different|distinct|other|mir|alle|der|die|das))*\b"
-)
-DOCUMENT = re.compile(
-    r"\b(?:list|register|table|file|document|page|report|minutes|meeting|sheet|tabelle|liste|datei)\b"
-)
-PEOPLE = re.compile(r"\b(?:people|persons?|personen|leute)\b")
+DOCUMENT = any_of("list|register|table|file|document|page|report|minutes|meeting|sheet|tabelle|liste|datei")
+PEOPLE = any_of("people|persons?|personen|leute")
 PERSONS = re.compile(r"\bname\b|employee|staff|member|guest|customer|mitarbeiter|mitglied|kunde", re.IGNORECASE)
+# "Phone number", where a column is called "Phone".
+OF_A_COLUMN = frozenset("number date name address".split())
 FOLLOWS = re.compile(r"\W*(?:and|or|what about|how about|und|oder|was ist mit|wie ist es mit)\b", re.IGNORECASE)
 REFERS = frozenset("it they them these he she him one ones davon ihn ihnen".split())
 WHY = re.compile(r"\W*(?:why|how (?:do|can|should|to|does)|warum|wieso|weshalb|wie (?:kann|soll|wird))\b", re.I)
-SINCE = re.compile(r"\b(?:been|ago|dabei)\b")
+SINCE = any_of("been|ago|dabei")
 # Each word is compared with all cells.
 MAX_QUESTION_WORDS = 60
 # Dates that lie ahead: nothing has happened yet.
@@ -99,7 +88,7 @@ def query_for(question: str, text: str, table: Table, document: str, before: str
     """Return a question as a query of a table or list, ``None`` if it leaves a word of the question unexplained."""
     is_fragment = FOLLOWS.match(question) is not None or any(word in REFERS for word in re.findall(r"\w+", question))
     earlier = query_for(before, text, table, document) if before and is_fragment else None
-    not_for_list = table.is_list and not ASKS_FOR_LIST.match(question)
+    not_for_list = table.is_list and not ASKED.search(question)
     is_long = len(question.split()) > MAX_QUESTION_WORDS
     if (is_fragment and not earlier) or WHY.match(question) or not_for_list or is_long:
         return None
@@ -142,7 +131,7 @@ class _Reader(Conditions):
         names = [None if n is None else self.columns[n].name for n in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
-        self.read_words(FILLERS | self.about)
+        self.read_words(fillers(self.language) | self.about)
         self.finish()
         own, named = {one.column for one in self.where}, self.named()
         earlier_conditions = [one for one in earlier.where if one.column not in own] if earlier else []
@@ -161,20 +150,22 @@ class _Reader(Conditions):
         Rows that are only listed have all columns, and what has a date in each row has happened to each.
         """
         self.explain(DOCUMENT, *([PEOPLE] if PERSONS.search(" ".join([self.columns[0].name, *self.about])) else []))
+        named = set().union(*self.named().values())
+        self.explained.update(n for n, word in enumerate(self.tokens) if word in OF_A_COLUMN and n - 1 in named)
         own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         used = [one for one in self.columns if one.name in own]
         for asks, names in KINDS:
             if any(self.columns[n] in used for n in self.measuring(names)):
                 self.explain(asks)
         if query.operation in ("list", "count") and self.measuring(AMOUNT):
-            self.explain(COSTS)
+            self.explain(MONEY)
         past = [
             one
             for one in self.columns
             if one.kind in ("text", "date") and all(one.cells) and not AHEAD.search(one.name)
         ]
         columns = self.columns if query.operation == "list" else [*used, *past]
-        explained = self.about.union(FILLERS, *(one.words | one.units for one in columns))
+        explained = self.about.union(fillers(self.language), *(one.words | one.units for one in columns))
         return [self.tokens[n] for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
 
     def _operation(self) -> tuple[Operation, int | None, int | None]:
@@ -182,12 +173,12 @@ class _Reader(Conditions):
         count, average, total = self.take(COUNT), self.take(AVERAGE), self.take(SUM)
         extreme = None if average else self.take(LARGEST) or self.take(SMALLEST)
         noun = self._behind(count[1]) if count else None
-        named, group = self.named(), self._group()
+        named, group, numbers = self.named(), self._group(), self.of_kind("number")
         if average:
             return "average", self._figures(), group
         if extreme:
             return self._compared(extreme[0][0], self._behind(extreme[1]))
-        if total or self._asks_for_sum(noun):
+        if total or self._asks_for_sum(noun) or (group is not None and not count and self._named_of(numbers)):
             return "sum", self._figures(noun), group
         if group is None:
             nouns = self._asked() if count is None else [n for n, where in named.items() if noun in where]

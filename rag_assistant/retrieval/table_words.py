@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate, repeat
 from typing import Literal
 
 from msgspec import Struct
 
-from rag_assistant.retrieval.languages import language_of
+from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of
 from rag_assistant.retrieval.table_query import MONEY, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.terms import stems
@@ -32,32 +32,23 @@ UNITS = {
 CURRENCIES = frozenset({"eur", "usd", "gbp", "chf"})
 AMOUNT = re.compile(rf"{MONEY.pattern}|\b(?:{'|'.join(CURRENCIES)})\b", re.IGNORECASE)
 # Words that join others; they name no column and no value by themselves.
-JOINING = STOP_WORDS | frozenset(
+JOINING = frozenset(
     """
     being under over above before after between within without against per off via since until till during each every
-    both either every only other than else yet still already currently now no never again anyone anybody
-    der die das den dem des ein eine einen einem einer und oder in im an am auf aus bei mit von vom zu zur zum für nach
-    vor seit bis ab ist sind war waren wird werden wurde wurden hat haben hatte hatten gibt es wir ich sie er ihr uns
-    unser unsere unseren als auch noch schon bereits nur wie was wer wem wen wo wann welche welcher welches welchen
-    welchem so dass nicht kein keine keinen keiner ohne
+    both either only other than else yet still already currently now no never again anyone anybody einen oder vom vor
+    seit bis ab waren wurden haben hatte hatten gibt wir ich ihr uns unser unsere unseren noch schon bereits nur wem wen
+    welcher welches welchen welchem so kein keine keinen keiner ohne davon
     """.split()
-)
-# Words without meaning for a query, unless a table has them.
-FILLERS = frozenset(
-    """
-    list show give name tell many much get gets got make makes made row rows record records entry entries entrys
-    item items table value values thing things step steps each every everyone everything different distinct overall
-    often times time put able exist exists given according once currently still right actually listed mentioned say
-    says said must need needs take takes taken took go goes went come comes came carry carries carried belong
-    belongs belonging own owns owned hit hits work works live lives based located place placed hold holds held keep
-    keeps kept use uses used bring agree agrees agreed teach teaches taught run runs lead leads led manage manages
-    managed handle handles handled offer offers offered provide provides provided store stores stored stock stocks
-    stocked contain contains include includes included cover covers serve serves sit sits stay stays study play
-    plays attend attends supply supplies supplied drive drives nenne nennen zeige zeigen liste viele viel oft hoch
-    alle aller allen alles insgesamt einträge zeilen arbeiten arbeitet gehören gehört wohnen wohnt leitet leiten
-    kommen kommt liegen liegt stehen steht
-    """.split()
-)
+).union(STOP_WORDS, COMMON_WORDS_OF["german"])
+# Words without meaning for a query, unless a table has them; their other forms are like them.
+FILLERS = """
+    list show give given name tell many much get got make made row record entry item table value thing step everyone
+    everything different distinct overall often time put able exist according once right actually mention say said must
+    need take took taken go went come came carry belong own hit work live base locate place hold held keep kept use
+    bring agree teach taught run lead led manage handle offer provide store stock contain include cover serve sit stay
+    study play attend supply drive nenne zeige liste viele oft hoch alle allen insgesamt eintrag zeile arbeiten gehören
+    wohnen leiten kommen liegen stehen
+"""
 NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
 MIN_OF_KIND = 0.8
 YES = frozenset("yes y true x ✓ ✔ ja j wahr".split())
@@ -66,6 +57,11 @@ NO = frozenset("no n false - – ✗ nein falsch".split())  # noqa: RUF001
 ABSENT = frozenset("none n/a nil nobody keine keiner niemand".split()) | NO | {""}
 
 Kind = Literal["text", "number", "date", "flag"]
+
+
+def any_of(words: str) -> re.Pattern[str]:
+    """Return a pattern of some words, in which ``.*?`` is any ending."""
+    return re.compile(rf"\b(?:{words.replace('.*?', '[^ |]*')})\b", re.IGNORECASE)
 
 
 class Column(Struct, frozen=True, dict=True):
@@ -129,6 +125,12 @@ def forms_of(text: str, language: str, skipped: frozenset[str] = frozenset()) ->
 @lru_cache(maxsize=10_000)
 def form_of(word: str, language: str) -> str:
     return UNITS.get(word) or stems([word], language)[0]
+
+
+@cache
+def fillers(language: str) -> frozenset[str]:
+    """Return the words without meaning for a query, without their endings."""
+    return frozenset(form for one in ("english", "german", language) for form in forms_of(FILLERS, one))
 
 
 # The last tables asked about, so that each is only read once.

@@ -249,6 +249,38 @@ def test_a_follow_up_keeps_the_conditions_before_it(
     assert holds(found, expected), found
 
 
+LOANS = table_of(""""Loan;Pupil;Class;Phone;Book;Lent;Returned;Fine (GBP)
+L-1;Ada Moss;5A;0421 5550;Skellig;2026-01-10;2026-01-20;0.50
+L-2;Ben Roe;5B;;Holes;2026-01-12;;0
+L-3;Ada Moss;5A;0421 5550;Holes;2026-02-01;2026-03-01;1.20
+L-4;Cy Tull;5B;0421 7771;Wonder;2026-02-09;;0""")
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("fines per class", "Sum of Fine (GBP) per Class: 5A 1.70; 5B 0."),
+        ("How much are the fines per class?", "Sum of Fine (GBP) per Class: 5A 1.70; 5B 0."),
+        ("How many loans per class?", "Rows per Class: 5A 2; 5B 2."),
+        ("Which loans are without a phone number?", [1]),
+        ("What is the date of Ada Moss?", None),
+        ("What is the address of Ada Moss?", None),
+    ],
+)
+def test_figures_are_added_up_per_group_and_a_columns_noun_is_one_of_its_words(
+    question: str, expected: list[int] | str | None
+) -> None:
+    found = answer(question, LOANS, "library_loans.csv")
+    assert holds(found, expected), found
+
+
+def test_how_many_of_them_counts_the_rows_of_the_question_before() -> None:
+    before = "How many loans have not been returned yet?"
+    found = answer("How many of them are from Ben Roe?", LOANS, "library_loans.csv", before)
+    assert holds(found, "1 of 4 rows, where Returned is empty and Pupil is Ben Roe."), found
+    assert holds(answer("Wie viele davon hat Ben Roe?", LOANS, "library_loans.csv", before), "1 of 4 rows"), found
+
+
 @pytest.mark.parametrize(
     ("question", "words"),
     [
