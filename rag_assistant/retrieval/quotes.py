@@ -9,7 +9,7 @@ much as in the search. bench/retrieval/README.md has the results, and the consta
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from math import log1p
 
@@ -156,7 +156,7 @@ def choose_quotes(
     if words < MIN_WORDS and not chosen[-1].sentences[0].unit:
         n, position = chosen[-1].place
         chosen += [one for one in candidates if one.place == (n, position + 1) and one not in chosen]
-    return _side_by_side(chosen, texts)
+    return _side_by_side(chosen, texts, content_stems(query.text))
 
 
 def _of_other_half(question: str, chosen: Sequence[_Candidate], scores: Mapping[_Candidate, float]) -> list[_Candidate]:
@@ -357,17 +357,26 @@ def _score(one: _Candidate, similarities: Mapping[_Place, float]) -> float:
     return similarities[one.place] + one.passage_score + NEIGHBOUR_WEIGHT * neighbour
 
 
-def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str]) -> list[Quote]:
-    """Return the chosen sentences, best first, joining consecutive ones of a source into one quote."""
+def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str], words: Collection[str]) -> list[Quote]:
+    """Return the chosen sentences, best first, joining consecutive ones of a source into one quote.
+
+    Of rows that end with figures, as in an invoice, the one with most words of the question comes first.
+    """
+
+    def asked_first(run: Sequence[_Candidate]) -> tuple[Sentence, ...]:
+        rows = [one for each in run for one in each.sentences]
+        if {one.kind for one in rows} == {"figures"}:
+            asked = max(rows, key=lambda one: len(content_stems(one.text).intersection(words)))
+            rows.sort(key=lambda one: one is not asked)
+        return tuple(rows)
+
     rank = {one.place: rank for rank, one in enumerate(chosen)}
     in_order = sorted(chosen, key=lambda one: one.place)
     # For consecutive sentences, position and index grow equally.
     runs = groupby(enumerate(in_order), key=lambda pair: (pair[1].place[0], pair[1].place[1] - pair[0]))
     quotes = [(n, [one for _, one in run]) for (n, _), run in runs]
     best_first = sorted(quotes, key=lambda quote: min(rank[one.place] for one in quote[1]))
-    return [
-        Quote(n, tuple(one for each in run for one in each.sentences), _how_many(run, texts)) for n, run in best_first
-    ]
+    return [Quote(n, asked_first(run), _how_many(run, texts)) for n, run in best_first]
 
 
 def _how_many(run: Sequence[_Candidate], texts: Mapping[int, str]) -> str:

@@ -52,6 +52,32 @@ def test_each_of_two_things_that_are_asked_for_is_quoted() -> None:
     assert 2 in [n for n, _ in quotes]
 
 
+INVOICE = """Invoice 2026-114
+
+Position Description Quantity Unit price Amount
+1 Posters, A2 40 3.20 128.00
+2 Flyers, A5 2,000 0.06 120.00
+Net 248.00
+VAT 19 % 47.12
+Total 295.12"""
+
+
+@pytest.mark.parametrize(
+    ("question", "row"),
+    [
+        ("What is the total amount of the invoice?", "Total 295.12"),
+        ("How much is the VAT?", "VAT 19 % 47.12"),
+        ("What is the net amount?", "Net 248.00"),
+        ("How much do the flyers cost?", "2 Flyers, A5 2,000 0.06 120.00"),
+        ("Which positions and quantities are there?", "1 Posters, A2 40 3.20 128.00"),
+    ],
+)
+def test_of_the_rows_of_an_invoice_the_one_that_is_asked_for_comes_first(question: str, row: str) -> None:
+    ((_, quote),) = quoted(question, INVOICE)
+    assert quote.startswith(row)
+    assert all(line in quote for line in INVOICE.split("\n")[3:])
+
+
 def test_the_sentence_that_answers_is_quoted_and_the_others_are_not() -> None:
     assert quoted("How many geese does the keeper feed?", ISLAND) == [
         (1, "The keeper of the lighthouse on the island feeds seventeen geese every morning.")
