@@ -308,8 +308,12 @@ def _sentences(source: Source, texts: Mapping[int, str]) -> Iterable[Sentence]:
     own = source.text.removeprefix(lead_of(source.text, source.start, source.end))
     if text[source.start : source.end] != own:
         return sentences_of(source.text)
-    begin = text.rfind("\n", 0, max(0, source.start - AROUND_CHARS)) + 1
-    around = sentences_of(text[begin : source.end + AROUND_CHARS], begins_in_code=is_in_code(text, begin))
+    begin, end = text.rfind("\n", 0, max(0, source.start - AROUND_CHARS)) + 1, source.end + AROUND_CHARS
+    end = max(end, text.find("\n", end, end + AROUND_CHARS))  # No row is cut.
+    table = Tables(text).at(begin)
+    head = f"{table.head.rstrip()}\n" if table is not None and begin >= table.rows else ""
+    around = sentences_of(head + text[begin:end], begins_in_code=is_in_code(text, begin))
+    begin -= len(head)
     within = [begin + one.start < source.end and begin + one.end > source.start for one in around]
     units = {one.unit for one, is_within in zip(around, within, strict=True) if is_within and one.unit}
     return [

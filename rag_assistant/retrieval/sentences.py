@@ -197,11 +197,11 @@ def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
     elif kind == "code":
         yield from _code(lines)
     elif kind == "table":
-        has_header = len(lines) > 1 and RULE.match(lines[1][1])
-        header = "\n".join(line for _, line in lines[:2]) if has_header else ""
-        for start, line in lines[2:] if has_header else lines:
-            if not RULE.match(line):
-                yield Sentence(line.strip(), lead=header, kind="row", start=start, end=start + len(line))
+        table = next(iter(Tables("\n".join(line for _, line in lines)).all), None)
+        for start, line in lines:
+            if not RULE.match(line) and (table is None or start - lines[0][0] >= table.rows):
+                lead = table.head.rstrip() if table else ""
+                yield Sentence(line.strip(), lead=lead, kind="row", start=start, end=start + len(line))
     elif kind == "list" and len(_whole(lines, "list").text) > MAX_LIST_CHARS:
         for item in _items(lines):
             whole = _whole(item, "list")

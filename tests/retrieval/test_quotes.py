@@ -78,6 +78,19 @@ def test_of_the_rows_of_an_invoice_the_one_that_is_asked_for_comes_first(questio
     assert all(line in quote for line in INVOICE.split("\n")[3:])
 
 
+def test_a_row_from_the_middle_of_a_long_table_has_its_header_and_its_end() -> None:
+    rows = "\n".join(f"| L-{n} | Pupil number {n} of the third form | 2026-02-{n % 28 + 1:02} |" for n in range(400))
+    text = f"| Loans of 2026 | | |\n|---|---|---|\n| Loan | Pupil | Lent on |\n{rows}"
+    start = text.index("| L-200 |")
+    own = Source(1, 1, "loans.csv", None, start, start + 900, text[start : start + 900], 0.5)
+    quotes = choose_quotes(SearchQuery("Which pupil borrowed loan L-201?"), [own], compare, {1: text})
+    found = [one for quote in quotes for one in quote.sentences]
+    assert "| L-201 | Pupil number 201 of the third form | 2026-02-06 |" in [one.text for one in found]
+    assert {one.lead for one in found} == {"| Loan | Pupil | Lent on |\n|---|---|---|"}
+    assert all(text[one.start : one.end] == one.text for one in found)
+    assert all(one.text in rows.split("\n") for one in found)
+
+
 def test_the_sentence_that_answers_is_quoted_and_the_others_are_not() -> None:
     assert quoted("How many geese does the keeper feed?", ISLAND) == [
         (1, "The keeper of the lighthouse on the island feeds seventeen geese every morning.")

@@ -259,3 +259,12 @@ def test_a_term_is_one_with_what_is_indented_below_it() -> None:
 
 def test_a_key_is_what_stands_before_its_value() -> None:
     assert [one.key for one in sentences_of("Due date: 3 April\n\nIt is due.")] == ["Due date: ", ""]
+
+
+def test_the_title_above_the_names_of_a_sheets_columns_is_not_its_header() -> None:
+    text = "| Stock of May | | |\n|---|---|---|\n| Tool | Maker | Stock |\n| Drill | Makita | 4 |\n| Saw | Bosch | 2 |"
+    header = "| Tool | Maker | Stock |\n|---|---|---|"
+    assert [(one.lead, one.text) for one in sentences_of(text)] == [
+        (header, "| Drill | Makita | 4 |"),
+        (header, "| Saw | Bosch | 2 |"),
+    ]
