@@ -15,8 +15,9 @@ from rag_assistant.answering.search import quoted
 from rag_assistant.history.figures import with_reading
 from rag_assistant.llm.client import Retrying
 from rag_assistant.llm.tool_calls import may_be_calls
-from rag_assistant.records import ModelReply, ModelRequest, Reading
+from rag_assistant.records import QUOTES, ModelReply, ModelRequest, Reading, text_in
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelFailed
+from rag_assistant.retrieval.claims import strange_figures
 
 if TYPE_CHECKING:
     from rag_assistant.answering.live import LiveTurn
@@ -32,6 +33,8 @@ ENDINGS = {
 MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_answer_tokens, or ask for the rest."
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
+STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
+MAX_FIGURES_NAMED = 10
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
@@ -139,3 +142,7 @@ def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelReq
         raise ModelFailed(NO_ANSWER.format(rounds) if rounds else why)
     if ending:
         live.note(ending)
+    if live.turn.sources and live.turn.model != QUOTES:
+        figures = strange_figures(text, "\n".join(map(text_in, request.messages)))
+        if figures:
+            live.note(STRANGE_FIGURES.format(parts=", ".join(figures[:MAX_FIGURES_NAMED])))

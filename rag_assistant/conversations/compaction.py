@@ -17,6 +17,7 @@ from rag_assistant.conversations.prompts import summary_request, turn_text
 from rag_assistant.conversations.summary_lines import (
     EXTRACT,
     SummaryLine,
+    check_content,
     extract,
     read_lines,
     shortened_record,
@@ -140,10 +141,18 @@ class Compaction(Struct, frozen=True):
             on_progress(operation_in_words(operation))
             max_tokens = int(min(MAX_SUMMARY_PART_TOKENS, writer.answer_tokens or inf, _max_summary_tokens(writer)))
             request = ModelRequest(tuple(summary_request(part, prior, work.hint)), max_tokens, writer.temperature)
-            text, reply = collect(self.models.stream(writer.endpoint, request, call, teaches=False))
-            if reply.tool_calls:
-                raise ModelFailed("The model called a tool instead of writing a summary.")
-            return checked_summary(text, sum(map(estimate_tokens, part)), estimate_tokens)
+            for may_retry in (True, False):
+                text, reply = collect(self.models.stream(writer.endpoint, request, call, teaches=False))
+                if reply.tool_calls:
+                    raise ModelFailed("The model called a tool instead of writing a summary.")
+                try:
+                    summary = checked_summary(text, sum(map(estimate_tokens, part)), estimate_tokens)
+                    check_content(summary, "\n".join((*part, prior)), is_cut=reply.finish_reason == "length")
+                    break
+                except SummaryRejected:
+                    if not may_retry:
+                        raise
+            return summary
 
         try:
             for number, part in enumerate(parts, 1):

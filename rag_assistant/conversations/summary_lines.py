@@ -17,9 +17,10 @@ from msgspec import Struct
 from rag_assistant.history import estimate_tokens
 from rag_assistant.history.words import MAX_PIECES, numbers_in_words
 from rag_assistant.records import PastTurn, runs_of, text_in
-from rag_assistant.retrieval.claims import CITATION
+from rag_assistant.records.errors import SummaryRejected
+from rag_assistant.retrieval.claims import CITATION, strange_figures
 from rag_assistant.retrieval.sentences import sentences_of, split_text
-from rag_assistant.retrieval.tokenize import content_stems
+from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 
 LED = re.compile(r"^turns? (\d[\d, ]*(?:(?:to|and) [\d, ]+)*)(?:, (?:user|assistant))?: *", re.IGNORECASE)
 RUN = re.compile(r"(\d+)(?: to (\d+))?")
@@ -28,6 +29,9 @@ MAX_RUN = 10_000
 # A turn was used if it has this share of a sentence's content, beyond the turns that have more of it.
 MIN_SHARE = 0.25
 MAX_ROUNDS = 3
+# The minimum share of a summary's content words in what it summarises (bench/history.md), and how many figures that
+# aren't there are named.
+MIN_FROM_SOURCE, MAX_FIGURES = 0.35, 5
 
 
 class SummaryLine(Struct, frozen=True):
@@ -46,6 +50,19 @@ class SummaryLine(Struct, frozen=True):
 def read_lines(summary: str) -> list[SummaryLine]:
     """Return the lines of a summary, without blank ones."""
     return [_line(one.strip()) for one in summary.split("\n") if one.strip()]
+
+
+def check_content(summary: str, source: str, *, is_cut: bool) -> None:
+    """Raise SummaryRejected for a model's summary that was cut, or says what its source doesn't."""
+    if is_cut:
+        raise SummaryRejected("The model's summary was cut at its maximum length.")
+    words, there = content_stems(summary), set(map(stem, search_words(source)))
+    if len(words & there) < MIN_FROM_SOURCE * len(words):
+        raise SummaryRejected("The model's summary is about something else than the turns.")
+    if figures := strange_figures(summary, source):
+        raise SummaryRejected(
+            f"The model's summary has figures that the turns do not have: {', '.join(figures[:MAX_FIGURES])}."
+        )
 
 
 def with_turns(text: str, summary_lines: Iterable[SummaryLine]) -> str:

@@ -28,6 +28,8 @@ CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]*`", re.DOTALL)
 LINE = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|>]|\d{1,3}[.)]\s))")
 LINE_MARK = re.compile(r"^\s*(?:[-*+>]\s+|#{1,6}\s+|\d{1,3}[.)]\s+)")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# What is no digit: 1,500 and 1.500 are one figure.
+DIGITS = re.compile(r"\D")
 NAME = re.compile(r"(?<![.!?:][\s\"'“„(])(?<=[\s\"'“„(])[^\W\d_a-z]\w+")
 NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nobody|nothing|without|cannot|unable|nicht|nie|ohne|kein\w*)\b|n['\u2019]t\b",
@@ -119,6 +121,13 @@ def check_citations(
                 doubt = Doubt(cited[n], *problem, carrier)
                 checked[n] = replace(checked[n], doubts=(*checked[n].doubts, doubt))
     return checked
+
+
+def strange_figures(answer: str, source: str) -> list[str]:
+    """Return the figures of an answer that its source doesn't have, in order; single digits, which may count, aside."""
+    there = {DIGITS.sub("", number) for number in NUMBER.findall(source)}
+    numbers = (number for sentence, _ in _sentences(answer) for number in NUMBER.findall(sentence))
+    return [one for one in dict.fromkeys(numbers) if len(one) > 1 and DIGITS.sub("", one) not in there]
 
 
 def sentences_citing(answer: str, n: int) -> list[str]:

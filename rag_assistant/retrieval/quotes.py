@@ -370,8 +370,8 @@ def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str], words:
     def asked_first(run: Sequence[_Candidate]) -> tuple[Sentence, ...]:
         rows = [one for each in run for one in each.sentences]
         if {one.kind for one in rows} == {"figures"}:
-            asked = max(rows, key=lambda one: len(content_stems(one.text).intersection(words)))
-            rows.sort(key=lambda one: one is not asked)
+            best = max(rows, key=lambda one: len(content_stems(one.text).intersection(words)))
+            rows.sort(key=lambda one: one is not best)
         return tuple(rows)
 
     rank = {one.place: rank for rank, one in enumerate(chosen)}

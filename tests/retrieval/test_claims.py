@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, unknown_citations
+from rag_assistant.retrieval.claims import CITATION, check_citations, cited_numbers, strange_figures, unknown_citations
 
 PASSAGES = {
     1: "The keeper of the lighthouse at Lindau feeds 17 geese every morning since 1942. The geese are not fed on "
@@ -130,3 +130,17 @@ def test_whether_the_time_is_over_is_looked_at_before_each_sentence() -> None:
         looks = iter([False] * allowed + [True])
         found = check_citations(answer, ASKED, PASSAGES, lambda: next(looks))  # noqa: B023 - used at once
         assert (len(found[1].doubts), list(looks)) == (allowed, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "figures"),
+    [
+        ("The ferry costs 1.15 pounds and leaves at 9:42.", ["1.15", "42"]),
+        ("The ferry costs 1,200 crowns [1], or 1200 [12].", []),
+        ("It was built in the 1930s, on 12 May.", ["12"]),
+        ("1. There are 3 boats.\n2. One of 7 is green.", []),
+        ("The code is `4711`.", []),
+    ],
+)
+def test_figures_that_nothing_has_are_told_with_or_without_a_citation(answer: str, figures: list[str]) -> None:
+    assert strange_figures(answer, "Since 1930 the ferry costs 1.200 crowns.") == figures

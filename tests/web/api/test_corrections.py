@@ -152,7 +152,7 @@ def test_what_a_person_said_rests_on_no_document(
     conversation = answer["conversation_id"]
     for question in ("Where do geese sleep?", "How old is the boat?", "Who paints the tower?"):
         kept(client, question, conversation)
-    stub.replies.append(Reply("   "))
+    stub.replies.extend([Reply("   ")] * 2)
     client.post(f"/api/conversations/{conversation}/compact", json={})
     client.delete(f"/api/documents/{document}")
     lines = client.get(f"/api/conversations/{conversation}").json["view"]["summary"]["lines"]

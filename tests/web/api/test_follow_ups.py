@@ -236,6 +236,7 @@ def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(client
     assert (answer["support"], answer["doubts"]) == ("cited", 1)
     (doubt,) = answer["sources"][0]["doubts"]
     assert doubt == {"nth": 2, "problem": "number", "missing": ["99"], "carried_by": None}
+    assert answer["notes"] == ["In none of the passages, your question or earlier turns, so check these: 99."]
     page = client.get(f"/turns/{answer['turn_id']}").text
     assert page.count("data-doubt=") == 1
     assert "“99” is not in source 1." in page
@@ -247,3 +248,14 @@ def test_a_citation_that_its_passage_does_not_carry_is_doubted_everywhere(client
     assert (uncited["support"], uncited["sources"][0]["offered"]) == ("uncited", [LAMP])
     assert "Uncited, but in a passage" in client.get(f"/turns/{uncited['turn_id']}").text
     assert client.get(f"/api/turns/{answer['turn_id']}").json["sources"] == answer["sources"]
+
+
+def test_an_invented_figure_without_a_citation_is_told_unless_the_question_or_an_earlier_turn_has_it(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    stub.default = Reply("The lamp burns 115 barrels.")
+    first = ask(client, "What does the lighthouse lamp burn?")
+    assert first["notes"] == ["In none of the passages, your question or earlier turns, so check these: 115."]
+    later = ask(client, "What does the lighthouse lamp burn?", conversation_id=first["conversation_id"])
+    asked = ask(client, "Does the lighthouse lamp burn 115 barrels?")
+    assert (later["notes"], asked["notes"]) == ([], [])
