@@ -34,7 +34,7 @@ MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_ans
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
-MAX_FIGURES_NAMED = 10
+MAX_COMPARED_CHARS, MAX_FIGURES_NAMED = 100_000, 10
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
 
@@ -143,6 +143,6 @@ def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelReq
     if ending:
         live.note(ending)
     if live.turn.sources and live.turn.model != QUOTES:
-        figures = strange_figures(text, "\n".join(map(text_in, request.messages)))
+        figures = strange_figures(text[:MAX_COMPARED_CHARS], "\n".join(map(text_in, request.messages)))
         if figures:
             live.note(STRANGE_FIGURES.format(parts=", ".join(figures[:MAX_FIGURES_NAMED])))
