@@ -69,18 +69,9 @@ def joined(passages: Sequence[Passage]) -> list[Passage]:
 
 def number_sources(passages: Sequence[Passage], first: int = 1) -> tuple[Source, ...]:
     """Return the passages as sources, numbered from ``first`` in order."""
+    common = [name for name in Source.__struct_fields__ if name in Passage.__struct_fields__ and name != "score"]
     return tuple(
-        Source(
-            n=n,
-            document_id=passage.document_id,
-            document=passage.document,
-            page=passage.page,
-            start=passage.start,
-            end=passage.end,
-            text=passage.text,
-            score=round(passage.score, 4),
-            section=passage.section,
-        )
+        Source(n=n, score=round(passage.score, 4), **{name: getattr(passage, name) for name in common})
         for n, passage in enumerate(passages, first)
     )
 
