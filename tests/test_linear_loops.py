@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -10,9 +11,12 @@ from msgspec.structs import replace
 
 from rag_assistant.answering.writer import with_citation_checks
 from rag_assistant.conversations import bill, facts, prompts, summary_lines
+from rag_assistant.history import HistoryPolicy, analyse_history, fit_history, repair_messages
 from rag_assistant.llm import refusals, tool_calls
+from rag_assistant.llm.prompt_counts import size_of
 from rag_assistant.llm.reader import AnswerReader
-from rag_assistant.records import Passage, PastTurn, Source, Turn
+from rag_assistant.records import Message, ModelRequest, Passage, PastTurn, Source, Turn
+from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval import (
     claims,
     coverage,
@@ -132,3 +136,37 @@ def test_every_loop_over_text_is_linear(loop: str) -> None:
     LOOPS[loop]("Geese")  # Some load what they need at first.
     worst = [(begin, piece) for begin in BEGINS for piece in PIECES]
     assert [one for one in worst if not is_linear(partial(repeated, *one, LOOPS[loop]))] == []
+
+
+def one_turn_with(count: int, *ids: str) -> list[Message]:
+    """Return a turn with so many calls and results, whose ids are these, or all different."""
+    names = [ids[nth % len(ids)] if ids else str(nth) for nth in range(count)]
+    calls = [{"id": name, "type": "function", "function": {"name": "f", "arguments": "{}"}} for name in names]
+    results = [{"role": "tool", "tool_call_id": name, "content": "r"} for name in reversed(names)]
+    asked: Message = {"role": "user", "content": "q"}
+    return [asked, {"role": "assistant", "content": None, "tool_calls": calls}, *results, asked]
+
+
+MESSAGES: dict[str, Callable[[int], list[Message]]] = {
+    "the same turn": lambda count: [{"role": role, "content": "a"} for role in ("user", "assistant")] * count,
+    "questions alone": lambda count: [{"role": "user", "content": str(nth)} for nth in range(count)],
+    "calls": one_turn_with,
+    "calls of one id": lambda count: one_turn_with(count, ""),
+    "calls without results": lambda count: one_turn_with(count)[:2],
+}
+POLICIES = (HistoryPolicy(max_history_turns=None), HistoryPolicy(strategy="smart", token_budget=500))
+
+
+def use(many: Callable[[int], list[Message]], chars: int) -> None:
+    messages = many(chars // 2)
+    repair_messages(messages)
+    analyse_history(messages)
+    size_of(ModelRequest(tuple(messages)))
+    for policy in POLICIES:
+        with suppress(QuestionDoesNotFit):
+            fit_history([*messages, {"role": "user", "content": "Why?"}], policy)
+
+
+@pytest.mark.parametrize("many", MESSAGES)
+def test_a_request_takes_time_in_proportion_to_its_messages(many: str) -> None:
+    assert is_linear(partial(use, MESSAGES[many]))

@@ -3,6 +3,7 @@
 Pure: no Flask, no SQL, no network, no clock. Deterministic, and a repaired list stays as it is.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Sequence
 
 from rag_assistant.history.turns import tool_calls_of
@@ -49,11 +50,7 @@ def repair_messages(messages: Sequence[Message]) -> list[Message]:
 
 def _match(call_ids: Sequence[str | None], results: Sequence[Message]) -> list[Message | None]:
     """Return for each call its result or None: the first unused result with the same id, in order of arrival."""
-    matched: list[Message | None] = [None] * len(call_ids)
+    unused: defaultdict[str | None, deque[Message]] = defaultdict(deque)
     for result in results:
-        result_id = result.get("tool_call_id") or None
-        for index, call_id in enumerate(call_ids):
-            if matched[index] is None and (call_id or None) == result_id:
-                matched[index] = result
-                break
-    return matched
+        unused[result.get("tool_call_id") or None].append(result)
+    return [of_id.popleft() if (of_id := unused[call_id or None]) else None for call_id in call_ids]

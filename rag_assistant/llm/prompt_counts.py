@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, pairwise, takewhile, zip_longest
@@ -110,7 +111,7 @@ class Verdict(Struct, frozen=True):
 
 def size_of(request: ModelRequest) -> PromptSize:
     parts: dict[tuple[int, int], Tokens] = {}
-    pictures = 0
+    pictures, alike = 0, Counter[int]()
     more = [*request.tools, *request.fields.values()]
     if more:
         schemas = json.dumps(more)
@@ -119,10 +120,9 @@ def size_of(request: ModelRequest) -> PromptSize:
         calls = message.get("tool_calls")
         text = text_in(message) + ("".join(json.dumps(call.get("function")) for call in calls) if calls else "")
         urls = pictures_in(message)
-        key, nth = hash((message["role"], text, *urls)), 0
-        while (key, nth) in parts:  # Equal texts count twice.
-            nth += 1
-        parts[key, nth] = (*_expected(text), float(TOKENS_PER_MESSAGE), 0.0)
+        key = hash((message["role"], text, *urls))
+        parts[key, alike[key]] = (*_expected(text), float(TOKENS_PER_MESSAGE), 0.0)
+        alike[key] += 1  # Equal texts count twice.
         pictures += len(urls)
     return PromptSize(parts, pictures)
 

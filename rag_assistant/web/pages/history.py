@@ -15,6 +15,7 @@ from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.token_usage import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Turn, Unset
+from rag_assistant.records.validation import storable_value
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.api.conversations import edit_summary
 from rag_assistant.web.api.turns import change_turn
@@ -124,7 +125,7 @@ def in_words(run: dict[str, Any], receipt: dict[str, Any]) -> str:
 def in_short(arguments: str) -> str:
     """Return a tool call's arguments on one line; unchanged if they aren't an object."""
     try:
-        given = json.loads(arguments)
+        given = storable_value(json.loads(arguments))  # Half a character can be neither shown nor sent.
         if isinstance(given, dict):
             return ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
     except (ValueError, RecursionError):

@@ -10,7 +10,12 @@ from tests.web.conftest import PAGE
 MOMENT = "2026-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize("arguments", ["[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "{", "7", '{"a": "b"}'])
+HALF_CHARACTERS = '{"a": "\\ud800 geese", "\\udc00": ["\\ud800"]}'
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[" * 100_000, '{"a":' * 900 + "1" + "}" * 900, "{", "7", '{"a": "b"}', HALF_CHARACTERS]
+)
 def test_a_conversation_is_shown_whatever_was_called(client: FlaskClient, arguments: str) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "search", "arguments": arguments}}
     said = [
