@@ -15,7 +15,6 @@ class LibraryState:
     """What a question has to know of the library, read once; ``vectors`` are None while no embedding model is ready."""
 
     def __init__(self, chunks: ChunkStore, vectors: VectorSearch, scope: Scope) -> None:
-        stored = chunks.library(scope)
         self.scope = scope
-        self.within, self.pending, self.keywords = stored.within, stored.pending, stored.keywords
-        self.vectors = vectors.now(stored.model)
+        self.within, self.pending, self.keywords, model = chunks.library(scope)
+        self.vectors = vectors.now(model)

@@ -38,7 +38,7 @@ _TRASHED = select(func.coalesce(func.sum(documents.c.chunks), 0)).where(document
 _FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
 TRASHED_CHUNKS = _TRASHED.scalar_subquery()
 
-# For statements that are built once: the person of a connection, and the condition that a conversation is theirs.
+# For statements that are built once: the person of a connection, and below the same conditions.
 PERSON = bindparam("person", type_=Integer)
 OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)
 
@@ -77,11 +77,7 @@ def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnE
 
 def in_readable_library(connection: Connection, *, in_trash: bool = False) -> ColumnElement[bool]:
     """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
-    return in_library_of(person_of(connection), in_trash=in_trash)
-
-
-def in_library_of(person: int | ColumnElement[int] | None, *, in_trash: bool = False) -> ColumnElement[bool]:
-    """Return the same condition for a person, or for everybody."""
+    person = person_of(connection)
     deleted_at = documents.c.deleted_at
     where = deleted_at.is_not(None) if in_trash else deleted_at.is_(None)
     return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
@@ -148,3 +144,8 @@ def _shared_with(
     if access is not None:
         shared, everyone = shared.where(shares.c.access == access), table.c.everyone == access
     return select(table.c.id).where(or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
+
+
+IN_READABLE_LIBRARY = documents.c.deleted_at.is_(None) & (
+    PERSON.is_(None) | documents.c.library_id.in_(libraries_of(PERSON))
+)

@@ -14,10 +14,9 @@ from rag_assistant.storage.documents.embeddings import count_dropped, serving_mo
 from rag_assistant.storage.documents.scope import ChunksInScope, in_scope
 from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import (
+    IN_READABLE_LIBRARY,
     MAX_CHUNKS_PASSED_OVER,
-    PERSON,
     TRASHED_CHUNKS,
-    in_library_of,
     in_readable_library,
     readable,
     reads_everything,
@@ -45,19 +44,6 @@ class KeywordState(Struct, frozen=True):
     languages: tuple[str, ...] = ()
     last_chunk: int = 0
     change: int | None = None
-
-
-class StoredLibrary(Struct, frozen=True):
-    """What a question has to know of the library, as it was at one moment.
-
-    ``within`` are the readable chunks of the scope, ``None`` if that is every chunk. The ``pending`` ones must not be
-    found: of newer versions that aren't ready yet, and of a small trash. ``model``: whose vectors are searched.
-    """
-
-    within: ChunksInScope | None
-    pending: set[int]
-    keywords: KeywordState
-    model: KnownEmbedder | None
 
 
 class KeywordIndex(Store):
@@ -143,9 +129,8 @@ _PASSAGES = (
         documents.c.name.label("document"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
-    .where(documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)))
+    .where(documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)), IN_READABLE_LIBRARY)
 )
-_EVERY_PASSAGE, _OWN_PASSAGES = (_PASSAGES.where(in_library_of(person)) for person in (None, PERSON))
 _CHUNK = tuple(chunks.c[name] for name in Chunk.__struct_fields__)
 _HIDDEN = union_all(
     select(documents.c.id).where(documents.c.replaces.is_not(None)),
@@ -197,9 +182,8 @@ class ChunkStore(Store):
         Deleted ones are left out, and those of newer versions that aren't ready yet.
         """
         with self._database.read() as connection:
-            person = person_of(connection)
-            query = _EVERY_PASSAGE if person is None else _OWN_PASSAGES
-            rows = connection.execute(query, {"ids": list(scores), "person": person}).mappings()
+            these = {"ids": list(scores), "person": person_of(connection)}
+            rows = connection.execute(_PASSAGES, these).mappings()
             by_id = {row["chunk_id"]: Passage(score=scores[row["chunk_id"]], **row) for row in rows}
         return [by_id[chunk_id] for chunk_id in scores if chunk_id in by_id]
 
@@ -257,12 +241,15 @@ class ChunkStore(Store):
         with self._database.read() as connection:
             return self._within(connection, scope)
 
-    def library(self, scope: Scope) -> StoredLibrary:
-        """Return what a question about a scope has to know."""
+    def library(self, scope: Scope) -> tuple[ChunksInScope | None, set[int], KeywordState, KnownEmbedder | None]:
+        """Return what a question has to know, as of one moment: ``within``, what is pending, the state of the words,
+        and the model whose vectors are searched. Pending chunks must not be found: of newer versions, and of a small
+        trash.
+        """
         with self._database.read() as connection:
             pending = set(connection.execute(_PENDING).scalars())
-            state, model = _keyword_state(connection), serving_model(connection)
-            return StoredLibrary(self._within(connection, scope), pending, state, model)
+            within, words = self._within(connection, scope), _keyword_state(connection)
+            return within, pending, words, serving_model(connection)
 
     def _within(self, connection: Connection, scope: Scope) -> ChunksInScope | None:
         return None if not scope and reads_everything(connection) else ChunksInScope(self._database, scope)
