@@ -50,21 +50,14 @@ from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
 from rag_assistant.retrieval.terms import turn_terms
-from rag_assistant.runtime.data_dir import (
-    drop_leftovers,
-    installation_id,
-    join_commands,
-    lock_data_dir,
-    open_data_dir,
-    open_to_others,
-)
+from rag_assistant.runtime.data_dir import drop_leftovers, installation_id, join_commands, lock_data_dir, open_data_dir
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
-from rag_assistant.settings.schema import SECRET, Settings
+from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
@@ -355,14 +348,6 @@ class Services:
 
         self.accounts.delete(person, actor, give_to, erase)
         self.database.forget_deleted()
-
-    @property
-    def exposed(self) -> list[str]:
-        """A sentence for the data folder, and for the settings file if it has a key, if others can open them."""
-        live, paths = self.settings, [self.data_dir]
-        if any(live.origins[name] == "file" and getattr(live.current, name) for name in SECRET):
-            paths.append(live.path)
-        return list(filter(None, map(open_to_others, paths)))
 
     def doctor(self) -> Doctor:
         """Return the consistency checker."""

@@ -23,7 +23,7 @@ from rag_assistant.conversations.exchange.files import (
 from rag_assistant.records.archive import ArchivedDocument
 from rag_assistant.records.errors import AssistantError, BackupFailed
 from rag_assistant.records.views import DocumentAnswer, data_of, view_of
-from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir
+from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_to_others
 from rag_assistant.storage.migrate import SCHEMA_REVISION, current_revision, migrate
 from rag_assistant.storage.usage import documents_by_state
 
@@ -107,7 +107,8 @@ def reindex(services: Services, read_again: bool) -> None:
 def doctor(services: Services, fix: bool) -> None:
     """Check that the database and the uploaded files agree."""
     findings = list(services.doctor().examine())
-    for notice in (services.vectors.notice, *services.membership.differences(), *services.exposed):
+    exposed = open_to_others(services.data_dir, *services.settings.private_files)
+    for notice in (services.vectors.notice, *services.membership.differences(), *exposed):
         if notice:
             click.echo(f"note: {notice}")
     left = _mend(services, findings) if fix and findings else len(findings)

@@ -46,12 +46,12 @@ def open_data_dir(path: Path) -> Path:
     return path
 
 
-def open_to_others(path: Path) -> str | None:
-    """Return a sentence if every user of this machine can open a file or folder, ``None`` if not."""
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
-    if not mode & stat.S_IRWXO:
-        return None
-    return f"Every user of this machine can open {path}. To keep them out: chmod {mode & ~stat.S_IRWXO:o} {path}"
+def open_to_others(*paths: Path) -> Iterator[str]:
+    """Yield a sentence for each file or folder that every user of this machine can open."""
+    for path in paths:
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
+        if mode & stat.S_IRWXO:
+            yield f"Every user of this machine can open {path}. To keep them out: chmod {mode & ~stat.S_IRWXO:o} {path}"
 
 
 def drop_unused(data_dir: Path) -> None:

@@ -26,7 +26,7 @@ from waitress.adjustments import Adjustments
 from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_data_dir
+from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_data_dir, open_to_others
 from rag_assistant.runtime.request_context import ids
 from rag_assistant.server.connections import Server, Threads
 from rag_assistant.settings.live import open_settings
@@ -140,7 +140,7 @@ def serve() -> None:
         app = create_app()
         services: Services = app.extensions["assistant"]
         services.start()
-        for sentence in services.exposed:
+        for sentence in open_to_others(data_dir, *live.private_files):
             log.warning("%s", sentence)
         gc.enable()
     except AssistantError as error:

@@ -88,6 +88,12 @@ class LiveSettings:
         """Keep the page's changes there from now on, and follow those of other servers."""
         self._shared = shared
 
+    @property
+    def private_files(self) -> list[Path]:
+        """The file, if it has a key."""
+        has_key = any(self.origins[name] == "file" and getattr(self.current, name) for name in SECRET)
+        return [self.path] if has_key else []
+
     def look(self) -> None:
         """Read the file and what is shared again, and apply them if they have changed and are valid.
 

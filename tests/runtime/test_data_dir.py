@@ -36,15 +36,14 @@ def test_what_is_kept_is_for_its_owner_alone(tmp_path: Path) -> None:
     installation_id(made)
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in made.iterdir()} == {0o600}
-    assert open_to_others(made) is None
+    assert list(open_to_others(made)) == []
 
 
 def test_a_folder_that_others_can_open_stays_as_it_is_and_is_told(tmp_path: Path) -> None:
     tmp_path.chmod(0o775)
     assert stat.S_IMODE(open_data_dir(tmp_path).stat().st_mode) == 0o775
-    assert open_to_others(tmp_path) == (
-        f"Every user of this machine can open {tmp_path}. To keep them out: chmod 770 {tmp_path}"
-    ), "a group may have been meant"
+    told = f"Every user of this machine can open {tmp_path}. To keep them out: chmod 770 {tmp_path}"
+    assert list(open_to_others(tmp_path)) == [told], "a group may have been meant"
 
 
 def test_an_installation_without_a_name_gets_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
