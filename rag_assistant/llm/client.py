@@ -167,7 +167,8 @@ class ModelClient:
         call.wait_for(LIMIT_PROBE_TIMEOUT_SECONDS, "no answer arrived")
         for path, limit_in in OWN_ADDRESSES.items():
             url = endpoint.base_url.removesuffix("/v1") + path
-            with suppress(ModelError, ValueError), self._asking(endpoint, call) as client:
+            # The server may be ending, with this client closed: a RuntimeError.
+            with suppress(ModelError, ValueError, RuntimeError), self._asking(endpoint, call) as client:
                 options: Any = {"timeout": timeouts(LIMIT_PROBE_TIMEOUT_SECONDS)}
                 if path == OLLAMA_SHOW:
                     body = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
