@@ -209,25 +209,14 @@ def _reason(error: BaseException) -> str:
     return _reason(cause) if cause is not None else "what it sends is not HTTP"
 
 
-# Global by number, and yet not public, each with its purpose.
+# Global by number, and yet not public: what older versions of Python don't know (RFC 6890, 2928, 9602, documentation),
+# 6to4 relays, services of Azure's platform, and IPv4 within IPv6 (RFC 4291, 2765, 6052, 8215, 3056).
 NOT_PUBLIC: tuple[IPv4Network | IPv6Network, ...] = tuple(
     map(
         ip_network,
         (
-            # Special addresses that older versions of Python don't know.
-            "192.0.0.0/24",  # protocol assignments (RFC 6890)
-            "2001::/23",  # protocol assignments, such as Teredo (RFC 2928)
-            "3fff::/20",  # documentation (RFC 9637)
-            "192.88.99.0/24",  # 6to4 relays (RFC 7526)
-            "168.63.129.16/32",  # Azure's platform services
-            "::/96",  # IPv4-compatible (RFC 4291)
-            "::ffff:0:0/96",  # IPv4-mapped (RFC 4291)
-            "::ffff:0:0:0/96",  # IPv4-translated (RFC 2765)
-            "64:ff9b::/96",  # NAT64 (RFC 6052)
-            "64:ff9b:1::/48",  # local NAT64 (RFC 8215)
-            "2002::/16",  # 6to4 (RFC 3056)
-            "5f00::/16",  # segment routing (RFC 9602)
-            "fec0::/10",  # site-local (RFC 3879)
+            *("192.0.0.0/24", "2001::/23", "5f00::/16", "fec0::/10", "3fff::/20", "192.88.99.0/24", "168.63.129.16/32"),
+            *("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16"),
         ),
     )
 )

@@ -29,6 +29,9 @@ BESIDE = re.compile(
     r"(?:(?P<recalled>[^\n]*\n<earlier>\n.*?\n</earlier>)\n\n)?(?:(?P<passages><passages>\n.*?\n</passages>)\n\n)?",
     re.DOTALL,
 )
+BESIDE_TITLES = {
+    "notes": "Notes", "recalled": "Recalled from left-out turns", "passages": "Passages from your documents",
+}  # fmt: skip
 # Which parts each figure of the answer counts.
 FIGURES = {
     "system": ("system", "notice"),
@@ -170,13 +173,7 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     text = text_in(first)
     beside = BESIDE.match(text)
     groups = beside.groupdict() if beside else {}
-    parts = []
-    if groups.get("notes"):
-        parts.append(_text_part("notes", "Notes", first["role"], groups["notes"]))
-    if groups.get("recalled"):
-        parts.append(_text_part("recalled", "Recalled from left-out turns", first["role"], groups["recalled"]))
-    if groups.get("passages"):
-        parts.append(_text_part("passages", "Passages from your documents", first["role"], groups["passages"]))
+    parts = [_text_part(kind, BESIDE_TITLES[kind], first["role"], said) for kind, said in groups.items() if said]
     rest = text[beside.end() :] if beside else text
     question = _text_part("question", "Question", first["role"], rest)
     if pictures := len(pictures_in(first)):

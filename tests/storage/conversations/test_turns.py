@@ -273,7 +273,7 @@ def test_a_question_that_comes_while_an_answer_ends_waits_for_it(
     next_turns: list[Turn] = []
     asking = threading.Thread(target=lambda: next_turns.append(ask(turns, "And?", turn.conversation_id)))
 
-    step = "recount" if interrupted else "words_found_by"
+    step = "recount" if interrupted else "message_row"
     end_with = getattr(turn_endings, step)
 
     def end_beside_a_question(*given: Any) -> Any:
