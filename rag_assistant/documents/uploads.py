@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from shutil import copyfileobj
 from typing import IO
 
 from rag_assistant.extraction.loaders import media_type_of
 from rag_assistant.files.store import BYTES_AT_ONCE, FileStore, StoredFile
 from rag_assistant.records import NewDocument
-from rag_assistant.records.errors import BodyTooLarge, FileDamaged, FileMissing, InvalidRequest
+from rag_assistant.records.errors import BodyTooLarge, FileMissing, InvalidRequest
 from rag_assistant.storage.documents.documents import DocumentStore
 
 MAX_NAME_CHARS = 255
@@ -100,13 +101,8 @@ def move_files(documents: DocumentStore, source: FileStore, target: FileStore) -
     for document_id, document_name, sha256, name in documents.files_in(source.owner):
         part = target.incoming / f"{name}.part"
         try:
-            digest = hashlib.sha256()
-            with source.open(name) as file, part.open("wb") as copy:
-                while piece := file.read(BYTES_AT_ONCE):
-                    digest.update(piece)
-                    copy.write(piece)
-            if digest.hexdigest() != sha256:
-                raise FileDamaged(name)
+            with source.verified(name, sha256) as file, part.open("wb") as copy:
+                copyfileobj(file, copy)
             target.keep(part, name)
         except FileNotFoundError as error:
             raise FileMissing(document_id) from error

@@ -105,9 +105,7 @@ class S3Files:
         """
         with path.open("rb") as file, self._failures_named():
             if not self._send(file, path.stat().st_size, name):
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-                if sha256 != hashlib.file_digest(self.open(name), "sha256").hexdigest():
-                    raise FileDamaged(name)
+                self.verified(name, hashlib.file_digest(file, "sha256").hexdigest()).close()
         path.unlink()
 
     def _send(self, file: io.BufferedReader, size: int, name: str) -> bool:
@@ -122,8 +120,8 @@ class S3Files:
                     return True
             except FileExistsError:
                 break
-            except FilesUnavailable:
-                if not retries:
+            except FilesUnavailable as error:
+                if not retries or error.__cause__ is None:  # S3 refused; otherwise the connection broke.
                     raise
         file.seek(0)
         return False
@@ -280,7 +278,7 @@ def _failure(address: str, reason: str) -> StorageFailed:
 
 
 class _RemoteFile(io.RawIOBase):
-    """A file in S3 with random access."""
+    """A file in S3, from its beginning to its end."""
 
     def __init__(self, store: S3Files, name: str, size: int) -> None:
         self._store, self._name, self._size = store, name, size
@@ -288,16 +286,6 @@ class _RemoteFile(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
 
     def readall(self) -> bytes:
         return b"".join(iter(lambda: self.read(PART_BYTES) or b"", b""))

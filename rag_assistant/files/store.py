@@ -154,7 +154,7 @@ class FileStore(Protocol):
         """
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file for random access. Raises FileNotFoundError."""
+        """Open a file to read it once, from its beginning. Raises FileNotFoundError."""
 
     def drop(self, name: str) -> None:
         """Delete a file, if it exists."""

@@ -66,6 +66,7 @@ def test_a_file_comes_back_as_it_went(files: FileStore, size: int) -> None:
     name = keep(files, content)
     with files.open(name) as file:
         assert file.read() == content
+    with files.verified(name, sha256(content)) as file:
         assert file.seek(size // 2) == size // 2
         assert file.read(10) == content[size // 2 : size // 2 + 10]
         assert file.seek(-1, os.SEEK_END) == size - 1
