@@ -1,6 +1,7 @@
 """What comes from another server is bounded, whoever asks it and whatever it sends: the one table of both."""
 
 import gzip
+import json
 import sys
 import tracemalloc
 from collections.abc import Callable
@@ -119,6 +120,28 @@ def test_what_is_packed_does_not_take_the_memory_of_what_it_becomes(ask: Ask, tm
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
     assert peak < MAX_PEAK
+
+
+@needs_mcp
+def test_a_refusal_of_a_tool_server_is_cut() -> None:
+    from rag_assistant.llm.tool_servers.connection import MAX_RESULT_CHARS, ToolServer
+
+    about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": ""}}
+
+    def answer(request: bytes) -> Shape:
+        message = json.loads(request.partition(b"\r\n\r\n")[2] or b"{}")
+        refusal = {"error": {"code": -32601, "message": "a" * 1_000_000}}
+        body = {"jsonrpc": "2.0", "id": message.get("id")}
+        body |= {"result": about} if message.get("method") == "initialize" else refusal
+        content = json.dumps(body).encode()
+        return Shape(JSON + b"Content-Length: %d\r\n\r\n" % len(content) + content)
+
+    with lying_endpoint(answer) as url:
+        server = ToolServer("lying", url)
+        with pytest.raises(ToolFailed, match="The tool server lying refused: a") as refused:
+            server.tools()
+        server.close()
+    assert len(str(refused.value)) < MAX_RESULT_CHARS + 200
 
 
 @needs_mcp

@@ -28,7 +28,7 @@ from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.admission import is_subject
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import ProviderUnreachable, SignInFailed
-from rag_assistant.runtime.bounded_http import BoundedTransport, deadline
+from rag_assistant.runtime.bounded_http import INVALID, BoundedTransport, deadline
 
 log = logging.getLogger(__name__)
 
@@ -231,18 +231,7 @@ class OpenIdProvider:
         except (httpx2.TransportError, httpx2.HTTPStatusError, TimeoutError) as error:
             log.warning("%s (%s) could not be reached: %.300r", self.label, self.issuer, error)
             raise ProviderUnreachable(self.label) from error
-        except (
-            AuthlibBaseError,
-            JoseError,
-            httpx2.HTTPError,
-            httpx2.InvalidURL,
-            ValueError,
-            TypeError,
-            KeyError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
+        except (AuthlibBaseError, JoseError, httpx2.HTTPError, httpx2.InvalidURL, *INVALID) as error:
             log.warning("%s (%s) gave an invalid response: %.300r", self.label, self.issuer, error)
             raise SignInFailed(
                 f"{self.label} sent an invalid response; see the server log. Start the sign-in again."

@@ -28,7 +28,7 @@ from rag_assistant.records.errors import (
     ModelUnreachable,
 )
 from rag_assistant.records.validation import storable
-from rag_assistant.runtime.bounded_http import OverlongBody, deadline
+from rag_assistant.runtime.bounded_http import INVALID, OverlongBody, deadline
 
 if TYPE_CHECKING:
     import openai
@@ -39,8 +39,6 @@ MIN_KEY_CHARS = 8
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 # And not about a path, such as /models.
 ABOUT_A_MODEL = re.compile(r"(?<![/\w])model(?![/\w])", re.IGNORECASE)
-# What reading a valid answer never raises.
-INVALID = (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 CHECK_ADDRESS = "Check openai_base_url; it usually ends in /v1."
 
 

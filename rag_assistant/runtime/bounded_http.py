@@ -17,6 +17,8 @@ from typing import Any, cast
 
 import httpx2
 
+# What reading a valid answer never raises.
+INVALID = (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 # Longer error messages are cut.
 MAX_ERROR_BYTES = 100_000
 # A token takes some hundred bytes; whole tool calls may come in one event.

@@ -115,7 +115,7 @@ class ToolServer:
             return portal.call(bounded, client)
         except Exception as error:
             if isinstance(error, mcp.MCPError) and error.code not in CONNECTION_ENDED:
-                raise ToolFailed(f"The tool server {self.name} refused: {error.message}") from error
+                raise ToolFailed(f"The tool server {self.name} refused: {_shortened(error.message)}") from error
             self.close()
             raise self._failed(error, f"did not answer within {seconds:g} seconds") from error
 
