@@ -173,7 +173,11 @@ def _running_turn(messages: Sequence[Message]) -> list[Part]:
     text = text_in(first)
     beside = BESIDE.match(text)
     groups = beside.groupdict() if beside else {}
-    parts = [_text_part(kind, BESIDE_TITLES[kind], first["role"], said) for kind, said in groups.items() if said]
+    parts = [
+        _text_part(kind, BESIDE_TITLES[kind], first["role"], beside_text)
+        for kind, beside_text in groups.items()
+        if beside_text
+    ]
     rest = text[beside.end() :] if beside else text
     question = _text_part("question", "Question", first["role"], rest)
     if pictures := len(pictures_in(first)):
