@@ -319,3 +319,44 @@ def test_a_stream_that_is_never_read_frees_its_place(app: Flask, stub: StubModel
         assert response.status_code == 200
         response.close()
         until(lambda: not running(app))
+
+
+# What a person does elsewhere while an answer is written, and how that is answered.
+MEANWHILE = [
+    ("DELETE", "/api/documents/1", None, 204),
+    ("DELETE", "/api/conversations/{conversation}", None, 204),
+    ("POST", "/api/conversations/{conversation}/purge", None, 409),
+    ("POST", "/api/conversations/{conversation}/clear", None, 409),
+    ("POST", "/api/conversations/{conversation}/compact", {}, 409),
+    ("POST", "/api/turns/{turn}/regenerate", None, 409),
+    ("POST", "/api/turns/{turn}/retry", {}, 409),
+    ("PATCH", "/api/turns/{turn}", {"excluded": True}, 409),
+    ("PUT", "/api/turns/{turn}/rating", {"rating": "up"}, 409),
+    ("POST", "/api/query", {"question": "And?", "conversation_id": "{conversation}"}, 409),
+    ("GET", "/api/turns/{turn}/receipt", None, 200),
+    ("GET", "/api/conversations/{conversation}/receipts", None, 200),
+    ("GET", "/api/conversations/{conversation}/export?format=json", None, 200),
+    ("DELETE", "/api/projects/1", None, 204),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), MEANWHILE, ids=lambda one: str(one)[-30:])
+def test_an_answer_is_written_to_its_end_whatever_is_done_meanwhile(
+    client: FlaskClient, stub: StubModel, method: str, path: str, body: dict[str, Any] | None, status: int
+) -> None:
+    upload(client, "Geese hiss at dawn.", "geese.txt")
+    project = client.post("/api/projects", json={"name": "Birds"}).json["project_id"]
+    stub.replies.append(Reply("They hiss [1].", gate=(gate := threading.Event()), gate_at=1))
+    stream = client.post("/api/query/stream", json={"question": "What do geese do?", "project_id": project})
+    turn = int(stream.headers["X-Turn-Id"])
+    until(lambda: client.get(f"/api/turns/{turn}").json["answer"])
+    conversation = client.get(f"/api/turns/{turn}").json["conversation_id"]
+    if body and "conversation_id" in body:
+        body = body | {"conversation_id": conversation}
+    done = client.open(path.format(turn=turn, conversation=conversation), method=method, json=body, buffered=True)
+    assert done.status_code == status, done.text
+    gate.set()
+    assert "event: end" in stream.text
+    client.post(f"/api/conversations/{conversation}/restore")
+    ended = client.get(f"/api/turns/{turn}").json
+    assert (ended["status"], ended["answer"]) == ("completed", "They hiss [1].")
