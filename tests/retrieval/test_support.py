@@ -32,6 +32,18 @@ def test_one_near_sentence_is_enough_where_the_passage_is_far() -> None:
     assert support("Do the geese get breakfast?", 0.3, 0.1) == "nothing_found"
 
 
+@pytest.mark.parametrize(("sentence", "embedded"), [(0.9, 1), (0.1, MAX_SENTENCES)])
+def test_a_second_sentence_is_embedded_where_the_first_does_not_decide(sentence: float, embedded: int) -> None:
+    texts: list[str] = []
+
+    def compare(_query: SearchQuery, some: Sequence[str]) -> Sequence[float]:
+        texts.extend(some)
+        return [sentence] * len(some)
+
+    support_of(SearchQuery("Do the geese get breakfast?"), ISLAND, 0.3, 10, compare)
+    assert len(texts) == embedded
+
+
 def test_what_lacks_a_word_of_the_question_is_only_near() -> None:
     assert support("What is the salary of the keeper?", 0.45, 0.3) == "near"
     assert support("Does the keeper feed geese?", 0.45, 0.3) == "found"
