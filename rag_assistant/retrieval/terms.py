@@ -35,6 +35,8 @@ STEM_MARK = "s"
 PART_NUMBER = re.compile(
     r"(?a:\b(?=[a-z]{1,4}(?:[-/][a-z]{1,3})?[-/]?\d)(?=[\w/-]{0,40}\d{3})[a-z\d]+(?:[-/][a-z\d]+)*\b)"
 )
+IDENTIFIER = re.compile(r"(?a:\b[A-Za-z]{0,40}[a-z][A-Z][A-Za-z\d]{0,40}\b)")
+WORD_IN_IDENTIFIER = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 HAN = re.compile("[㐀-䶿一-鿿豈-﫿\U00020000-\U0003134f]{2}")
 # Chinese characters in stop words: of, is, the past, what, which, who.
 HAN_STOP_CHARS = re.compile("[的了是什么麼哪谁誰]")
@@ -49,11 +51,17 @@ DEAD_N, ANUSVARA = "\u0928\u094d", "\u0902"
 
 def index_terms(document_name: str, pieces: Sequence[Chunk]) -> tuple[list[Chunk], list[str]]:
     """Return the chunks of a document with their languages, and the terms of each, separated by blanks."""
-    words = [search_words(indexed_text(document_name, piece.section, piece.text)) for piece in pieces]
+    texts = [indexed_text(document_name, piece.section, piece.text) for piece in pieces]
+    words = [search_words(text) + _words_of_identifiers(text) for text in texts]
     of_document = language_of(set(chain.from_iterable(words)), min_common=MIN_COMMON_IN_DOCUMENT)
     of_pieces = [language_of(some, min_common=MIN_COMMON_IN_PASSAGE) or of_document for some in words]
     terms = [" ".join(stems(_with_characters(some), language)) for some, language in zip(words, of_pieces, strict=True)]
     return [replace(piece, language=language) for piece, language in zip(pieces, of_pieces, strict=True)], terms
+
+
+def _words_of_identifiers(text: str) -> list[str]:
+    """Return the words of which identifiers consist: max, retry and count of maxRetryCount."""
+    return [word.lower() for one in IDENTIFIER.findall(text) for word in WORD_IN_IDENTIFIER.findall(one)]
 
 
 def query_terms(question: str, languages: Collection[str]) -> list[str]:

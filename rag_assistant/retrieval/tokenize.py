@@ -17,7 +17,9 @@ LATIN_RUNS = re.compile("[^\\W_]+(?:['\u2019][^\\W_]+)?")
 # Latin letters and punctuation are neither marks nor unspaced letters.
 NOT_LATIN = re.compile("[^\u0000-\u02ff\u1e00-\u2fff]")
 # Optional characters: the short vowels of Arabic and Hebrew, elongation, soft line breaks.
-OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060]")
+OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u0640\u064b-\u0652\u0670\u00ad\u200d\u2060\ufeff]")
+# Where a line may end; in scripts with blanks it is within a word.
+ZERO_WIDTH_SPACE = re.compile(f"(?<={_LETTERS})\u200b(?={_LETTERS})")
 # Separates two letters of an Indian script visually, within one word.
 INDIAN_NON_JOINER = re.compile("(?<=[\u0900-\u0dff])\u200c")
 MAX_QUERY_WORDS = 64
@@ -48,7 +50,7 @@ def search_words(text: str) -> list[str]:
         return ASCII_RUNS.findall(text.lower())
     # Spellings are normalised, and optional characters removed.
     text = unicodedata.normalize("NFKC", text).lower()
-    text = INDIAN_NON_JOINER.sub("", OPTIONAL.sub("", text))
+    text = INDIAN_NON_JOINER.sub("", ZERO_WIDTH_SPACE.sub("", OPTIONAL.sub("", text)))
     if not NOT_LATIN.search(text):
         return LATIN_RUNS.findall(text)
     words: list[str] = []

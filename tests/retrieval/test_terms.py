@@ -35,6 +35,17 @@ def test_what_tells_nothing_is_stemmed_as_the_usual_language_of_its_script() -> 
     assert (pieces[0].language, terms) == ("", ["bicycl 40"])
 
 
+@pytest.mark.parametrize(
+    ("identifier", "words"),
+    [("maxRetryCount", {"max", "retri", "count"}), ("HTTPServer2Factory", {"http", "server", "factori"})],
+)
+def test_an_identifier_is_found_by_its_words_and_as_a_whole(identifier: str, words: set[str]) -> None:
+    terms = set(
+        index_terms("", chunks(f"The {identifier} of the server is three and not four, as it was."))[1][0].split()
+    )
+    assert words | set(stems([identifier.lower()], "english")) <= terms
+
+
 def test_a_question_is_asked_in_its_language_if_the_library_has_it_else_in_all_that_it_has() -> None:
     assert query_terms("Wie viele Häuser sind in der Stadt?", ["english", "german"]) == ["haus", "stadt"]
     assert {"hous", "stadt"} <= {*query_terms("houses Stadt", ["english", "german"])}

@@ -39,6 +39,11 @@ def test_a_text_becomes_words(text: str, words: list[str]) -> None:
     assert search_words(text) == words
 
 
+def test_a_zero_width_space_is_within_a_word_and_between_words_of_scripts_without_blanks() -> None:
+    assert search_words("light\u200bhouse \ufeffgeese") == ["lighthouse", "geese"]
+    assert search_words("ไทย\u200bคำ") == [*search_words("ไทย"), *search_words("คำ")]
+
+
 @given(MIXED)
 def test_the_quick_way_for_latin_letters_finds_the_same_words(text: str) -> None:
     assert NOT_LATIN.search(text) or LATIN_RUNS.findall(text) == runs().findall(text)
