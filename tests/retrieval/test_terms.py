@@ -37,7 +37,7 @@ def test_what_tells_nothing_is_stemmed_as_the_usual_language_of_its_script() -> 
 
 @pytest.mark.parametrize(
     ("identifier", "words"),
-    [("maxRetryCount", {"max", "retri", "count"}), ("HTTPServer2Factory", {"http", "server", "factori"})],
+    [("maxRetryCount", {"max", "retri", "count"}), ("HTTPServerFactory", {"http", "server", "factori"})],
 )
 def test_an_identifier_is_found_by_its_words_and_as_a_whole(identifier: str, words: set[str]) -> None:
     terms = set(
