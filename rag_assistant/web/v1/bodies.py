@@ -1,14 +1,15 @@
 """The request bodies of OpenAI's protocol: which fields count, have no effect, or are refused by name."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
 from rag_assistant.web.v1.parts import (
+    THOUGHTS,
     AnswerFormat,
     ChatMessage,
     ChatTool,
@@ -19,6 +20,7 @@ from rag_assistant.web.v1.parts import (
     Reasoning,
     ResponseTool,
     TextOptions,
+    Thinking,
 )
 
 Body = TypeVar("Body", bound=Strict)
@@ -29,11 +31,12 @@ MIN_THRESHOLD = 1000
 NOTHING: tuple[Any, ...] = (None, False, [], {}, "none", "auto", {"type": "text"})
 # Hints that only change how an answer is found: accepted, but listed under "ignored".
 HINTS = (
-    "chat_template_kwargs", "client_metadata", "enable_thinking", "include", "include_reasoning", "keep_alive",
-    "logit_bias", "max_tool_calls", "min_p", "modalities", "models", "options", "parallel_tool_calls", "plugins",
-    "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "provider", "reasoning",
-    "repeat_penalty", "repetition_penalty", "route", "safety_identifier", "service_tier", "think", "thinking",
-    "thinking_budget", "top_k", "transforms", "ttl", "usage", "user", "verbosity", "web_search_options",
+    "access_programs", "background_options", "chat_template_kwargs", "client_metadata", "enable_thinking", "image",
+    "include", "include_reasoning", "keep_alive", "logit_bias", "max_tool_calls", "min_p", "modalities", "models",
+    "options", "parallel_tool_calls", "plugins", "prediction", "prompt_cache_key", "prompt_cache_options",
+    "prompt_cache_retention", "provider", "reasoning", "repeat_penalty", "repetition_penalty", "route",
+    "safety_identifier", "service_tier", "think", "thinking", "thinking_budget", "top_k", "transforms", "ttl",
+    "usage", "user", "verbosity", "web_search_options",
 )  # fmt: skip
 # Without these an answer would be wrong.
 REFUSED = {
@@ -276,7 +279,22 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and one.get("type", "function") in HOSTED]
         ignored += [f"tools[{n}]" for n in foreign]
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
-    return checked(model, {name: value for name, value in content.items() if name not in unneeded}), ignored
+    body = checked(model, {name: value for name, value in content.items() if name not in unneeded})
+    return body, [*ignored, *dict.fromkeys(_unread(body, content))]
+
+
+def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:
+    """Yield the fields of a body that none of its parts reads or passes on."""
+    if isinstance(part, list) and isinstance(given, list):
+        for one, sent in zip(part, given, strict=True):
+            yield from _unread(one, sent, f"{where}[]")
+    elif isinstance(part, BaseModel) and isinstance(given, dict) and not isinstance(part, Passed):
+        known = {*type(part).model_fields, *(THOUGHTS if isinstance(part, Thinking) else ())}
+        for name, value in given.items():
+            place = f"{where}.{name}" if where else name
+            if name not in known and where and value not in NOTHING:
+                yield place
+            yield from _unread(getattr(part, name, None), value, place)
 
 
 def _asks_for_nothing(name: str, value: Any) -> bool:

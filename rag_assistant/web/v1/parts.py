@@ -56,6 +56,7 @@ class Call(Thinking):
     """A call of a tool in an earlier message."""
 
     id: str | None = None
+    type: Literal["function"] = "function"
     function: CalledFunction
 
 

@@ -115,6 +115,8 @@ def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
     ignored = [
         f"context_management.{kind}.{name}" for kind, edit in body.edits.items() for name in edit.model_extra or ()
     ]
+    if isinstance(body, ChatBody) and set(body.metadata or ()) - {"conversation_id"}:
+        ignored.append("metadata")
     if not body.tools:
         ignored += [n for n in ("parallel_tool_calls", "tool_choice") if getattr(body, n) not in NOTHING]
     if services().models.connected:
