@@ -289,10 +289,10 @@ def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:
         for one, sent in zip(part, given, strict=True):
             yield from _unread(one, sent, f"{where}[]")
     elif isinstance(part, BaseModel) and isinstance(given, dict) and not isinstance(part, Passed):
-        known = {*type(part).model_fields, *(THOUGHTS if isinstance(part, Thinking) else ())}
+        fields = {*type(part).model_fields, *(THOUGHTS if isinstance(part, Thinking) else ())}
         for name, value in given.items():
             place = f"{where}.{name}" if where else name
-            if name not in known and where and value not in NOTHING:
+            if name not in fields and where and value not in NOTHING:
                 yield place
             yield from _unread(getattr(part, name, None), value, place)
 
