@@ -1,6 +1,7 @@
 """The schema: from empty to the newest, and the same as the tables say."""
 
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,14 +10,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.settings.package_files import MIGRATIONS
 from rag_assistant.storage.database import Database, sqlite_url
 from rag_assistant.storage.migrate import SCHEMA_REVISION, UPGRADED_BY, current_revision, migrate
-from rag_assistant.storage.tables import people
+from rag_assistant.storage.tables import conversations, people, summaries
 from tests.conftest import new_database
 
 both_engines = pytest.mark.parametrize("empty", ["sqlite", "postgresql"], indirect=True)
@@ -104,6 +105,48 @@ def test_a_database_from_before_version_1_is_told_which_commit_upgrades_it_and_l
         migrate(database)
     assert (current_revision(database), database.copies) == ("0027", [])
     database.close()
+
+
+@both_engines
+def test_an_upgrade_learns_earlier_starts_and_drops_summaries_that_were_undone(
+    empty: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0039")
+        migrate(empty)
+    moment = "2026-01-01 00:00:00"
+    rows = {
+        "conversations": [
+            {"id": n, "title": "-", "created_at": moment, "updated_at": moment, "overrides": "{}", "turns": 9}
+            | {"visible_turns": 9, "visible_messages": 18, "summary_id": summary}
+            for n, summary in ((1, 3), (2, None), (3, None))
+        ],
+        "summaries": [
+            {"id": n, "conversation_id": 1, "first_turn": 1, "last_turn": n, "covered": "[]", "text": f"{n}"}
+            | {"written_by": "extract", "created_at": moment}
+            for n in (1, 2, 3)
+        ],
+        "history_changes": [
+            {"id": n, "conversation_id": of, "kind": "clear", "created_at": moment, "before": json.dumps(before)}
+            for n, of, before in (
+                (1, 1, {"context_start": 1, "summary_id": None}),
+                (2, 1, {"context_start": 6, "summary_id": 1}),
+                (3, 1, {"context_start": 4, "summary_id": 1}),
+                (4, 2, {"context_start": 4, "summary_id": None}),
+            )
+        ],
+    }
+    with empty.write() as connection:
+        for table, values in rows.items():
+            names = ", ".join(values[0])
+            places = ", ".join(f":{name}" for name in values[0])
+            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({places})"), values)
+    migrate(empty)
+    with empty.read() as connection:
+        starts = connection.execute(select(conversations.c.id, conversations.c.earlier_starts)).all()
+        left = connection.execute(select(summaries.c.id).order_by(summaries.c.id)).scalars().all()
+    assert dict(map(tuple, starts)) == {1: [1, 4, 6], 2: [4], 3: []}
+    assert left == [1, 3]
 
 
 @pytest.fixture
