@@ -340,7 +340,9 @@ def walked(client: FlaskClient, stub: StubModel, services: Services, seed: int, 
 
 
 @pytest.fixture
-def environment(environment: dict[str, str]) -> dict[str, str]:
+def environment(environment: dict[str, str], request: pytest.FixtureRequest) -> dict[str, str]:
+    if getattr(request, "param", None) == "postgresql":
+        environment["DATABASE_URL"] = request.getfixturevalue("postgres_database")
     return environment | {"RETRIEVAL_MODE": "agent", "HISTORY_RECALL": "0"}
 
 
@@ -353,4 +355,14 @@ def test_the_model_is_sent_what_a_model_of_the_window_says(
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(25))
 def test_long_walks_agree_with_it_too(client: FlaskClient, stub: StubModel, services: Services, seed: int) -> None:
+    walked(client, stub, services, seed, 200)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("environment", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("seed", range(25, 30))
+def test_walks_on_postgresql_agree_with_it_too(
+    client: FlaskClient, stub: StubModel, services: Services, seed: int
+) -> None:
+    assert not services.database.is_sqlite
     walked(client, stub, services, seed, 200)
