@@ -34,6 +34,9 @@ MAX_LENGTH = "The answer reached its maximum length of {n} tokens. Raise max_ans
 NO_ENDING = "The model server did not mark this answer as complete. If it breaks off, ask again."
 CUT = "The model server read only about {n} of {n1} tokens. Its context is probably {n2} tokens."
 STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
+REPEATED = "The model repeated itself without end, so its answer was ended."
+# An answer is ended if so much of its end is something of up to that length, again and again; how often that is seen.
+REPEATED_CHARS, MAX_PERIOD_CHARS, LOOK_EVERY_CHARS = 2_000, 400, 500
 MAX_COMPARED_CHARS, MAX_FIGURES_NAMED = 100_000, 10
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 
@@ -65,6 +68,7 @@ def stream(
     live, deps, endpoint = task.live, task.deps, built.draft.profile.endpoint
     may_call = bool(request.tools) and request.call_tools
     shown, held, reply = "", "", ModelReply("stop")
+    end, unseen = "", 0
     try:
         if endpoint.quotes:
             parts = quoted(deps.retriever, built.draft, live.call, model_failed=quotes)
@@ -81,6 +85,12 @@ def stream(
                     if shown or not (is_held or (may_call and may_be_calls(held))):
                         deps.writer.write(live, held if shown else _gap(live) + held)
                         shown, held = shown + held, ""
+                    end, unseen = (end + part)[-REPEATED_CHARS:], unseen + len(part)
+                    if unseen >= LOOK_EVERY_CHARS and not endpoint.quotes:
+                        unseen = 0
+                        if repeats_itself(end):
+                            live.note(REPEATED)
+                            break
     except AssistantError:
         if held:
             deps.writer.write(live, held if shown else _gap(live) + held)
@@ -94,6 +104,13 @@ def stream(
         deps.models.tool_habits.learn_call(endpoint)
     is_call = bool(written) or (bool(reply.tool_calls) and may_be_calls(held))
     return shown, "" if is_call else held, replace(reply, tool_calls=reply.tool_calls or written)
+
+
+def repeats_itself(end: str) -> bool:
+    """Return whether the end of an answer is the same text again and again."""
+    suffix = end[-MAX_PERIOD_CHARS // 2 :]
+    period = len(end) - len(suffix) - end.rfind(suffix, 0, len(end) - 1)
+    return len(end) == REPEATED_CHARS and period <= MAX_PERIOD_CHARS and end[period:] == end[:-period]
 
 
 def note_reading(live: LiveTurn, reading: Reading) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.sending import REPEATED
 from rag_assistant.services import Services
 from tests.testkit.shared_data import shared_jsonl
 from tests.testkit.stub_model import Reply, StubModel
@@ -316,3 +317,13 @@ def test_cached_tokens_are_shown(client: FlaskClient, stub: StubModel) -> None:
     stub.replies.append(Reply("A.", usage=usage))
     answer = ask(client)
     assert (answer["usage"]["cached_tokens"], answer["usage"]["requests"]) == (64, 1)
+
+
+def test_an_answer_that_repeats_itself_without_end_is_ended_told_and_kept(client: FlaskClient, stub: StubModel) -> None:
+    begun = "It is so. "
+    stub.replies.append(Reply(pieces=[begun, *["I do not know. "] * 3_000]))
+    answer = ask(client, "Why?")
+    assert (answer["status"], answer["notes"]) == ("completed", [REPEATED])
+    assert answer["answer"].startswith(f"{begun}I do not know. ")
+    assert 2_000 < len(answer["answer"]) < 2_000 + len(begun) + 2 * 500
+    assert ask(client, "And why?", conversation_id=answer["conversation_id"])["status"] == "completed"
