@@ -76,6 +76,9 @@ class LocalModel:
         if not line:
             return None
         message = json.loads(line)
+        if "problem" in message:
+            reason = message["problem"].rstrip(".")
+            raise ModelFileMissing(f"The file {self._path} cannot be loaded. llama.cpp says: {reason}.")
         return Endpoint(
             f"{message['address']}/v1",
             self._key,

@@ -1,13 +1,15 @@
 """The process of a local model: llama.cpp with its own OpenAI-compatible server on loopback.
 
 ``local_model.py`` starts it with the file's path and the context size as arguments, and a key as the first line of
-input. It prints one line of JSON (address, context_tokens, takes_tools), and ends when its input does. A crash of its
-native code affects nothing else.
+input. It prints one line of JSON (address, context_tokens, takes_tools, or else problem), and ends when its input does.
+A crash of its native code affects nothing else.
 """
 
 import json
 import os
+import re
 import sys
+import tempfile
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from typing import Any
 from rag_assistant.runtime.parent import end_with_parent
 
 MAX_THREADS = 8
+ERROR = re.compile(r"^[\d.]+ E [^:\n]*: (?:error loading model: )?(.*)", re.M)
 
 
 def main() -> None:
@@ -41,9 +44,23 @@ def main() -> None:
     params.ui = False
     params.endpoint_slots = False
     params.cors_origins = ""
-    server = xllamacpp.Server(params)
+    with tempfile.TemporaryFile() as errors:
+        os.dup2(errors.fileno(), sys.stderr.fileno())  # llama.cpp writes there why it can't load a file.
+        try:
+            server = xllamacpp.Server(params)
+        except RuntimeError as error:
+            errors.seek(0)
+            print(json.dumps({"problem": reason_in(errors.read().decode(errors="replace")) or str(error)}), flush=True)
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     print(json.dumps(described(server.listening_address, key)), flush=True)
     sys.stdin.read()
+
+
+def reason_in(log: str) -> str:
+    """Return the first error in llama.cpp's log, without where it occurred."""
+    match = ERROR.search(log)
+    return match[1] if match else ""
 
 
 def described(address: str, key: str) -> dict[str, Any]:

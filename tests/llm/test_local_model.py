@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -106,6 +106,30 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None,
         assert model.process.state == "failed"
     finally:
         model.process.close()
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (lambda whole: whole[:3_000_000], "data is not within the file bounds, model is corrupted or incomplete."),
+        (lambda _: b"GGUF" + (99).to_bytes(4, "little") + bytes(100), "is version 99 but this software only supports"),
+    ],
+    ids=["cut", "of another version"],
+)
+def test_why_llama_cpp_cannot_load_a_file_is_said_in_its_words(
+    tmp_path: Path, content: Callable[[bytes], bytes], problem: str
+) -> None:
+    file = tmp_path / "cut.gguf"
+    file.write_bytes(content(carried_gguf().read_bytes()))
+    model = LocalModel(str(file))
+    try:
+        with pytest.raises(ModelUnreachable) as raised:
+            model.endpoint()
+    finally:
+        model.process.close()
+    assert f"The file {file} cannot be loaded. llama.cpp says: " in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_without_its_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
