@@ -28,6 +28,7 @@ MAX_MISSING = 5
 NO_QUERY = SearchQuery("")
 WITHOUT_SUMMARY = "The summary of older turns did not fit and was left out. Shorten it or undo it."
 FEWER_PASSAGES = "Not all passages that were found fit into the request; the least relevant were left out."
+IS_TRIED = "This request is longer than the guessed limit, to see whether it is read whole."
 KEYWORDS_ALONE = "The embedding model is not working, so your documents were searched by keyword only."
 NOT_RERANKED = "The reranking model is not working, so the passages are in the search's own order."
 WITHOUT_PASSAGES = "The passages that were found did not fit into the request, so the model saw none of them."
@@ -175,7 +176,7 @@ class BuiltRequest(Struct, frozen=True):
         guess = self.draft.profile.endpoint.guess
         is_longer = guess is not None and guess.is_tried and sum(self.fitted.receipt.tokens.values()) > guess.limit
         if guess is not None and (notes or is_longer or self.fitted.receipt.reason == "token_limit"):
-            notes += [*([guess.trial] if is_longer else []), guess.sentence]
+            notes += [IS_TRIED, guess.sentence] if is_longer else [guess.sentence]
         if search_result.by_keywords_alone:
             notes.append(KEYWORDS_ALONE)
         if search_result.not_reranked:

@@ -105,7 +105,9 @@ class Calibration:
             counts = self._learn(endpoint, context_limit=None, declared_limit=endpoint.context_tokens)
         if counts.context_limit is None:
             guess = None if endpoint.context_tokens else self.guess(endpoint)
-            return endpoint if guess is None else replace(endpoint, context_tokens=guess.applied, guess=guess)
+            if guess is None:
+                return endpoint
+            return replace(endpoint, context_tokens=None if guess.is_tried else guess.limit, guess=guess)
         return replace(endpoint, context_tokens=min(counts.context_limit, endpoint.context_tokens or MAX_INT32))
 
     def guess(self, endpoint: Endpoint) -> Guess | None:

@@ -10,7 +10,6 @@ GUESSED_LIMIT = (
     "Since {at} UTC the limit is a guess, {n} tokens: of {n1} tokens of a request, {n2} were read. Test the connection "
     "to forget it."
 )
-IS_TRIED = "This request is longer than the guessed limit, to see whether it is read whole."
 
 
 class Guess(Struct, frozen=True):
@@ -24,16 +23,6 @@ class Guess(Struct, frozen=True):
     read: int
     at: datetime
     is_tried: bool = False
-
-    @property
-    def applied(self) -> int | None:
-        """The limit, unless it is tried."""
-        return None if self.is_tried else self.limit
-
-    @property
-    def trial(self) -> str:
-        """What is said of a longer request while it is tried."""
-        return IS_TRIED
 
     @property
     def sentence(self) -> str:

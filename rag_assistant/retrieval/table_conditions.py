@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rag_assistant.retrieval.table_query import MONTH, THOUSANDS, Comparison, Condition, date_of
-from rag_assistant.retrieval.table_words import AMOUNT, CURRENCIES, JOINING, YES, Column, Words, tokens_of
+from rag_assistant.retrieval.table_words import AMOUNT, CURRENCIES, JOINING, YES, Column, Words, any_of, tokens_of
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
 FIGURE = r"((?:[€$£] )?\d[\d.,']*)"
@@ -37,14 +37,13 @@ DATES: Compared = [
         ("(?:in|during|on|of|for|im|am) ", "", "="),
     )
 ]
-NEGATIONS = frozenset(
-    "not no never without except nobody none nothing nicht kein keine keinen keiner keinem ohne niemand außer".split()
+NEGATION = any_of(
+    "not|no|never|without|except|nobody|none|nothing|out of|other than|apart from|free of|nicht|kein(?:e[nrm]?)?|ohne|"
+    "niemand|außer"
 )
-OTHER_NEGATION = re.compile(r"\b(?:out of|other than|apart from|free of)\b")
 # "January to March" is more than its two ends.
 RANGE = frozenset("between from to through until zwischen von bis".split())
-ARTICLES = frozenset("a an any ein eine einen".split())
-WITH = frozenset("with in has have having mit hat haben".split())
+WITH = re.compile(r"\b(?:with|in|has|have|having|mit|hat|haben)(?: (?:an?|any|eine?n?))?$")
 ASKS_FOR_ROWS = frozenset("which how list show name welche welcher wie nenne zeige".split())
 MAX_BETWEEN = 4
 
@@ -59,8 +58,7 @@ class Conditions(Words):
     def __init__(self, question: str, columns: Sequence[Column], language: str) -> None:
         super().__init__(question, columns, language)
         self.where: list[Condition] = []
-        self._denials = {n for n, word in enumerate(self.tokens) if word in NEGATIONS}
-        self._denials.update(where[0] for _, where in self.find(OTHER_NEGATION))
+        self._denials = {where[0] for _, where in self.find(NEGATION)}
 
     def of_kind(self, kind: str) -> list[int]:
         return [n for n, column in enumerate(self.columns) if column.kind == kind]
@@ -166,16 +164,12 @@ class Conditions(Words):
         dated = [date for cell in self.columns[number].cells if (date := date_of(cell))]
         plain = [re.sub(r"\b(\d{1,2}) ?(?:\.|st|nd|rd|th) ", r"\1 ", text) for text in texts]
         years = {date[:4] for text in plain if (date := date_of(text))} or {date[:4] for date in dated}
-        dates = [text if re.fullmatch(YEAR, text) else date_of(text) or self._of_year(text, years) for text in plain]
-        if not dated and max(map(len, dates)) > len("2025"):
+        year = min(years) if len(years) == 1 else ""
+        dates = [text if re.fullmatch(YEAR, text) else date_of(text) or date_of(f"{text} {year}") for text in plain]
+        complete = list(filter(None, dates))
+        if len(complete) < len(dates) or (not dated and max(map(len, complete)) > len("2025")):
             raise NotExplained
-        return dates
-
-    def _of_year(self, text: str, years: Collection[str]) -> str:
-        date = date_of(f"{text} {min(years, default='')}")
-        if len(years) != 1 or date is None:
-            raise NotExplained
-        return date
+        return complete
 
     def read_flags(self, skipped: Collection[int | None]) -> None:
         """Read columns that say yes or no, and those that are empty: "unpaid", "nobody assigned", "out of stock"."""
@@ -191,9 +185,8 @@ class Conditions(Words):
             elif column.absent and denial is not None:
                 self._add(number, "=", column.absent, where, denial)
             elif column.absent:
-                before = [word for word in self.tokens[max(0, first - 2) : first] if word not in ARTICLES]
                 asks = column.kind == "date" and self.tokens[0] in ASKS_FOR_ROWS
-                if asks or (before and before[-1] in WITH):
+                if asks or WITH.search(" ".join(self.tokens[:first])):
                     self._add(number, "!=", column.absent, where)
 
     def _denial(self, first: int) -> int | None:

@@ -123,6 +123,7 @@ def test_rows_are_told_by_place_dates_use_and_what_is_missing(question: str, exp
         ("Which articles have a discount?", [0, 3, 5]),
         ("Which articles have no discount?", [1, 2, 4]),
         ("How many suppliers do we have?", "Supplier, 3"),
+        ("How many different suppliers are there?", "Supplier, 3"),
         ("Which suppliers do we have?", "Supplier, 3"),
         ("Which suppliers are there?", "Supplier, 3"),
         ("List all suppliers", "Supplier, 3"),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
+from rag_assistant.answering.request import IS_TRIED
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm.client import OWN_ADDRESSES, ModelClient
-from rag_assistant.llm.endpoint import IS_TRIED
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
 from tests.web.api.conversations import turn_ids
