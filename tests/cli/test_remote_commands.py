@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 from flask import Flask
 
 from rag_assistant.__main__ import program
+from rag_assistant.llm.calls import ModelCall
+from rag_assistant.records import ModelReply, ModelRequest
 from rag_assistant.services import Services
 from tests.testkit.people import ACTOR, add_person, client_of, quick_passwords
 from tests.testkit.stub_model import Reply, StubModel
@@ -212,6 +214,19 @@ def test_a_token_that_is_too_narrow_is_named(
     assert ask_first.exit_code == 0
     refused = run(*words, RAG_ASSISTANT_TOKEN=narrow(services, scope))
     assert (refused.exit_code, refused.stderr) == (3, f"Error: Only tokens with the scope {said} can do this.\n")
+
+
+def test_a_test_of_the_endpoints_there_makes_that_server_forget_what_it_guessed(
+    run: Run, services: Services, stub: StubModel
+) -> None:
+    endpoint = services.models.endpoint(ModelCall())
+    request = ModelRequest(({"role": "user", "content": "The geese on the shore are asleep. " * 1_000},))
+    for _ in range(2):
+        services.models.calibration.read(endpoint, request, ModelReply(usage={"prompt_tokens": 2050}))
+    assert services.models.known_endpoint().guess is not None
+    told = run("model", "test", RAG_ASSISTANT_TOKEN=narrow(services, "admin"))
+    assert "ok: 1 model listed, including stub-model." in told.stdout, told.output
+    assert services.models.known_endpoint().guess is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -115,7 +116,7 @@ def test_an_upgrade_learns_earlier_starts_and_drops_summaries_that_were_undone(
         before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0039")
         migrate(empty)
     moment = "2026-01-01 00:00:00"
-    rows = {
+    rows: dict[str, list[dict[str, Any]]] = {
         "conversations": [
             {"id": n, "title": "-", "created_at": moment, "updated_at": moment, "overrides": "{}", "turns": 9}
             | {"visible_turns": 9, "visible_messages": 18, "summary_id": summary}
