@@ -141,7 +141,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
             turns_total=len(kept_turns) + sum(run.turns for run in runs if run.reason not in UNANSWERED),
             turns_kept=len(kept_turns),
             turns_dropped=sum(run.turns for run in trimming),
-            messages_dropped=sum(run.messages for run in trimming),
+            messages_dropped=max(0, sum(run.messages for run in trimming)),
             first_kept_turn=kept_turns[0].number if kept_turns else None,
             reason=trimming[-1].reason if trimming else None,
             left_out=runs,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rag_assistant.history import estimate_tokens
 from rag_assistant.llm.calibration import Calibration, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import OPENAI_BASE_URL, ModelClient, Part, collect
+from rag_assistant.llm.client import LIMIT_PROBE_TIMEOUT_SECONDS, OPENAI_BASE_URL, ModelClient, Part, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.plausible import plausible_usage
@@ -48,7 +48,7 @@ class LanguageModels:
         # By base URL: the result of the last list request.
         self._last: dict[str, Endpoint] = {}
         self._states: dict[str, str] = {}
-        self._asked_limits: set[tuple[str, str | None]] = set()
+        self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
 
     def for_person(
@@ -83,6 +83,8 @@ class LanguageModels:
 
     def close(self) -> None:
         """Stop the local model's process, and close the connections to endpoints."""
+        for asking in filter(None, list(self._asked_limits.values())):
+            asking.join(LIMIT_PROBE_TIMEOUT_SECONDS)
         self.client.close()
         if self._local is not None:
             self._local.process.close()
@@ -191,9 +193,11 @@ class LanguageModels:
         is_low = reading is not None and (reading.limit is not None or self.calibration.suspects(endpoint, reading))
         if endpoint.local or (endpoint.key in self._asked_limits and not is_low):
             return reading
-        self._asked_limits.add(endpoint.key)
+        self._asked_limits[endpoint.key] = None
         if reading is None or not is_low:
-            threading.Thread(target=self._learn_limit, args=(endpoint,), name="model limit", daemon=True).start()
+            asking = threading.Thread(target=self._learn_limit, args=(endpoint,), name="model limit", daemon=True)
+            self._asked_limits[endpoint.key] = asking
+            asking.start()
             return reading
         limit = self._learn_limit(endpoint)
         return reading if limit is None else replace(reading, limit=limit if limit < reading.sent else None)
@@ -222,7 +226,7 @@ class LanguageModels:
             self._states[endpoint.base_url] = "unreachable"
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
                 self.calibration.forget(endpoint)
-                self._asked_limits.discard(endpoint.key)
+                self._asked_limits.pop(endpoint.key, None)
             raise
 
     @property

@@ -5,7 +5,7 @@ Records are frozen: to change a value, create another record.
 
 from rag_assistant.records.accounts import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.answers import *  # noqa: F403 - the records are in topics, and imported from here
-from rag_assistant.records.base import *  # noqa: F403 - the records are in topics, and imported from here  # noqa: F403 - the records are in topics, and imported from here
+from rag_assistant.records.base import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.conversations import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.documents import *  # noqa: F403 - the records are in topics, and imported from here
 from rag_assistant.records.questions import *  # noqa: F403 - the records are in topics, and imported from here

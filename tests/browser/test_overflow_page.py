@@ -10,7 +10,7 @@ from tests.browser.talk import above, ask, ask_many, say
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
-SUMMARY = "The person asked five plain things and got short answers."
+SUMMARY = "An answer about sailing alone, and the boats."
 
 
 @pytest.mark.shared

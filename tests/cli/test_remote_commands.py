@@ -262,7 +262,7 @@ def test_a_chat_shows_the_same_before_a_summary_makes_room_for_a_question(
     Path(environment["SETTINGS_FILE"]).write_text('{"on_overflow": "ask", "max_history_turns": 2}')
     until(lambda: services.settings.current.on_overflow == "ask")
     answers = [Reply(f"Answer {n}. {'It was so and so. ' * 9}") for n in range(1, 4)]
-    stub.replies.extend([*answers, Reply("They spoke."), Reply("Last.")])
+    stub.replies.extend([*answers, Reply("It was never to be said."), Reply("Last.")])
     typed = "\n".join(("Never say 4711.", "Two?", "Three?", "Four?", "compact", "n", "", "", ""))
     result = run("chat", typed=typed)
     assert result.exit_code == 0, result.output

@@ -19,6 +19,7 @@ DELETED_WITH = {
 KEPT = {
     "audit_log": "who did what, with the names of accounts, and with numbers of everything else",
     "processes": "the servers that run, with their settings",
+    "page_settings": "what was last changed on the settings page",
     "model_tokens": "numbers, for a day",
     "asked_questions": "moments, for a minute",
     "model_counts": "what an endpoint counts",

@@ -38,7 +38,7 @@ def seed(server: ServerProcess, stub: StubModel, corpus: list[Payload]) -> int:
             Reply("Seventeen [1]. markanswer"),
             Reply("Well."),
             Reply(status=400, body=json.dumps({"error": {"message": "markfailure"}}).encode()),
-            Reply("marksummary"),
+            Reply("The marksummary: markquestion, markanswer, seventeen."),
         ]
     )
     assert server.call("POST", "/api/query", {"question": "markquestion"})[1]["sources"]

@@ -17,7 +17,7 @@ from tests.web.api.documents import running
 from tests.web.conftest import ask, events_of, until
 
 SENTENCE = "The harbour of Bremerhaven was built when the river had silted up for the third time in a century. "
-ANSWER = SENTENCE * 50
+ANSWER = "".join(f"{n}. {SENTENCE}" for n in range(50))
 CONTEXT_TOKENS = 4096
 
 

@@ -235,7 +235,7 @@ def test_a_request_cannot_be_replayed_where_there_is_no_model(client: FlaskClien
 
 
 def test_it_is_ready_with_the_process_and_the_page_says_that_no_model_is_connected(client: FlaskClient) -> None:
-    assert client.get("/readyz").json["parts"]["model"] == "ready"
+    assert client.get("/readyz").json["parts"]["model"] == "off"
     text = client.get("/", headers=PAGE).text
     assert "No model is connected: answers are quotes." in text
     client.set_cookie("dismissed", "quotes")
