@@ -31,8 +31,8 @@ OURS = re.compile(r"(?:\w+=\S+ )*(?:rag-assistant|(?:\.venv/bin/)?python app\.py
 SHELL = re.compile(r"\s*\\?\|.*|\s*\d?>.*|\$\(.*?\)")
 # What other programs call their settings and commands, and a tool that a server might have.
 FOREIGN = frozenset(
-    "bash_source copy_headers create_issue fish_source flush_interval is_chat_model max_prepared_statements num_ctx open_webui "
-    "pg_dump pg_restore pool_mode proxy_buffering reverse_proxy tmp_path zsh_source".split()
+    "bash_source copy_headers create_issue fish_source flush_interval is_chat_model max_prepared_statements num_ctx "
+    "open_webui pg_dump pg_restore pool_mode proxy_buffering reverse_proxy tmp_path zsh_source".split()
 )
 
 
