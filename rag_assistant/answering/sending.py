@@ -36,7 +36,7 @@ CUT = "The model server read only about {n} of {n1} tokens. Its context is proba
 STRANGE_FIGURES = "In none of the passages, your question or earlier turns, so check these: {parts}."
 REPEATED = "The model repeated itself without end, so its answer was ended."
 # An answer is ended if so much of its end is something of up to that length, again and again; how often that is seen.
-REPEATED_CHARS, MAX_PERIOD_CHARS, LOOK_EVERY_CHARS = 2_000, 400, 500
+REPEATED_CHARS, MAX_PERIOD_CHARS, LOOK_EVERY_CHARS = 16_000, 400, 500
 MAX_COMPARED_CHARS, MAX_FIGURES_NAMED = 100_000, 10
 NO_ANSWER = "The model called tools {} times without giving an answer. Ask a narrower question."
 

@@ -23,10 +23,10 @@ def test_the_same_text_again_and_again_is_a_repetition(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "".join(f"| Room {n} | free |\n" for n in range(400)),
-        "".join(f"Verse {n}.\nRefrain, refrain, refrain.\n" for n in range(200)),
-        "The geese are asleep. " * 5,
-        "The geese are asleep, and nobody wakes them. " * 5 + "But then they wake. " + "No. " * 300,
+        "".join(f"| Room {n} | free |\n" for n in range(4_000)),
+        "".join(f"Verse {n}.\nRefrain, refrain, refrain.\n" for n in range(2_000)),
+        "The geese are asleep. " * 500,
+        "The geese are asleep, and nobody wakes them. " * 50 + "But then they wake. " + "No. " * 3_900,
         ("The geese are asleep, and nobody wakes any of the seventeen of them before the sun is up. " * 8 + "Or not? ")
         * 9,
         "",
