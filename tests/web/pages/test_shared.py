@@ -123,7 +123,8 @@ def test_a_page_of_long_answers_renders_the_newest_and_shows_the_others_as_they_
 ) -> None:
     conversation: dict[str, int] = {}
     for number in range(4):
-        stub.replies.append(Reply(f"Answer {number}: " + "**a** " * 4_500))
+        words = "".join(f"**{chr(97 + n * n % 997 % 26)}** " for n in range(4_500))
+        stub.replies.append(Reply(f"Answer {number}: **a** {words}"))
         answered = ask(ann, "Which goose?", **conversation)
         conversation = {"conversation_id": answered["conversation_id"]}
     for page in (
