@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import json
 import random
 import re
@@ -91,16 +92,18 @@ def test_a_kill_in_the_middle_of_an_answer_loses_nothing_that_was_shown(forked: 
 
 
 def test_a_long_answer_on_one_line_stops_nothing(forked: ServerProcess, stub: StubModel) -> None:
-    line = ["The heron shed opens at nine [1]. ", *["It opens at nine. " * 100] * 211]
+    words = map("".join, itertools.product("aeioulmn", repeat=5))  # Repeated text would be ended.
+    opened = ("".join(f"It opens at {word}. " for word in itertools.islice(words, 100)) for _ in range(211))
+    line = ["The heron shed opens at nine [1]. ", *opened]
     forked.start()
     forked.upload("heron.md", "# Heron shed\n\nThe heron shed opens at nine.\n")
     forked.wait_for_documents()
     stub.replies.append(Reply(pieces=line))
     whole = forked.stream("When does the heron shed open?").read()
     assert whole.last is not None
-    assert (whole.last[0], len(whole.text), whole.last[1]["notes"]) == ("end", 379_834, [CHECKED_IN_PART])
+    assert (whole.last[0], len(whole.text), whole.last[1]["notes"]) == ("end", 400_934, [CHECKED_IN_PART])
     stub.replies.append(Reply(pieces=line, hang_at=211))
-    half = forked.stream("When does the heron shed open?").read(until_length=378_000)
+    half = forked.stream("When does the heron shed open?").read(until_length=399_000)
     forked.kill()
     forked.start("/healthz")
     path = f"/api/turns/{half.turn_id}"
