@@ -48,7 +48,7 @@ class JobQueue:
 
     def add(self, kind: str, document_id: int = 0, delay_seconds: float = 0.0) -> None:
         """Queue a job, to be done in its turn, or not before a delay is over."""
-        owner = self._owner_of(document_id)
+        owner = None if delay_seconds else self._owner_of(document_id)
         with self._changed:
             if delay_seconds:
                 due = time.monotonic() + delay_seconds

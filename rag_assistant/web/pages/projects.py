@@ -3,6 +3,7 @@
 from flask import Blueprint, render_template
 
 from rag_assistant.records.errors import AssistantError
+from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.api import projects as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.identity import identity
@@ -28,8 +29,7 @@ def project(project_id: int, error: AssistantError | None = None) -> str:
     """Show a project: its conversations, its settings, and who may use it."""
     shown = services().projects.get(project_id)
     documents = services().documents.page(DOCUMENTS_OFFERED) if shown.writable else []
-    guide = {path.name for path in services().guide.glob("*.md")}
-    offered = {one.id: one.name for one in documents if one.state != "failed" and one.name not in guide}
+    offered = {one.id: one.name for one in documents if one.state != "failed" and one.name not in GUIDE_NAMES}
     libraries = services().libraries.all() if shown.writable and identity().person else []
     return render_template(
         "project.html",

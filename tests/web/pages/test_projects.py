@@ -1,7 +1,6 @@
 """The pages of projects and the sidebar's order, as plain forms: everything works without scripts."""
 
 import re
-from pathlib import Path
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -28,12 +27,8 @@ def new(client: FlaskClient, title: str, **fields: object) -> int:
     return made
 
 
-def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(
-    client: FlaskClient, services: Services, tmp_path: Path
-) -> None:
+def test_a_project_is_made_changed_used_and_deleted_with_plain_forms(client: FlaskClient) -> None:
     document = upload(client, "Boats.", "boats.txt", tags="sea")["document_id"]
-    services.guide = tmp_path
-    (tmp_path / "3-documents.md").touch()
     assert upload(client, "The guide.", "3-documents.md")["state"] == "ready"
     assert upload(client, b"%PDF-1.7 broken", "broken.pdf")["state"] == "failed"
     made = client.post("/projects", data={"name": "Harbour"})
