@@ -14,7 +14,8 @@ EVERYTHING = re.compile(
     r"(?:list|count|enumerate|add up|summari[sz]e|compare|vergleiche?|fasse?|liste|zähle?)\b"
     r"|\b(?:name|list|tell|show|give)\b.{0,200}\b(?:all|every(?:one|thing)?)\b"
     r"|\b(?:what|which|who)\b.{0,200}\b(?:all (?:the|of|our|my|its|their)|every(?:one|thing))\b"
-    r"|\b(?:overview|summary|add(?:ed|s)? up|sum of|überblick|zusammenfassung|summe)\b",
+    r"|\b(?:overview|summary|add(?:ed|s)? up|sum of|überblick|zusammenfassung|summe)\b"
+    r"|^\W*(?:résume|resume|总结|لخّص)",
     re.IGNORECASE,
 )
 # Asks for all rows of a table with a property.

@@ -70,27 +70,28 @@ def test_without_a_model_an_example_is_answered_with_a_quote(newcomer: Page) -> 
 @pytest.mark.long
 def test_an_empty_library_says_what_to_do_and_shows_no_examples(page: Page, server: ServerProcess) -> None:
     page.goto("/")
-    expect(page.locator(".examples button")).to_have_text(list(EXAMPLES))
+    expect(page.locator(".chip-button")).to_have_text(list(EXAMPLES))
     for document in server.call("GET", "/api/documents")[1]["documents"]:
         server.call("DELETE", f"/api/documents/{document['document_id']}")
     page.reload()
     expect(page.get_by_role("heading", name="Add your documents")).to_be_visible()
-    expect(page.locator(".welcome")).to_contain_text("Your library is empty. Add documents to ask about.")
-    expect(page.locator(".examples")).to_have_count(0)
+    expect(page.locator(".offers")).to_contain_text("Nothing added yet")
+    expect(page.locator(".chip-button")).to_have_count(0)
 
 
 def test_the_first_page_takes_documents_and_then_asks_about_them(page: Page) -> None:
     page.goto("/")
-    welcome = page.locator(".welcome")
+    welcome = page.locator(".offers")
     expect(welcome).to_contain_text("You are talking to an AI assistant.")
-    expect(welcome).to_contain_text("A guide to this assistant is already in your library.")
+    expect(welcome).to_contain_text("Or ask the guide to this assistant:")
     text = b"## How many geese are there?\n\nThe keeper feeds seventeen geese, and each of them is in the book."
     geese = FilePayload(name="geese.md", mimeType="text/markdown", buffer=text)
     welcome.get_by_label("Add documents").focus()
     welcome.get_by_label("Add documents").set_input_files(geese)
     example = welcome.get_by_role("button", name="How many geese are there?")
     expect(example).to_be_visible()
-    expect(welcome).not_to_contain_text("guide")
+    expect(welcome).not_to_contain_text("ask the guide")
+    expect(welcome.locator(".recent li")).to_have_count(1)
     expect(welcome.get_by_label("Add documents")).to_be_focused()
     example.click()
     expect(page.locator("#turn-1.completed .sources")).to_contain_text("geese.md")

@@ -120,7 +120,7 @@ def test_the_conversation_on_the_page_is_renamed_in_its_place_deleted_and_brough
     expect(page).to_have_url(re.compile(r"/\?deleted=1$"))
     note = page.locator(".confirmation")
     expect(note).to_contain_text("“A better title” deleted.")
-    edges = [one.bounding_box() for one in (note, page.locator(".welcome"))]
+    edges = [one.bounding_box() for one in (note, page.locator(".welcome").first)]
     assert len({(box["x"], box["width"]) for box in edges if box}) == 1
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .question")).to_have_text("Question 1")

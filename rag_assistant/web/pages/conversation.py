@@ -22,6 +22,7 @@ from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
+from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
 from rag_assistant.web.redirects import to_conversation, to_page, to_turn
@@ -33,13 +34,11 @@ from rag_assistant.web.services import services
 blueprint = Blueprint("pages", __name__)
 
 TURNS_SHOWN = 20
-# The part of the guide that the start page's examples are about.
-GUIDE_NAME = "2-history-window.md"
 # Examples for a person's own documents are made from the newest ones' beginnings.
 DOCUMENTS_LOOKED_AT = 50
 DOCUMENTS_READ = 6
 CHARS_READ = 8_000
-MAX_EXAMPLES = 4
+MAX_EXAMPLES = RECENT_SHOWN = 3
 # How many documents of a scope are named.
 MAX_NAMED = 3
 # Keyword search finds a document before it is embedded.
@@ -256,7 +255,7 @@ def _just_deleted() -> Conversation | None:
 
 
 def library_holds() -> dict[str, Any]:
-    """Return whether there are documents, our guide, and others; and example questions about the newest."""
+    """Return whether there are documents, a person's newest ones, and example questions about these."""
     # Only the start page has examples, and the server is ready sooner without their patterns.
     from rag_assistant.retrieval.example_questions import example_questions
 
@@ -266,12 +265,8 @@ def library_holds() -> dict[str, Any]:
     examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
     # One per document before a second of any.
     mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
-    return {
-        "has_documents": bool(newest),
-        "has_guide": services().documents.has(GUIDE_NAME),
-        "has_own_documents": bool(own),
-        "own_examples": list(mixed)[:MAX_EXAMPLES],
-    }
+    guide = EXAMPLES if newest and not own else ()
+    return {"has_documents": bool(newest), "recent": own[:RECENT_SHOWN], "offered": [*mixed, *guide][:MAX_EXAMPLES]}
 
 
 def _number(name: str, text: str) -> int:

@@ -161,7 +161,6 @@ def words() -> dict[str, Any]:
     """Add the commands and choices to the templates."""
     return {
         "commands": COMMANDS.values(),
-        "examples": EXAMPLES,
         "overflow_options": dict.fromkeys((choice for choice in OVERFLOW_CHOICES if choice != "ask"), ""),
         "overflow_words": OVERFLOW_WORDS,
         "search_scope_words": SEARCH_SCOPE_WORDS,

@@ -9,6 +9,7 @@ import { composer, conversationId, fill, restoreText, showComposerError } from "
 import { drawView, savedView } from "./horizon.js";
 import { isTemporary } from "./temporary.js";
 import { mention, mentionIn, mentionsOf } from "./mentions.js";
+import { removeWelcome } from "./welcome.js";
 
 /** Tell whether a text is a command: a slash and a word, alone or followed by more if the word is a known command. */
 export function isCommand(text) {
@@ -64,7 +65,7 @@ function appendResult(command) {
   block.querySelector(".command code").textContent = command;
   block.classList.add("waiting");
   const transcript = document.getElementById("transcript");
-  transcript.querySelector(".welcome")?.remove();
+  removeWelcome();
   transcript.append(block);
   block.scrollIntoView({ block: "nearest" });
   return block;

@@ -21,6 +21,7 @@ import { newKey, sendQuestion } from "./request.js";
 import { scopeOf } from "./scope.js";
 import { TemporaryTurn, isTemporary } from "./temporary.js";
 import { TurnView } from "./turn.js";
+import { removeWelcome } from "./welcome.js";
 
 /** Let the composer, and every button that stands for a question or command, ask in place. */
 export function enableAsking() {
@@ -114,7 +115,8 @@ function withdraw(element, typed, pictures) {
 /** Put a new turn at the end of the transcript. */
 function appendTurn(question, pictures) {
   const transcript = document.getElementById("transcript");
-  for (const part of document.querySelectorAll(".welcome, .confirmation")) part.remove();
+  removeWelcome();
+  document.querySelector(".confirmation")?.remove();
   const element = document.getElementById("turn-template").content.firstElementChild.cloneNode(true);
   element.querySelector(".question").textContent = question;
   for (const { name } of pictures) {

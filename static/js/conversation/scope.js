@@ -5,6 +5,7 @@ import { documentOf } from "../lib/html.js";
 import { t } from "../lib/language.js";
 import { fade, showError, toast } from "../lib/toast.js";
 import { composer, conversationId } from "./composer.js";
+import { redrawWelcome } from "./welcome.js";
 
 /** Let the filter be removed in place, and set without leaving the open conversation. */
 export function enableScope() {
@@ -42,10 +43,8 @@ export async function redrawFilter() {
   const response = await fetch(conversationId() === null ? location.href : address(`/conversations/${conversationId()}`));
   if (!response.ok) return;
   const drawn = documentOf(await response.text());
-  for (const part of ["#scope", ".welcome"]) {
-    const [current, next] = [document.querySelector(part), drawn.querySelector(part)];
-    if (current && next) current.replaceWith(document.adoptNode(next));
-  }
+  document.getElementById("scope").replaceWith(document.adoptNode(drawn.getElementById("scope")));
+  await redrawWelcome(drawn);
 }
 
 /** Return the documents (`document_ids`) or `tags` of the filter. */

@@ -38,17 +38,6 @@ export function enableDocuments() {
   poll(redrawList, idleInterval);
 }
 
-/** Redraw the start page's welcome, which names documents, if this page shows it. */
-export async function redrawWelcome() {
-  const response = document.querySelector(".welcome") && (await fetch(location.href).catch(() => null));
-  const drawn = response?.ok && documentOf(await response.text()).querySelector(".welcome");
-  const current = document.querySelector(".welcome");
-  if (!drawn || !current) return;
-  const hadFocus = current.contains(document.activeElement);
-  current.replaceWith(document.adoptNode(drawn));
-  if (hadFocus) drawn.querySelector("input[type=file]")?.focus();
-}
-
 /** Redraw the list from the server, if this page shows it. */
 export async function redrawList() {
   if (!list()) return;

@@ -3,7 +3,8 @@ import { address } from "../lib/address.js";
 import { send } from "../lib/api.js";
 import { t } from "../lib/language.js";
 import { errorMessage } from "../lib/toast.js";
-import { redrawList, redrawWelcome } from "./library.js";
+import { redrawWelcome } from "../conversation/welcome.js";
+import { redrawList } from "./library.js";
 import { drawPanel, isOpen } from "./upload-panel.js";
 
 const MAX_CONCURRENT = 3;

@@ -1,6 +1,7 @@
 // Refresh the page from the server: the parts around the transcript, and the turns that changed.
 import { drawView, savedView } from "../conversation/horizon.js";
 import { keepAtEnd } from "../conversation/scroll-position.js";
+import { removeWelcome } from "../conversation/welcome.js";
 import { documentOf } from "../lib/html.js";
 import { replaceTurn, restoreFocus } from "../lib/patch.js";
 
@@ -66,7 +67,7 @@ function updateTurn(transcript, drawn) {
   const last = [...transcript.querySelectorAll(".turn")].at(-1);
   // The newest turns do not belong on a page of older ones.
   if (last && Number(last.dataset.turn) + 1 !== Number(drawn.dataset.turn)) return true;
-  transcript.querySelector(".welcome")?.remove();
+  removeWelcome();
   if (last) last.after(next);
   else transcript.append(next);
   return true;

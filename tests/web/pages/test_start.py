@@ -20,7 +20,9 @@ LEAVE = (
 
 
 def offered(client: FlaskClient) -> list[str]:
-    return [html.unescape(one) for one in re.findall(r'name="question" value="([^"]+)"', client.get("/").text)]
+    """Return the questions that the start page offers."""
+    found = re.findall(r'class="chip-button"[^>]* value="([^"]+)"', client.get("/").text)
+    return [html.unescape(one) for one in found]
 
 
 def selects_of(client: FlaskClient) -> list[str]:
@@ -50,19 +52,17 @@ def test_questions_that_the_documents_answer_are_offered_one_of_each_first(clien
         "How many days off do I get?",
         "How do I book a meeting room?",
     ]
-    page = client.get("/").text
-    assert "Try asking:" in page
-    assert "docx_lists" not in page[page.index('class="welcome"') :]
 
 
-def test_documents_that_give_no_question_leave_a_plain_prompt(client: FlaskClient) -> None:
-    upload(client, "bird,number\ngoose,17\n", "birds.csv")
+def test_the_start_page_lists_what_came_in_last_with_a_summary(client: FlaskClient) -> None:
+    for name in ("oldest.csv", "gulls.csv", "terns.csv", "newest.csv"):
+        upload(client, f"bird,number\n{name},17\n", name)
     page = client.get("/").text
-    welcome = page[page.index('class="welcome"') :]
-    assert offered(client) == []
-    assert "Type a question below." in welcome
-    assert "birds.csv" not in welcome
-    assert "Try asking" not in welcome
+    recent = page[page.index('class="recent"') :]
+    assert re.findall(r">(\w+\.(?:csv|md))</a>", recent) == ["newest.csv", "terns.csv", "gulls.csv"]
+    assert recent.count('value="Summarise this document."') == 3
+    assert offered(client) == [], "tables give no question"
+    assert "guide" not in page
 
 
 def test_a_heading_of_a_hostile_document_stays_text(client: FlaskClient) -> None:
