@@ -54,11 +54,10 @@ from rag_assistant.runtime.data_dir import drop_leftovers, installation_id, join
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
-from rag_assistant.settings.agreement import shared_settings
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
-from rag_assistant.settings.schema import Settings
-from rag_assistant.storage.accounts.credentials import CredentialStore
+from rag_assistant.settings.schema import Settings, shared_settings
+from rag_assistant.storage.accounts.credentials import ConversationLinkStore, CredentialStore
 from rag_assistant.storage.accounts.libraries import LibraryStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
 from rag_assistant.storage.accounts.usage import ModelCountsStore, UsageStore
@@ -68,7 +67,6 @@ from rag_assistant.storage.conversations.corrections import CorrectionStore
 from rag_assistant.storage.conversations.erasing import TurnEraser
 from rag_assistant.storage.conversations.exchange import ExchangeStore
 from rag_assistant.storage.conversations.history import HistoryStore
-from rag_assistant.storage.conversations.links import ConversationLinkStore
 from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.conversations.projects import ProjectStore
 from rag_assistant.storage.conversations.receipt_links import ReceiptChain

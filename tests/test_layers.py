@@ -38,7 +38,6 @@ PURE = (
         "web.i18n.languages",
         "accounts.addresses",
         "accounts.admission",
-        "runtime.public_addresses",
         *(f"settings.{name}" for name in "conversations declaration documents people schema server".split()),
     ),
     *(
@@ -53,7 +52,6 @@ PURE = (
         "answering.scoring",
         "conversations.exchange.archive",
         "conversations.exchange.products",
-        "conversations.exchange.shapes",
         "conversations.exchange.trees",
         "conversations.summary_lines",
         "retrieval.claims",

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from rag_assistant.answering.writer import with_citation_checks
-from rag_assistant.conversations import bill, facts, prompts, summary_lines
+from rag_assistant.conversations import bill, prompts, summary_lines
 from rag_assistant.history import HistoryPolicy, analyse_history, fit_history, repair_messages
 from rag_assistant.llm import refusals, tool_calls
 from rag_assistant.llm.prompt_counts import size_of
@@ -115,7 +115,7 @@ LOOPS: dict[str, Callable[[str], object]] = {
         coverage.asks_for_everything(text),
     ),
     "bill": lambda text: bill.bill_of([PastTurn(1, ({"role": "user", "content": text},))], "", 1000),
-    "facts": lambda text: (list(facts.facts_in(text)), facts.is_instruction(text)),
+    "facts": lambda text: (list(bill.facts_in(text)), bill.is_instruction(text)),
     "record": lambda text: summary_lines.extract([PastTurn(1, ({"role": "user", "content": text},))], 1000),
     "summary": lambda text: summary_lines.with_turns(text, [summary_lines.SummaryLine((1,), text[:500])]),
     "excerpt": lambda text: (prompts.excerpt(text, ["nine"], 500), snippet_of(text, ["nine"]), prompts.title_for(text)),

@@ -35,9 +35,9 @@ from rag_assistant.conversations.window import rules_for
 from rag_assistant.records import Conversation, Event, Question, Turn, Unset
 from rag_assistant.records.errors import AssistantError, ConversationBusy, InvalidRequest, NothingWaits, Overloaded
 from rag_assistant.records.validation import INVALID_CHARACTER, storable
-from rag_assistant.runtime.request_context import turn_id as current_turn_id
 from rag_assistant.runtime.telemetry.metrics import Metrics, Observer
 from rag_assistant.runtime.telemetry.steps import Step, step, watching
+from rag_assistant.runtime.telemetry.steps import turn_id as current_turn_id
 from rag_assistant.storage.signals import Signals
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from rag_assistant.answering.tool_results import ToolResult, quoted_name
+from rag_assistant.answering.tool_arguments import ToolResult, quoted_name
 from rag_assistant.records.errors import ToolFailed
 from rag_assistant.records.validation import storable
 from rag_assistant.runtime.telemetry.steps import step

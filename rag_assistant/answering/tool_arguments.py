@@ -1,18 +1,21 @@
-"""The arguments of our own tools in the model's calls, checked like requests."""
+"""What tools take and give back: the arguments of our own, checked like requests, and any tool's result."""
 
 import json
 from functools import cache
 from typing import Annotated, Any
 
+from msgspec import Struct
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS
+from rag_assistant.records import MAX_INT32, MAX_NOTE_CHARS, Passage
 from rag_assistant.records.errors import ToolFailed
 from rag_assistant.records.validation import first_problem, storable_value, visible
 
 MAX_PASSAGES = 20
 MAX_PIECE_CHARS = 8000
 MAX_DELETED_AT_ONCE = 100
+MAX_NAME_CHARS = 60
+NAME_END_CHARS = 15
 
 
 class Arguments(BaseModel):
@@ -108,3 +111,20 @@ def schema_of(name: str, kind: type[Arguments]) -> dict[str, Any]:
             "parameters": parameters | {"additionalProperties": False},
         },
     }
+
+
+class ToolResult(Struct, frozen=True):
+    """A tool's result: text for the model, passages to number, a question to a person, or a note to store."""
+
+    text: str
+    passages: tuple[Passage, ...] = ()
+    asks: str | None = None
+    arguments: dict[str, Any] | None = None
+    note: str | None = None
+
+
+def quoted_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
+    """Return a name so that nothing in it can be taken for one of our sentences, in plain text and as Markdown."""
+    if len(name) > max_chars:
+        name = f"{name[: max_chars - NAME_END_CHARS - 1]}…{name[-NAME_END_CHARS:]}"
+    return "`" + name.replace("`", "'") + "`"

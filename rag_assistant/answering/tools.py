@@ -24,11 +24,12 @@ from rag_assistant.answering.tool_arguments import (
     ProposeNote,
     ReadDocument,
     SearchDocuments,
+    ToolResult,
     object_in,
+    quoted_name,
     read_arguments,
     schema_of,
 )
-from rag_assistant.answering.tool_results import ToolResult, quoted_name
 from rag_assistant.conversations.model_profile import PROPOSES_NOTE
 from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.llm.tool_calls import calls_in_text

@@ -208,7 +208,7 @@ def api_here(services: Services) -> Api:
     import httpx2
 
     from rag_assistant.web import app_of
-    from rag_assistant.web.services import IDENTITY
+    from rag_assistant.web.routing import IDENTITY
 
     app = app_of(services)
 

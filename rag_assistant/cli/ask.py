@@ -11,7 +11,7 @@ from rag_assistant.cli.commands import ID, ApiError
 from rag_assistant.cli.documents import process_pending
 from rag_assistant.conversations.commands import NOTED, REMEMBER, commands_in_words, is_command
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.history.token_usage import tokens_sentence
+from rag_assistant.history.figures import tokens_sentence
 from rag_assistant.history.words import seen, span_in_words, view_sentence
 from rag_assistant.records import Event
 from rag_assistant.records.errors import OverflowDecisionNeeded

@@ -10,8 +10,8 @@ from math import ceil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.history.iterations import keep_last_iterations
 from rag_assistant.history.turns import tool_calls_of
+from rag_assistant.history.window import keep_last_iterations
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 

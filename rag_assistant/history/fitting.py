@@ -21,8 +21,6 @@ from rag_assistant.history.budget import (
     fit_budget,
 )
 from rag_assistant.history.filtering import choose_turns, without_injected
-from rag_assistant.history.iterations import keep_last_iterations
-from rag_assistant.history.older_turns import older_turns
 from rag_assistant.history.overflow import HistorySummary, summary_messages
 from rag_assistant.history.receipt import (
     UNANSWERED,
@@ -36,9 +34,16 @@ from rag_assistant.history.receipt import (
     renewed,
     without_notices,
 )
-from rag_assistant.history.repair import repair_messages
-from rag_assistant.history.turns import is_completed, joined, split_turns, tool_calls_of, uses_tools
-from rag_assistant.history.window import check_history_limit, turns_in_window
+from rag_assistant.history.turns import (
+    is_completed,
+    joined,
+    older_turns,
+    repair_messages,
+    split_turns,
+    tool_calls_of,
+    uses_tools,
+)
+from rag_assistant.history.window import check_history_limit, keep_last_iterations, turns_in_window
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import InvalidRequest
 
@@ -167,7 +172,7 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
 def _without_older_turns(
     messages: Sequence[Message], limit: int | None, policy: HistoryPolicy
 ) -> tuple[Sequence[Message], HistoryPolicy]:
-    """Return the messages that can matter, and the policy with the others as unread; see older_turns.py."""
+    """Return the messages that can matter, and the policy with the others as unread; see ``older_turns``."""
     chosen_by_number = policy.pinned or policy.excluded or policy.purged or policy.pending or policy.turn_numbers
     if limit is None or policy.strategy != "window" or chosen_by_number or policy.summary is not None:
         return messages, policy

@@ -1,8 +1,9 @@
-"""Read a list of messages as turns.
+"""Read a list of messages as turns: cut and count them, and repair what strict providers refuse.
 
 Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI chat format and are never changed.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,9 @@ from rag_assistant.records import Message
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 INJECTED = "context_injection"
+MISSING_RESULT = "No result was recorded for this call."
+# Of a shorter list, no turn is only counted.
+MIN_LIST_LENGTH = 100
 
 
 class SplitMessages(Struct, frozen=True):
@@ -91,3 +95,105 @@ def length_of_system_block(messages: Sequence[Message]) -> int:
 def joined(parts: Iterable[Sequence[Message]]) -> list[Message]:
     """Return the messages of all parts as one new list."""
     return [message for part in parts for message in part]
+
+
+def repair_messages(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages as every strict provider accepts them: each call answered once, directly after it.
+
+    A result without a call is removed, as is a second result for the same call. A call without a result gets a fixed
+    one, unless it is in the last message that calls tools and nothing was said since: that turn is still running. Ids
+    are matched by position within one assistant message and its results, because real providers send null, empty and
+    repeated ones. Everything else keeps its place and its text, and a repaired list stays as it is.
+    """
+    mended: list[Message] = []
+    i = 0
+    while i < len(messages):
+        message = messages[i]
+        i += 1
+        if message["role"] == "tool":
+            continue  # Its call doesn't precede it, or was answered before.
+        mended.append(message)
+        calls = tool_calls_of(message)
+        if not calls:
+            continue
+        end = i
+        while end < len(messages) and messages[end]["role"] != "assistant":
+            end += 1
+        between = messages[i:end]
+        others = [m for m in between if m["role"] != "tool"]
+        results = _match([call.get("id") for call in calls], [m for m in between if m["role"] == "tool"])
+        still_running = end == len(messages) and not others
+        for call, result in zip(calls, results, strict=True):
+            if result is not None:
+                mended.append(result)
+            elif not still_running:
+                mended.append({"role": "tool", "tool_call_id": call.get("id"), "content": MISSING_RESULT})
+        mended.extend(others)
+        i = end
+    return mended
+
+
+def _match(call_ids: Sequence[str | None], results: Sequence[Message]) -> list[Message | None]:
+    """Return for each call its result or None: the first unused result with the same id, in order of arrival."""
+    unused: defaultdict[str | None, deque[Message]] = defaultdict(deque)
+    for result in results:
+        unused[result.get("tool_call_id") or None].append(result)
+    return [of_id.popleft() if (of_id := unused[call_id or None]) else None for call_id in call_ids]
+
+
+def older_turns(messages: Sequence[Message], newest_turns: int) -> tuple[int, int, int] | None:
+    """Return (begin, end, turns): ``messages[begin:end]`` are that many whole turns, before the newest ones.
+
+    At least ``newest_turns`` past turns follow ``end``. ``None`` if the list is short, or if the part can't be counted
+    by its roles alone: then it must be repaired first.
+    """
+    if len(messages) < MIN_LIST_LENGTH:
+        return None
+    begin = length_of_system_block(messages)
+    end = _boundary(messages, begin, newest_turns + 1)
+    if end is None:
+        return None
+    turns = _count_turns(messages, begin, end)
+    return None if turns is None else (begin, end, turns)
+
+
+def _boundary(messages: Sequence[Message], begin: int, boundaries: int) -> int | None:
+    """Return where a turn begins after which ``boundaries`` - 1 turns are certainly completed.
+
+    Certain is a question between an answer without calls and another answer (or the end): whatever is repaired around
+    it, a turn ends and another one begins there.
+    """
+    count = 0
+    for index in range(len(messages) - 1, begin, -1):
+        message, before = messages[index], messages[index - 1]
+        if message["role"] != "user" or before["role"] != "assistant" or before.get("tool_calls") or "meta" in message:
+            continue
+        if index + 1 < len(messages) and messages[index + 1]["role"] != "assistant":
+            continue
+        count += 1
+        if count == boundaries:
+            return index
+    return None
+
+
+def _count_turns(messages: Sequence[Message], begin: int, end: int) -> int | None:
+    """Return how many turns a part has, ``None`` if anything in it is irregular."""
+    turns, open_calls, before = 0, 0, ""
+    for index in range(begin, end):
+        message = messages[index]
+        role = message["role"]
+        if role == "tool":
+            if not open_calls:
+                return None
+            open_calls -= 1
+        elif open_calls or "meta" in message:
+            return None
+        elif role == "assistant":
+            calls = message.get("tool_calls")
+            open_calls = len(calls) if calls else 0
+        elif role == "user":
+            turns += before != "user"
+        else:
+            return None
+        before = role
+    return turns or None

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from rag_assistant.history import count_message, estimate_tokens
 from rag_assistant.llm.endpoint import Endpoint, Guess
-from rag_assistant.llm.plausible import MAX_TIMES_OUR_ESTIMATE, MAX_TOKENS_PER_PICTURE
 from rag_assistant.llm.prompt_counts import (
+    MAX_TIMES_OUR_ESTIMATE,
+    MAX_TOKENS_PER_PICTURE,
     MIN_LIMIT_TOKENS,
     SURE_AFTER,
     TOKENS_PER_PICTURE,

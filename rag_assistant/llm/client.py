@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from rag_assistant.llm.calls import ModelCall, Watchdog
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.failures import failures_named
-from rag_assistant.llm.plausible import is_count, is_name
-from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS
+from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS, is_count, is_name
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT

@@ -17,7 +17,7 @@ from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import LIMIT_PROBE_TIMEOUT_SECONDS, OPENAI_BASE_URL, ModelClient, Part, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
-from rag_assistant.llm.plausible import plausible_usage
+from rag_assistant.llm.prompt_counts import plausible_usage
 from rag_assistant.records import ModelReply, ModelRequest, Reading
 from rag_assistant.records.errors import ModelError, ModelTimedOut, ModelUnreachable, ToolsRefused, cause_alone
 from rag_assistant.runtime.telemetry.steps import step

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
-from rag_assistant.llm.plausible import is_name, reported_usage
+from rag_assistant.llm.prompt_counts import is_name, reported_usage
 from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
 from rag_assistant.llm.tool_calls import ToolCallCollector

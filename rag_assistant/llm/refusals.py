@@ -6,7 +6,7 @@ The wordings are those of servers and gateways that speak the OpenAI protocol; t
 import re
 from collections.abc import Sequence
 
-from rag_assistant.llm.plausible import is_count
+from rag_assistant.llm.prompt_counts import is_count
 from rag_assistant.records.errors import ContextTooLong
 
 # The status codes for requests that are too long; others are about keys, rates and addresses.

@@ -27,7 +27,7 @@ from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.runtime.data_dir import drop_unused, lock_data_dir, open_data_dir, open_to_others
-from rag_assistant.runtime.request_context import ids
+from rag_assistant.runtime.telemetry.steps import ids
 from rag_assistant.server.connections import Server, Threads
 from rag_assistant.settings.live import open_settings
 from rag_assistant.settings.package_files import home

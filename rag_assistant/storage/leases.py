@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, delete, insert, select, true, update
 
 from rag_assistant.records.errors import SettingsError
-from rag_assistant.settings.agreement import conflict, differences
+from rag_assistant.settings.schema import conflict, differences
 from rag_assistant.storage.database import Database, Store
 from rag_assistant.storage.tables import processes
 
@@ -43,7 +43,7 @@ def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
 class Leases(Store):
     """Registers this process, and removes those that died.
 
-    ``settings`` are compared with those of other servers; see settings/agreement.py.
+    ``settings`` are compared with those of other servers; see settings/schema.py.
     """
 
     def __init__(self, database: Database, installation: str, settings: Callable[[], Mapping[str, Any]]) -> None:

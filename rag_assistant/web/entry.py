@@ -7,8 +7,7 @@ from flask import Flask, Response, g, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from rag_assistant.accounts.addresses import is_within
-from rag_assistant.runtime.request_context import begin_request
-from rag_assistant.runtime.telemetry.steps import continue_trace
+from rag_assistant.runtime.telemetry.steps import begin_request, continue_trace
 from rag_assistant.settings.schema import Settings
 
 

@@ -12,9 +12,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
 from rag_assistant.records import errors
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.web.routing import FOR_PROGRAMS
+from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.services import whole_services
 from rag_assistant.web.v1.errors import openai_error, openai_status
 
 log = logging.getLogger(__name__)

@@ -1,14 +1,35 @@
-"""API actions as plain forms: a form's fields are the body, and a page is shown instead of the response."""
+"""API actions as plain forms: a form's fields are the body, and a page is shown instead of the response.
+
+Redirects have the status 303, so that a reload sends nothing again.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
-from flask import Response
+from flask import Response, redirect, url_for
 
+from rag_assistant.records import Turn
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.errors import page_with_error
-from rag_assistant.web.redirects import to_conversation, to_page
+
+
+def to_address(address: str) -> Response:
+    return cast(Response, redirect(address, 303))
+
+
+def to_page(endpoint: str, **arguments: Any) -> Response:
+    """Redirect to a page."""
+    return to_address(url_for(endpoint, **arguments))
+
+
+def to_conversation(conversation_id: int, **arguments: Any) -> Response:
+    return to_page("pages.conversation", conversation_id=conversation_id, **arguments)
+
+
+def to_turn(turn: Turn, **arguments: Any) -> Response:
+    """Redirect to a turn in its conversation."""
+    return to_conversation(turn.conversation_id, _anchor=f"turn-{turn.number}", **arguments)
 
 
 def as_form(

@@ -10,9 +10,8 @@ from rag_assistant.accounts.accounts import SESSION_LIFETIME, TOKEN_START, Actor
 from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.services import Services
-from rag_assistant.web.redirects import to_page
-from rag_assistant.web.routing import API, PUBLIC, SESSION_ONLY, Policy, policy_asked
-from rag_assistant.web.services import IDENTITY, services
+from rag_assistant.web.forms import to_page
+from rag_assistant.web.routing import API, IDENTITY, PUBLIC, SESSION_ONLY, Policy, policy_asked, services
 
 SESSION = "session"
 BEARER = "bearer "

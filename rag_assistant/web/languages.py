@@ -13,8 +13,7 @@ from markupsafe import Markup, escape
 
 from rag_assistant.web.i18n import catalogs, sentences
 from rag_assistant.web.i18n.languages import ENGLISH, LANGUAGES, Language
-from rag_assistant.web.routing import FOR_PROGRAMS
-from rag_assistant.web.services import whole_services
+from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
 
 LANGUAGE_COOKIE = "language"
 AUTO = "auto"

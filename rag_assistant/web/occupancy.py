@@ -9,8 +9,8 @@ from werkzeug.wsgi import ClosingIterator
 
 from rag_assistant.accounts.limits import Kind
 from rag_assistant.web.identity import identity
+from rag_assistant.web.routing import services
 from rag_assistant.web.security import SAFE_METHODS
-from rag_assistant.web.services import services
 
 HELD, TAKEN = "rag_assistant.held", "rag_assistant.taken"
 

@@ -14,9 +14,8 @@ from rag_assistant.records import MAX_INT32, UNSET, Scope, Unset
 from rag_assistant.records.errors import InvalidRequest, MalformedBody, UnsupportedContentType
 from rag_assistant.records.validation import INVALID_CHARACTER, first_problem, spells_number, storable
 from rag_assistant.web.request_bodies import ID, NoFields, QueryBody
-from rag_assistant.web.routing import API, Route
+from rag_assistant.web.routing import API, Route, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.services import whole_services
 
 Body = TypeVar("Body", bound=BaseModel)
 Choice = TypeVar("Choice", bound=str)

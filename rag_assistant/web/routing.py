@@ -1,4 +1,4 @@
-"""What each route declares: its policy, parameters, body, response, and a working example.
+"""What each route declares: its policy, parameters, body, response, and a working example. And its services.
 
 A route without a policy prevents the application from starting. Access to particular data is decided by ownership: see
 storage/ownership.py.
@@ -7,12 +7,13 @@ storage/ownership.py.
 from collections.abc import Mapping
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, current_app, request
 from msgspec import Struct, defstruct, field
 from pydantic import BaseModel
 from werkzeug.routing import Rule
 
-from rag_assistant.records import Ability
+from rag_assistant.records import ALONE, NOBODY, Ability
+from rag_assistant.services import Services
 
 
 class Policy(Struct, frozen=True):
@@ -29,6 +30,11 @@ class Policy(Struct, frozen=True):
 API = ("/api/", "/v1/")
 FOR_PROGRAMS = (*API, "/mcp", "/metrics")
 SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in. A token cannot do this."
+
+# The key of the identity in a request's environment; see identity.py.
+IDENTITY = "rag_assistant.identity"
+# An id that nobody has.
+NO_PERSON = 0
 
 PUBLIC = Policy(None)
 READ, ASK, DOCUMENTS, ADMIN = Policy("read"), Policy("ask"), Policy("documents"), Policy("admin")
@@ -101,3 +107,21 @@ def policy_asked() -> Policy:
     if route.policy is None:
         raise LookupError(f"The route of {route.endpoint} declares no policy.")
     return route.policy
+
+
+def services() -> Services:
+    """Return the services of the person asking, without other people's data.
+
+    Before authentication, and where nobody is signed in, there is no data.
+    """
+    identity = request.environ.get(IDENTITY, NOBODY)
+    if identity is ALONE:
+        return whole_services()
+    person_id = identity.person.id if identity.person else NO_PERSON
+    return whole_services().for_person(person_id, changes_documents="documents" in identity.abilities)
+
+
+def whole_services() -> Services:
+    """Return the unrestricted services: for settings and accounts, never for people's data."""
+    whole: Services = current_app.extensions["assistant"]
+    return whole

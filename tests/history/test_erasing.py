@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.history.erasing import may_lean_on, receipt_without, search_without, turns_in
-from rag_assistant.history.repair import repair_messages
+from rag_assistant.history.turns import repair_messages
 from rag_assistant.records import Message
 
 SYSTEM: Message = {"role": "system", "content": "Be brief."}

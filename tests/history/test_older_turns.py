@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assistant.history import HistoryPolicy, fit_history
-from rag_assistant.history import older_turns as older_turns_module
+from rag_assistant.history import turns as turns_module
 from rag_assistant.records import Message
 from tests.history.conversations import conversations
 from tests.history.examples import many_examples
@@ -14,9 +14,9 @@ from tests.testkit.shared_data import shared_jsonl
 
 
 def both_ways(messages: list[Message], policy: HistoryPolicy) -> bool:
-    with patch.object(older_turns_module, "MIN_LIST_LENGTH", 0):
+    with patch.object(turns_module, "MIN_LIST_LENGTH", 0):
         quick = fit_history(messages, policy)
-    with patch.object(older_turns_module, "MIN_LIST_LENGTH", 10**9):
+    with patch.object(turns_module, "MIN_LIST_LENGTH", 10**9):
         whole = fit_history(messages, policy)
     assert quick == whole
     return quick.history_trimmed

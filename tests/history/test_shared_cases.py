@@ -21,7 +21,7 @@ from rag_assistant.history import (
     turns_in_window,
 )
 from rag_assistant.history.budget import TOKENS_PER_MESSAGE, CountTokens
-from rag_assistant.history.repair import MISSING_RESULT
+from rag_assistant.history.turns import MISSING_RESULT
 from rag_assistant.records import Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit, SummaryRejected
 from tests.history.conversations import user, without_notice

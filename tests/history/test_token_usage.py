@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.history.token_usage import token_parts, tokens_sentence
+from rag_assistant.history.figures import token_parts, tokens_sentence
 
 TOKENS = {"system": 100, "tools": 0, "summary": 50, "history": 300, "passages": 350, "question": 0, "limit": 1000}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rag_assistant.llm.plausible import MAX_HIDDEN_TOKENS, is_count, is_name, plausible_usage
+from rag_assistant.llm.prompt_counts import MAX_HIDDEN_TOKENS, is_count, is_name, plausible_usage
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import TITLE, context_too_long
 from rag_assistant.records import ModelRequest

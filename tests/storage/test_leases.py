@@ -8,8 +8,7 @@ import pytest
 from rag_assistant.answering.writer import unchecked
 from rag_assistant.records import Question, Turn
 from rag_assistant.records.errors import AnswerTakenOver, SettingsError
-from rag_assistant.settings.agreement import shared_settings
-from rag_assistant.settings.schema import Settings
+from rag_assistant.settings.schema import Settings, shared_settings
 from rag_assistant.storage import leases as module
 from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.turn_endings import AnswerLog

@@ -35,7 +35,7 @@ SPEAKING = (
         "files/store",
         "files/s3",
         "history/overflow",
-        "history/token_usage",
+        "history/figures",
         "history/words",
     ),
     *("llm/calls", "llm/client", "llm/connection_check", "llm/endpoint", "llm/failures", "llm/local_model"),
@@ -82,7 +82,7 @@ PHRASES = {
         *("in a completed confirmation", "cleared", "without an answer", "erased", "left out"),
         *("turn {numbers}", "turns {numbers}", "{n} of turns {n1} to {n2}", "none of the earlier turns", "to"),
     ),
-    "history/token_usage.py": (
+    "history/figures.py": (
         *("instructions", "tools", "summary", "earlier turns", "passages", "question", "free"),
         *("instructions {n}", "tools {n}", "summary {n}", "earlier turns {n}", "passages {n}", "question {n}"),
         *("free {n}",),

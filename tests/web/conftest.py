@@ -19,7 +19,7 @@ from flask.testing import FlaskClient
 from werkzeug.serving import make_server
 
 from rag_assistant.conversations.exchange.files import read_export
-from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.extraction.loaders import read_document
 from rag_assistant.llm import client as client_module
 from rag_assistant.llm import local_servers

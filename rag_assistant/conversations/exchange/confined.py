@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.json import Decoder, encode
 
 from rag_assistant.conversations.exchange.files import read_export
-from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export
+from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export
 from rag_assistant.extraction.sandbox import confine, limit
 from rag_assistant.extraction.sandbox_process import Limits, raise_for_end, write_confined
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation

@@ -15,7 +15,7 @@ from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING
 
 from rag_assistant.conversations.exchange.archive import ALLOWED, head, line_of
-from rag_assistant.conversations.exchange.shapes import MAX_CONVERSATIONS, Export, read_texts
+from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export, read_texts
 from rag_assistant.records import Document
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
 from rag_assistant.records.errors import (

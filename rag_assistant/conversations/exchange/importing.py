@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.conversations.retention import used_since
 from rag_assistant.records import NO_DOCUMENT, Source
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeTurn

@@ -1,6 +1,8 @@
-"""The steps of an answer, measured where they happen: ``with step("model")``, or ``@step("keywords")``.
+"""The ids of the current request and answer, and the steps of the answer, measured where they happen:
+``with step("model")``, or ``@step("keywords")``.
 
-The observer is in the context of the answer. Without one, a step costs next to nothing.
+All are in the context of the request, of which the thread that answers has a copy. Without an observer, a step costs
+next to nothing.
 """
 
 import re
@@ -8,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Literal
+from uuid import uuid4
 
 from msgspec import Struct, field
 
@@ -30,7 +33,10 @@ class Step(Struct):
 # What measures a step: ``Observer.watching``.
 watching: ContextVar[Callable[[Step], AbstractContextManager[Step]] | None] = ContextVar("watching", default=None)
 _traceparent: ContextVar[str | None] = ContextVar("traceparent", default=None)
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+turn_id: ContextVar[int | None] = ContextVar("turn_id", default=None)
 
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:@+/=-]{1,128}")
 # W3C, Trace Context, section 3.2: versions after the first may have more after the flags.
 _TRACEPARENT = re.compile(
     r"(?!ff|00-.{53})[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-[ -~]{0,200})?"
@@ -52,3 +58,17 @@ def step(name: StepName, **facts: Value) -> Iterator[Step]:
     watch = watching.get()
     with nullcontext(begun) if watch is None else watch(begun):
         yield begun
+
+
+def begin_request(given_id: str | None) -> str:
+    """Begin a request and return its id: the given one if it is well-formed, otherwise a new one."""
+    new_id = given_id if given_id and _REQUEST_ID.fullmatch(given_id) else uuid4().hex
+    request_id.set(new_id)
+    turn_id.set(None)
+    return new_id
+
+
+def ids() -> dict[str, str | int]:
+    """Return the ids of the current request and turn, if any."""
+    current = {"request_id": request_id.get(), "turn_id": turn_id.get()}
+    return {name: value for name, value in current.items() if value is not None}

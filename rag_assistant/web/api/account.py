@@ -9,9 +9,8 @@ from rag_assistant.records import Ability, Role
 from rag_assistant.records.errors import NotAllowed
 from rag_assistant.settings.schema import Settings
 from rag_assistant.web.identity import NO_ACCOUNTS, identity
-from rag_assistant.web.routing import READ_AS_PERSON
+from rag_assistant.web.routing import READ_AS_PERSON, services
 from rag_assistant.web.schemas import LimitsAnswer
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("account_api", __name__, url_prefix="/api")
 

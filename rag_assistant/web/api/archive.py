@@ -10,9 +10,8 @@ from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import shown as shown_value
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.request_parsing import content_type_said, flag_asked
-from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import ImportAnswer, ImportedConversation
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
 

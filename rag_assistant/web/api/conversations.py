@@ -39,9 +39,8 @@ from rag_assistant.web.request_parsing import (
     strategy_asked,
     whole_number,
 )
-from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import BillItemAnswer, FoundConversation, ViewAnswer, ViewedConversation
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversations")
 

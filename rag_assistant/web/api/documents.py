@@ -14,9 +14,8 @@ from rag_assistant.web.api.paging import PAGE, PAGE_PARAMS, number_before, page_
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_bodies import ChangeDocumentBody, UploadFields, WebPageBody
 from rag_assistant.web.request_parsing import checked, content_type_said, one_of, page_limit, read_body
-from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ
+from rag_assistant.web.routing import ADMIN, DOCUMENTS, READ, services
 from rag_assistant.web.security import MAX_FORM_PARTS
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("documents_api", __name__, url_prefix="/api/documents")
 

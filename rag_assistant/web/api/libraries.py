@@ -10,8 +10,7 @@ from rag_assistant.records.views import SharedAnswer, data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_body
-from rag_assistant.web.routing import READ, SHARING
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import READ, SHARING, services
 
 blueprint = Blueprint("libraries_api", __name__, url_prefix="/api/libraries")
 

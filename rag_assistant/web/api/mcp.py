@@ -8,8 +8,7 @@ from rag_assistant import __version__
 from rag_assistant.web.identity import identity
 from rag_assistant.web.mcp.protocol import reply_to
 from rag_assistant.web.mcp.tools import AssistantTools
-from rag_assistant.web.routing import PUBLIC, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import PUBLIC, READ, services
 
 blueprint = Blueprint("mcp", __name__)
 

@@ -10,8 +10,7 @@ from rag_assistant.records import Note
 from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.request_bodies import ChangeNoteBody, NewNoteBody
 from rag_assistant.web.request_parsing import read_body
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("notes_api", __name__, url_prefix="/api/notes")
 

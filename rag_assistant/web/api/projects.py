@@ -7,8 +7,7 @@ from rag_assistant.records.views import ProjectAnswer, project_data
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeProjectBody, NewProjectBody, ShareBody
 from rag_assistant.web.request_parsing import read_body
-from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services
 
 blueprint = Blueprint("projects_api", __name__, url_prefix="/api/projects")
 

@@ -12,8 +12,7 @@ from rag_assistant.records.views import data_of, view_of
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import NewLinkBody
 from rag_assistant.web.request_parsing import read_optional_body
-from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
-from rag_assistant.web.services import services, whole_services
+from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON, services, whole_services
 
 blueprint = Blueprint("sharing_api", __name__, url_prefix="/api")
 

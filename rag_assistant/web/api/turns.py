@@ -58,9 +58,8 @@ from rag_assistant.web.request_parsing import (
     take_pictures,
     whole_number,
 )
-from rag_assistant.web.routing import ASK, READ
+from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import EVENTS
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 

@@ -8,6 +8,7 @@ from rag_assistant.records.errors import AssistantError, InvalidRequest, NotAllo
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.api.account import limits_data
 from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.forms import to_address, to_page
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import (
     NO_ACCOUNTS,
@@ -20,9 +21,7 @@ from rag_assistant.web.identity import (
     without_cookie,
 )
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.redirects import to_address, to_page
-from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
-from rag_assistant.web.services import services, whole_services
+from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
 

@@ -17,7 +17,7 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.api import conversations as api
 from rag_assistant.web.api import turns as turns_api
-from rag_assistant.web.forms import as_form, to, to_its_turn
+from rag_assistant.web.forms import as_form, to, to_conversation, to_its_turn, to_page, to_turn
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import gettext, ngettext, translated
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
@@ -25,11 +25,9 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.pages.history import EXAMPLES
 from rag_assistant.web.pages.source import doubt_in_words, doubts_of
 from rag_assistant.web.pages.turn_context import around, page_of_turns
-from rag_assistant.web.redirects import to_conversation, to_page, to_turn
 from rag_assistant.web.request_bodies import QueryBody, SummariseBody
 from rag_assistant.web.request_parsing import checked, form_fields, ids_of, whole_number
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("pages", __name__)
 

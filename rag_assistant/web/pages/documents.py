@@ -15,7 +15,7 @@ from rag_assistant.records.errors import BodyTooLarge, InvalidRequest, Unsupport
 from rag_assistant.settings.package_files import command_for_extra
 from rag_assistant.web.api import documents as api
 from rag_assistant.web.api.documents import sought_documents, tags_in, uploaded_files
-from rag_assistant.web.forms import as_form
+from rag_assistant.web.forms import as_form, to_page
 from rag_assistant.web.identity import identity
 from rag_assistant.web.languages import language
 from rag_assistant.web.markdown.marked import with_edges
@@ -31,11 +31,9 @@ from rag_assistant.web.pages.document_status import (
 )
 from rag_assistant.web.pages.document_text import shown_text
 from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_bodies import MAX_DOCUMENT_IDS, MAX_TAG_CHARS, MAX_TAGS, ChangeDocumentBody
 from rag_assistant.web.request_parsing import checked, flag_asked, ids_of, one_of, whole_number
-from rag_assistant.web.routing import DOCUMENTS, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import DOCUMENTS, READ, services
 
 blueprint = Blueprint("document_pages", __name__)
 

@@ -17,7 +17,7 @@ from rag_assistant.storage.conversations.conversations import Cursor
 from rag_assistant.web.api.paging import cursor_of, parse_cursor
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import identity
-from rag_assistant.web.services import services, whole_services
+from rag_assistant.web.routing import services, whole_services
 
 PINNED = N_("Pinned")
 # Characters of a turn around the first matching word.

@@ -12,20 +12,18 @@ from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules, default_rules
 from rag_assistant.history import OVERFLOW_CHOICES
-from rag_assistant.history.token_usage import token_parts, tokens_sentence
+from rag_assistant.history.figures import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Turn, Unset
 from rag_assistant.records.validation import storable_value
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.api.conversations import edit_summary
 from rag_assistant.web.api.turns import change_turn
-from rag_assistant.web.forms import as_form, to, to_its_turn
+from rag_assistant.web.forms import as_form, to, to_its_turn, to_page, to_turn
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.markdown.render import plain_text
-from rag_assistant.web.redirects import to_page, to_turn
-from rag_assistant.web.routing import ASK
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, services
 
 blueprint = Blueprint("history_pages", __name__)
 

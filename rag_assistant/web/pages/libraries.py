@@ -6,8 +6,7 @@ from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.api import libraries as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.routing import READ_AS_PERSON, SHARING
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import READ_AS_PERSON, SHARING, services
 
 blueprint = Blueprint("library_pages", __name__)
 

@@ -7,8 +7,7 @@ from rag_assistant.web.api import notes as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.request_parsing import whole_number
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("note_pages", __name__)
 

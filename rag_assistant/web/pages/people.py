@@ -7,12 +7,11 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.records import ROLES, Person, Role
 from rag_assistant.records.errors import AssistantError, InvalidRequest
 from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.forms import to_page
 from rag_assistant.web.identity import actor, proxied
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.redirects import to_page
 from rag_assistant.web.request_parsing import one_of
-from rag_assistant.web.routing import PEOPLE
-from rag_assistant.web.services import whole_services
+from rag_assistant.web.routing import PEOPLE, whole_services
 
 blueprint = Blueprint("people_pages", __name__)
 

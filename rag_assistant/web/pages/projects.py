@@ -8,8 +8,7 @@ from rag_assistant.web.api import projects as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.identity import identity
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, ASK_AS_PERSON, READ, services
 
 blueprint = Blueprint("project_pages", __name__, url_prefix="/projects")
 

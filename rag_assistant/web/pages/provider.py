@@ -13,6 +13,7 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.accounts.oidc_attempt import OVER, Attempt
 from rag_assistant.records.errors import AssistantError, NoProvider, SignInFailed
 from rag_assistant.web.errors import page_with_error
+from rag_assistant.web.forms import to_address, to_page
 from rag_assistant.web.identity import (
     actor,
     asked_from,
@@ -23,9 +24,7 @@ from rag_assistant.web.identity import (
     without_cookie,
 )
 from rag_assistant.web.pages.account import account, login_page, own_address, signed_in
-from rag_assistant.web.redirects import to_address, to_page
-from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC
-from rag_assistant.web.services import whole_services
+from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, whole_services
 
 if TYPE_CHECKING:
     from rag_assistant.accounts.oidc import OpenIdProvider

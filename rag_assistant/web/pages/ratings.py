@@ -6,13 +6,12 @@ from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.answering.scoring import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
+from rag_assistant.web.forms import to_turn
 from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.redirects import to_turn
 from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
 from rag_assistant.web.request_parsing import checked, whole_number
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("rating_pages", __name__)
 

@@ -18,8 +18,7 @@ from rag_assistant.web.languages import gettext
 from rag_assistant.web.pages.conversation import TURNS_SHOWN
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
-from rag_assistant.web.routing import READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import READ, services
 
 blueprint = Blueprint("receipt_pages", __name__)
 

@@ -25,10 +25,9 @@ from rag_assistant.web.i18n.languages import LANGUAGES, N_
 from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import whole_number
-from rag_assistant.web.routing import ADMIN, ASK, READ
+from rag_assistant.web.routing import ADMIN, ASK, READ, services
 from rag_assistant.web.schemas import ImportAnswer
 from rag_assistant.web.security import is_from_this_machine
-from rag_assistant.web.services import services
 
 blueprint = Blueprint("settings_pages", __name__)
 

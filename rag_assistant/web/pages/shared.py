@@ -6,8 +6,7 @@ from rag_assistant.web.api.sharing import make_link, read_shared, revoke
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.markdown.render import render_markdown, too_much_for_page
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON, services
 
 blueprint = Blueprint("shared_pages", __name__)
 

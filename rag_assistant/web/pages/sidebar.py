@@ -11,13 +11,12 @@ from rag_assistant.conversations.retention import trash_date
 from rag_assistant.records import MAX_INT32, Conversation, ListedConversation
 from rag_assistant.records.errors import ConversationNotFound
 from rag_assistant.web.api.conversations import listed_after, restored
+from rag_assistant.web.forms import to_address, to_page
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
 from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed, zone_named
-from rag_assistant.web.redirects import to_address, to_page
 from rag_assistant.web.request_parsing import ids_of, one_of, whole_number
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("sidebar", __name__)
 

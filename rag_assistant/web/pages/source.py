@@ -18,8 +18,7 @@ from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.documents import document_page
 from rag_assistant.web.pages.frame import drawer, frame
 from rag_assistant.web.request_parsing import flag_asked, whole_number
-from rag_assistant.web.routing import READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import READ, services
 
 blueprint = Blueprint("source_pages", __name__)
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from rag_assistant.history.words import shifts
 from rag_assistant.records import Conversation, Correction, Turn
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import services
 
 
 class Around(Struct, frozen=True):

@@ -14,7 +14,7 @@ from rag_assistant.records import Event, Question
 from rag_assistant.web.api.events import HEADERS, collect
 from rag_assistant.web.api.turns import readers, while_let_in
 from rag_assistant.web.errors import answer_with_error
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import services
 from rag_assistant.web.v1.extension import About, headers_of
 from rag_assistant.web.v1.reading import Sent
 

@@ -15,7 +15,7 @@ from rag_assistant.conversations.viewed_history import SentHistory, SentSummary
 from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message, Project, Question, with_pictures
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
 from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
 

@@ -14,8 +14,7 @@ from rag_assistant.records import Conversation, Message, ModelRequest, PastTurn,
 from rag_assistant.records.errors import InvalidRequest, ResponseNotFound, TurnNotFound
 from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
 from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, as_sent, read_openai
 from rag_assistant.web.v1.reading import (

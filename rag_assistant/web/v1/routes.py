@@ -8,8 +8,7 @@ from flask import Response, jsonify, request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
-from rag_assistant.web.routing import ASK, READ
-from rag_assistant.web.services import services
+from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1.answers import Asked, streamed, whole
 from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion

@@ -8,7 +8,7 @@ import pytest
 
 from rag_assistant.conversations.exchange import confined
 from rag_assistant.conversations.exchange.confined import read_confined
-from rag_assistant.conversations.exchange.shapes import read_texts
+from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, BodyTooLarge, ImportsBusy, InvalidRequest, MalformedBody
 from tests.conversations.exchange import samples

@@ -17,7 +17,7 @@ from rag_assistant.conversations.exchange import importing
 from rag_assistant.conversations.exchange.archive import MAX_INT64, line_of
 from rag_assistant.conversations.exchange.files import read_export, write_archive
 from rag_assistant.conversations.exchange.importing import ConversationImport
-from rag_assistant.conversations.exchange.shapes import Export
+from rag_assistant.conversations.exchange.products import Export
 from rag_assistant.records import NO_DOCUMENT, Rating, Scope, Source, runs_of
 from rag_assistant.records.archive import WholeAnswer, WholeConversation, WholeSummary, WholeTurn
 from rag_assistant.records.errors import ImportsBusy, InvalidRequest

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rag_assistant.conversations.exchange import trees
-from rag_assistant.conversations.exchange.shapes import read_texts
+from rag_assistant.conversations.exchange.products import read_texts
 from rag_assistant.records.archive import WholeConversation
 from rag_assistant.records.errors import AssistantError, InvalidRequest, MalformedBody
 from tests.conversations.exchange import samples
