@@ -55,6 +55,8 @@ A_TURN = Turn(
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
 SCHEMA = PROJECT / "settings.schema.json"
+# What the page explains once.
+ADDRESS = "a URL starting with http:// or https://, without credentials or query string"
 TABLES = {
     is_rare: re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
     for is_rare, name in ((False, "settings"), (True, "advanced settings"))
@@ -62,16 +64,17 @@ TABLES = {
 
 
 def settings_table(is_rare: bool) -> str:
-    """Return the table of what people set, or of what hardly anyone changes, in Markdown."""
+    """Return the table of what people set, or of what hardly anyone changes, in Markdown, as the page says above it."""
     rows = ["| setting | default | allowed | what it does |", "|---|---|---|---|"]
     for name, field in sorted(Settings.model_fields.items(), key=lambda one: one[0] in DOTTED):
         if is_advanced(name) != is_rare:
             continue
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
-        waits = "" if is_live(name) else " Requires a restart."
+        waits = "" if is_live(name) else " ↻"
+        allowed = extra["allowed"].replace(ADDRESS, "a web address")
         spelled = f"`{DOTTED[name]}` (`{name}`)" if name in DOTTED else f"`{name}`"
-        rows.append(f"| {spelled} | `{as_json(field.default)}` | {extra['allowed']} | {field.description}{waits} |")
+        rows.append(f"| {spelled} | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
 
 

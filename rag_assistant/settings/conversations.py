@@ -67,8 +67,8 @@ class ConversationSettings(Group):
     """What happens when a conversation no longer fits. trim: older turns are left out. ask: you decide. compact: older
     turns are summarised. reset: the model starts over. continue: everything is sent."""
     window_slack: int = setting(0, ge=0)
-    """How many turns the window may grow before it is cut back, so that a provider's prompt cache can be used. 0: the
-    window is exact."""
+    """How many turns the window may grow beyond max_history_turns before it is cut back to that, for providers that
+    charge less for an unchanged beginning (a prompt cache). 0: an exact window."""
     history_recall: int = setting(5, ge=0, le=20)
     """How many left-out turns may be quoted beside a question that seems to be about them."""
     search_conversations: Literal["off", "project", "mine"] = "off"
@@ -84,7 +84,7 @@ class ConversationSettings(Group):
     history_token_budget: int | None = setting(None, ge=1)
     """Maximum tokens in a request, not counting the answer. null: the context window, if its size is known."""
     retention_days: int | None = setting(None, ge=1, le=36500)
-    """How many days a conversation is kept after its last question, unless it is pinned. Then it moves to the trash,
-    where it can be restored for trash_days. null: forever."""
+    """A conversation that nobody used for so many days moves to the trash, unless it is pinned, and is erased
+    trash_days later. null: conversations are kept."""
     merge_system_messages: bool = False
     """Send one system message instead of two, for chat templates that accept only one."""

@@ -43,7 +43,7 @@ class DocumentSettings(Group):
     short request. words: the words it depends on are added from the conversation; without a model, this is always
     used. off: the question as it is."""
     chunk_chars: int = setting(900, ge=200, le=8000)
-    """Maximum length of a document chunk, in characters."""
+    """Maximum length of a document chunk, in characters. Existing documents need reindex --read-again."""
     embedder: str = at_start(
         "builtin",
         allowed="builtin, builtin-multilingual, endpoint:MODEL such as endpoint:text-embedding-3-small, or "
