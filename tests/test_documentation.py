@@ -72,7 +72,7 @@ def settings_table(is_rare: bool) -> str:
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         waits = "" if is_live(name) else " ↻"
-        allowed = extra["allowed"].replace(ADDRESS, "a web address")
+        allowed = str(extra["allowed"]).replace(ADDRESS, "a web address")
         spelled = f"`{DOTTED[name]}` (`{name}`)" if name in DOTTED else f"`{name}`"
         rows.append(f"| {spelled} | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"

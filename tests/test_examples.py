@@ -22,6 +22,7 @@ from rag_assistant.web import create_app
 from rag_assistant.web.errors import error_kinds
 from rag_assistant.web.routing import Route
 from rag_assistant.web.v1.errors import code_of
+from tests.test_documentation import first_cells
 
 PROJECT = Path(__file__).resolve().parents[1]
 PAGES = [page for page in (*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")) if page.name != "CHANGELOG.md"]
@@ -81,14 +82,16 @@ def test_make_has_every_target_that_is_named() -> None:
     assert named <= {name for line in targets for name in line.split()}
 
 
-def test_every_extra_that_is_named_is_there() -> None:
-    extras = {
+def test_every_extra_is_in_the_table_and_what_is_named_is_there() -> None:
+    named = {
         match[1]
         for line in commands()
         if (match := re.search(r"pip install .*(?:rag-assistant|\.)\[([a-z0-9-]+)\]", line))
     }
-    assert "mcp" in extras
-    assert extras <= tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
+    assert "ocr" in named
+    assert named <= extras
+    assert set(first_cells(PROJECT / "docs" / "running.md", "## Extras")) == extras
 
 
 def test_json_is_json_and_what_is_settings_is_accepted(tmp_path: Path) -> None:
