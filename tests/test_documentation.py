@@ -55,8 +55,18 @@ A_TURN = Turn(
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
 )
 SCHEMA = PROJECT / "settings.schema.json"
-# What the page explains once.
-ADDRESS = "a URL starting with http:// or https://, without credentials or query string"
+# What the page explains once, and what is shorter in a table.
+IN_A_TABLE = {
+    r"a URL starting with http:// or https://, without credentials or query string": "a web address",
+    r"a whole number, (\d+) or more": r"≥ \1",
+    r"a whole number from (\d+) to (\d+)": r"\1-\2",
+    r"a number of seconds, more than 0": "seconds, > 0",
+    r"a number of seconds, (\d+) or more": r"seconds, ≥ \1",
+    r",? or null for no limit": ", null: no limit",
+    r",? or null": ", null",
+    r"^one of ": "",
+    "true or false": "true, false",
+}
 TABLES = {
     is_rare: re.compile(rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->)", re.DOTALL)
     for is_rare, name in ((False, "settings"), (True, "advanced settings"))
@@ -72,7 +82,9 @@ def settings_table(is_rare: bool) -> str:
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         waits = "" if is_live(name) else " ↻"
-        allowed = str(extra["allowed"]).replace(ADDRESS, "a web address")
+        allowed = str(extra["allowed"])
+        for words, short in IN_A_TABLE.items():
+            allowed = re.sub(words, short, allowed)
         spelled = f"`{DOTTED[name]}` (`{name}`)" if name in DOTTED else f"`{name}`"
         rows.append(f"| {spelled} | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
     return "\n".join(rows) + "\n"
