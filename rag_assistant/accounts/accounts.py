@@ -16,15 +16,7 @@ from msgspec import Struct
 from rag_assistant.accounts.addresses import is_loopback
 from rag_assistant.accounts.passwords import check_password, hash_password, is_password
 from rag_assistant.accounts.throttle import Throttle
-from rag_assistant.records import ABILITIES, Ability, ApiToken, ExternalIdentity, Identity, Person, Role
-from rag_assistant.records.errors import (
-    AssistantError,
-    InvalidRequest,
-    LinkOver,
-    NotAllowed,
-    SettingsError,
-    SignInFailed,
-)
+from rag_assistant.records import ABILITIES, Ability, ApiToken, ExternalIdentity, Identity, Person, Role, errors
 from rag_assistant.records.validation import storable
 from rag_assistant.settings.schema import Settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
@@ -87,7 +79,7 @@ class Accounts:
         known_address = person is not None and self.credentials.knows_address(person.id, address)
         self._throttle.attempt(name_key(name), address, known_address=known_address)
         if not is_password(password_hash, password) or person is None:
-            raise SignInFailed
+            raise errors.SignInFailed
         self._throttle.succeeded(name_key(name), address, known_address=known_address)
         return self.start_session(person, address, browser), person
 
@@ -146,11 +138,11 @@ class Accounts:
         """Change one's own password and end all other sessions. Raises SignInFailed, InvalidRequest."""
         person, session = identity.person, identity.session
         if person is None or session is None:
-            raise NotAllowed("Sign in to change your password.")
+            raise errors.NotAllowed("Sign in to change your password.")
         self._throttle.attempt(name_key(person.name), actor.address or "", known_address=True)
         account = self.people.password_of(person.name)
         if account is None or not is_password(account[1], old):
-            raise SignInFailed("The current password is wrong.")
+            raise errors.SignInFailed("The current password is wrong.")
         self._throttle.succeeded(name_key(person.name), actor.address or "", known_address=True)
         check_password(new, person.name)
         self.people.set_password(person.id, hash_password(new), keep_session=session.id)
@@ -162,9 +154,11 @@ class Accounts:
         """Create an API token, and return its secret, which is shown only once. Raises InvalidRequest, NotAllowed."""
         chosen = _scopes(scopes)
         if not set(chosen) <= person.abilities:
-            raise NotAllowed('Only an administrator can create a token with the scope "admin".')
+            raise errors.NotAllowed('Only an administrator can create a token with the scope "admin".')
         if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
-            raise InvalidRequest(f"The token's lifetime is {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit.")
+            raise errors.InvalidRequest(
+                f"The token's lifetime is {days} days; it must be 1 to {MAX_TOKEN_DAYS}, or no limit."
+            )
         secret = TOKEN_START + secrets.token_urlsafe(32)
         until = None if days is None else datetime.now(UTC) + timedelta(days=days)
         token = self.credentials.add_token(
@@ -214,7 +208,7 @@ class Accounts:
         """Return the person a link is for. Raises LinkOver."""
         person = self.credentials.link(secret)
         if person is None:
-            raise LinkOver
+            raise errors.LinkOver
         return person
 
     def use_link(self, secret: str, password: str, address: str, browser: str) -> str:
@@ -222,14 +216,14 @@ class Accounts:
         person = self.link_of(secret)
         check_password(password, person.name)
         if self.credentials.use_link(secret, hash_password(password)) is None:
-            raise LinkOver
+            raise errors.LinkOver
         self.log.note(person.name, "set a password through a link", person.name, address)
         return self.start_session(person, address, browser)
 
     def spend_link(self, secret: str) -> None:
         """Invalidate a link. Raises LinkOver if it already was."""
         if not self.credentials.spend_link(secret):
-            raise LinkOver
+            raise errors.LinkOver
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Set a person's role. Raises LastAdmin."""
@@ -255,7 +249,7 @@ class Accounts:
         else:
             try:
                 erase(*self.people.owned(person.id))
-            except AssistantError as error:
+            except errors.AssistantError as error:
                 self.note(actor, f"disabled, and not yet deleted: {error}", person.name)
                 raise
         self.people.delete(person.id)
@@ -271,7 +265,7 @@ def checked_name(name: str, of_what: str) -> str:
     """Return a name without surrounding blanks. Raises InvalidRequest."""
     name = name.strip()
     if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable() or storable(name) != name:
-        raise InvalidRequest(
+        raise errors.InvalidRequest(
             f'The name of the {of_what} is "{name[:MAX_NAME_CHARS]}"; it must have 1 to {MAX_NAME_CHARS} visible '
             "characters."
         )
@@ -281,7 +275,9 @@ def checked_name(name: str, of_what: str) -> str:
 def _scopes(scopes: Sequence[str]) -> tuple[Ability, ...]:
     wrong = [scope for scope in scopes if scope not in ABILITIES]
     if wrong or not scopes:
-        raise InvalidRequest(f'scopes are "{", ".join(scopes)}"; they must be one or more of {", ".join(ABILITIES)}.')
+        raise errors.InvalidRequest(
+            f'scopes are "{", ".join(scopes)}"; they must be one or more of {", ".join(ABILITIES)}.'
+        )
     return tuple(ability for ability in ABILITIES if ability in scopes)
 
 
@@ -306,7 +302,7 @@ class Setup:
         if others is None or self._accounts.any():
             return
         if not in_container():
-            raise SettingsError(f"{others}, and there is no account yet. Create one first: {MAKE_ONE}.")
+            raise errors.SettingsError(f"{others}, and there is no account yet. Create one first: {MAKE_ONE}.")
         self._code = secrets.token_urlsafe(CODE_BYTES)
         log.warning("There is no account yet. Open /setup and make the first one with this code: %s", self._code)
 
@@ -329,6 +325,6 @@ class Setup:
         """Create the first account. Raises SignInFailed, TooManyAttempts, InvalidRequest, AccountsExist."""
         self._accounts.count_attempt("setup", address)
         if self._code is None or not secrets.compare_digest(code.strip().encode(), self._code.encode()):
-            raise SignInFailed("The code is wrong. It is in the server log.")
+            raise errors.SignInFailed("The code is wrong. It is in the server log.")
         self._accounts.add(name, "admin", Actor(name.strip(), address), password, only_first=True)
         self._code = None

@@ -14,16 +14,7 @@ from rag_assistant.answering.live import LiveTurn, last_event
 from rag_assistant.answering.receipt import receipt_of, usage_of
 from rag_assistant.answering.request import BuiltRequest
 from rag_assistant.conversations.prompts import check_sources, mark_cited, note_citations
-from rag_assistant.records import Event, Message, Turn, TurnStatus
-from rag_assistant.records.errors import (
-    AnswerStopped,
-    AnswerTakenOver,
-    AssistantError,
-    ModelError,
-    StorageDamaged,
-    StorageFailed,
-    cause_alone,
-)
+from rag_assistant.records import Event, Message, Turn, TurnStatus, errors
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
 from rag_assistant.storage.conversations.turns import TurnStore
 
@@ -106,8 +97,8 @@ class AnswerWriter:
             pieces = [(live.turn.id, live.length, "".join(text)) for live, text in texts.items()]
             try:
                 refused = self._answers.append_all(pieces)
-            except StorageFailed as error:
-                is_over = isinstance(error, StorageDamaged) or time.monotonic() > end
+            except errors.StorageFailed as error:
+                is_over = isinstance(error, errors.StorageDamaged) or time.monotonic() > end
                 given_up = {live: text for live, text in texts.items() if is_over or live.call.given_up}
                 _fail(given_up, error)
                 texts = {live: text for live, text in texts.items() if live not in given_up}
@@ -115,7 +106,7 @@ class AnswerWriter:
                 continue
             for live, (turn_id, _, text) in zip(texts, pieces, strict=True):
                 if turn_id in refused:
-                    live.failure = AnswerTakenOver()
+                    live.failure = errors.AnswerTakenOver()
                 else:
                     live.add(text)
             return
@@ -139,17 +130,17 @@ class AnswerWriter:
         while True:
             try:
                 return self._turns.finish(turn, status, text, usage=usage_of(live.call.replies), error=error)
-            except StorageFailed as failure:
-                is_over = isinstance(failure, StorageDamaged) or time.monotonic() > end
+            except errors.StorageFailed as failure:
+                is_over = isinstance(failure, errors.StorageDamaged) or time.monotonic() > end
                 if is_over or self._closing.wait(RETRY_INTERVAL_SECONDS):
                     raise
 
-    def fail(self, live: LiveTurn, error: AssistantError) -> Turn:
+    def fail(self, live: LiveTurn, error: errors.AssistantError) -> Turn:
         """Store a turn that failed, with the text so far. Raises StorageFailed."""
-        with suppress(AssistantError):
+        with suppress(errors.AssistantError):
             self.flush(live)
         status: TurnStatus = "interrupted" if live.text().strip() else "failed"
-        if isinstance(error, AnswerStopped):
+        if isinstance(error, errors.AnswerStopped):
             status = "stopped"
         # An endpoint's words may repeat the question, and of an unstored one nothing stays, in the log either.
         log.info("%s %s: %s", live.log_name, status, error if live.turn.id > 0 else type(error).__name__)
@@ -164,7 +155,7 @@ class AnswerWriter:
         Only the first attempt is waited for; then it is retried until it works, unless the database is damaged. Returns
         whether it is stored; the next start stores the rest.
         """
-        lost = StorageFailed("The end of the answer could not be stored; the text shown was saved.")
+        lost = errors.StorageFailed("The end of the answer could not be stored; the text shown was saved.")
         while True:
             try:
                 turn = self._turns.interrupt(live.turn.id, unchecked, (type(lost).__name__, str(lost)))
@@ -172,7 +163,7 @@ class AnswerWriter:
                 return True
             except Exception as error:
                 log.exception("Turn %s could not be kept at all", live.turn.id)
-                reason = error if isinstance(error, StorageDamaged) else lost
+                reason = error if isinstance(error, errors.StorageDamaged) else lost
                 live.finish(Event("error", {"status": "failed", "error": reason.as_dict()}))
                 if reason is error or self._closing.wait(LAST_RESORT_INTERVAL_SECONDS):
                     return False
@@ -204,13 +195,13 @@ class StatelessWriter(AnswerWriter):
             answer=live.text(),
             usage=usage_of(live.call.replies),
             error_type=error_type,
-            error_message=message and cause_alone(message),
+            error_message=message and errors.cause_alone(message),
             finished_at=datetime.now(UTC),
         )
 
     def last_resort(self, live: LiveTurn) -> bool:
         """Tell followers that the turn is over: nothing of it was to be stored."""
-        live.finish(Event("error", {"status": "failed", "error": ModelError(NOT_FINISHED).as_dict()}))
+        live.finish(Event("error", {"status": "failed", "error": errors.ModelError(NOT_FINISHED).as_dict()}))
         return True
 
 
@@ -236,7 +227,7 @@ def unchecked(turn: Turn, text: str) -> Turn:
 def _fail(texts: Texts, error: Exception) -> None:
     """Mark the answers of some texts as impossible to commit."""
     for live in texts:
-        if isinstance(error, AssistantError):
+        if isinstance(error, errors.AssistantError):
             live.failure = error
         else:
-            live.failure = StorageFailed("The text of the answer could not be stored; see the server log.")
+            live.failure = errors.StorageFailed("The text of the answer could not be stored; see the server log.")

@@ -23,17 +23,7 @@ from rag_assistant.llm.prompt_counts import MIN_LIMIT_TOKENS, is_count, is_name
 from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.llm.refusals import refuses_tools
 from rag_assistant.llm.thoughts import OPENED_IN_PROMPT
-from rag_assistant.records import ModelReply, ModelRequest
-from rag_assistant.records.errors import (
-    AnswerTooLong,
-    ContextTooLong,
-    ModelBusy,
-    ModelError,
-    ModelFailed,
-    ModelRefused,
-    ModelUnreachable,
-    ToolsRefused,
-)
+from rag_assistant.records import ModelReply, ModelRequest, errors
 from rag_assistant.runtime.bounded_http import StreamBrokenOff, is_event_stream, sending_for
 from rag_assistant.runtime.public_http import is_public
 
@@ -108,14 +98,14 @@ class ModelClient:
                     has_text = True
                     yield part
                 return
-            except (ContextTooLong, AnswerTooLong):
+            except (errors.ContextTooLong, errors.AnswerTooLong):
                 raise
-            except ModelRefused as error:
+            except errors.ModelRefused as error:
                 self._first_models.pop(endpoint.base_url, None)  # Perhaps it lists another model by now.
                 if request.tools and refuses_tools(str(error)):
-                    raise ToolsRefused(str(error)) from error
+                    raise errors.ToolsRefused(str(error)) from error
                 raise
-            except (ModelUnreachable, ModelFailed, ModelBusy) as error:
+            except (errors.ModelUnreachable, errors.ModelFailed, errors.ModelBusy) as error:
                 pause = _pause_before_retry(error, attempt)
                 if has_text or pause is None or not may_retry:
                     raise
@@ -135,7 +125,9 @@ class ModelClient:
                 timeout_seconds = self._settings().connect_timeout_seconds + MAX_TIMEOUT_SECONDS
                 listed = self._models(endpoint, call, timeout_seconds)
                 if not listed:
-                    raise ModelRefused(f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model.")
+                    raise errors.ModelRefused(
+                        f"The endpoint {endpoint.base_url} lists no model. Name one in openai_model."
+                    )
                 self._first_models[endpoint.base_url] = listed[0]
             endpoint = replace(endpoint, model=self._first_models[endpoint.base_url])
         if endpoint.context_tokens is None and not endpoint.base_url.startswith(OPENAI_BASE_URL):
@@ -148,7 +140,7 @@ class ModelClient:
             self._limits[endpoint.key] = None
             try:
                 self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS)
-            except ModelError as error:
+            except errors.ModelError as error:
                 log.info("The endpoint %s does not report its models' context limits: %s", endpoint.base_url, error)
         return self._limits[endpoint.key]
 
@@ -167,7 +159,7 @@ class ModelClient:
         for path, limit_in in OWN_ADDRESSES.items():
             url = endpoint.base_url.removesuffix("/v1") + path
             # The server may be ending, with this client closed: a RuntimeError.
-            with suppress(ModelError, ValueError, RuntimeError), self._asking(endpoint, call) as client:
+            with suppress(errors.ModelError, ValueError, RuntimeError), self._asking(endpoint, call) as client:
                 options: Any = {"timeout": timeouts(LIMIT_PROBE_TIMEOUT_SECONDS)}
                 if path == OLLAMA_SHOW:
                     body = client.post(url, cast_to=object, body={"model": endpoint.model}, options=options)
@@ -185,7 +177,7 @@ class ModelClient:
         """
         try:
             return tuple(self._models(endpoint, call, self._settings().connect_timeout_seconds + MAX_TIMEOUT_SECONDS))
-        except (ModelFailed, ModelRefused):
+        except (errors.ModelFailed, errors.ModelRefused):
             return ()
 
     def _models(self, endpoint: Endpoint, call: ModelCall, timeout_seconds: float) -> list[str]:
@@ -199,7 +191,7 @@ class ModelClient:
                 models = json.loads(answer.text)["data"]
                 listed = {name: limit_in_list(model) for model in models if is_name(name := model["id"])}
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
+                raise errors.ModelFailed(f"The endpoint {endpoint.base_url} does not list its models.") from error
         if any(model.get("owned_by") in OWNERS for model in models):
             self._own_servers.add(endpoint.base_url)
         self._limits |= {(endpoint.base_url, name): limit for name, limit in listed.items()}
@@ -283,7 +275,7 @@ def _request_body(endpoint: Endpoint, request: ModelRequest) -> dict[str, Any]:
     return body
 
 
-def _pause_before_retry(error: ModelError, attempt: int) -> float | None:
+def _pause_before_retry(error: errors.ModelError, attempt: int) -> float | None:
     """Return how long to wait before the next attempt, ``None`` if there is none."""
     if attempt >= len(RETRY_BACKOFF_SECONDS):
         return None

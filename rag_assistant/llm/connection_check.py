@@ -11,16 +11,7 @@ from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import OPENAI_BASE_URL, collect
 from rag_assistant.llm.models import LanguageModels
-from rag_assistant.records import MAX_INT32, ModelRequest, Reading
-from rag_assistant.records.errors import (
-    ContextTooLong,
-    EmbedderFailed,
-    ModelError,
-    ModelTimedOut,
-    NoEndpoint,
-    RerankerFailed,
-    cause_alone,
-)
+from rag_assistant.records import MAX_INT32, ModelRequest, Reading, errors
 
 MAX_ANSWER_TOKENS = 16
 TIMEOUT_SECONDS = 30.0
@@ -76,7 +67,7 @@ def check_connection(models: LanguageModels, embed: Embed | None, rerank: Rerank
     test.
     """
     if not models.has_endpoint and embed is None and rerank is None:
-        raise NoEndpoint
+        raise errors.NoEndpoint
     others = []
     if embed is not None:
         others.append(_step("embeddings", lambda: EMBEDDED.format(len(embed(ASKED["content"])))))
@@ -107,9 +98,9 @@ def _step(name: StepName, act: Callable[[], str]) -> CheckStep:
     began = time.monotonic()
     try:
         message, ok = act(), True
-    except (ModelError, EmbedderFailed, RerankerFailed) as error:
-        message, ok = cause_alone(str(error)), False
-        if isinstance(error, ModelTimedOut):
+    except (errors.ModelError, errors.EmbedderFailed, errors.RerankerFailed) as error:
+        message, ok = errors.cause_alone(str(error)), False
+        if isinstance(error, errors.ModelTimedOut):
             message += " A local model may still be loading; test again in a minute."
     return CheckStep(name, ok, message, round(time.monotonic() - began, 2))
 
@@ -153,11 +144,11 @@ def _context(models: LanguageModels) -> CheckStep:
         answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
         if reply.reading is not None and models.calibration.suspects(endpoint, reply.reading):  # A second confirms it.
             answer, reply = collect(models.stream(endpoint, request, call, may_retry=False))
-    except ContextTooLong as error:
+    except errors.ContextTooLong as error:
         models.calibration.learn_refusal(endpoint, estimated_tokens(request), error.limit, error.prompt_tokens)
         return step(str(error))
-    except ModelError as error:
-        return step(NOT_AWAITED if isinstance(error, ModelTimedOut) else cause_alone(str(error)))
+    except errors.ModelError as error:
+        return step(NOT_AWAITED if isinstance(error, errors.ModelTimedOut) else errors.cause_alone(str(error)))
     reading = reply.reading or Reading(estimated_tokens(request), None)
     sent = f"{reading.read or reading.sent:,}"
     if reading.limit is not None:

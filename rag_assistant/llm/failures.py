@@ -13,20 +13,8 @@ from typing import TYPE_CHECKING
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.refusals import MAY_BE_TOO_LONG, MODEL_MISCARRIED, code_of, context_too_long, reason_in
-from rag_assistant.records.errors import (
-    QUESTION_KEPT,
-    TEXT_SAVED,
-    AnswerInterrupted,
-    AnswerStopped,
-    AnswerTooLong,
-    AssistantError,
-    ContextTooLong,
-    ModelBusy,
-    ModelFailed,
-    ModelRefused,
-    ModelTimedOut,
-    ModelUnreachable,
-)
+from rag_assistant.records import errors
+from rag_assistant.records.errors import QUESTION_KEPT, TEXT_SAVED
 from rag_assistant.records.validation import storable
 from rag_assistant.runtime.bounded_http import INVALID, OverlongBody, deadline
 
@@ -56,7 +44,7 @@ def failures_named(endpoint: Endpoint, call: ModelCall, shown: Callable[[], bool
 
 @contextmanager
 def service_failures(
-    kind: Callable[[str], AssistantError], where: str, api_key: str | None, timeout_seconds: float
+    kind: Callable[[str], errors.AssistantError], where: str, api_key: str | None, timeout_seconds: float
 ) -> Iterator[None]:
     """Bound requests outside of questions; failures become errors of one ``kind`` that say ``where`` it was."""
     import openai
@@ -82,36 +70,38 @@ def _named(error: Exception, endpoint: Endpoint, call: ModelCall, shown: bool) -
     consequence = TEXT_SAVED if shown else QUESTION_KEPT
     try:
         call.refuse_stopped(consequence)
-    except (AnswerStopped, AnswerInterrupted) as ended:
+    except (errors.AnswerStopped, errors.AnswerInterrupted) as ended:
         return ended
     if call.overdue is not None:
-        return ModelTimedOut(f"{where} took too long: {call.overdue}.{consequence}")
+        return errors.ModelTimedOut(f"{where} took too long: {call.overdue}.{consequence}")
     if isinstance(error, openai.APIStatusError):
         error = _refusal(where, endpoint, error)
     elif isinstance(error, (ValueError, RecursionError)):
-        error = ModelFailed("The model sent something that is not JSON.")
+        error = errors.ModelFailed("The model sent something that is not JSON.")
     elif isinstance(error, openai.APIError) and not isinstance(error, openai.APIConnectionError):
         error = reported_error(error.body, endpoint.api_key)
-    if isinstance(error, AssistantError) and not (shown and isinstance(error, (ModelFailed, ContextTooLong))):
+    if isinstance(error, errors.AssistantError) and not (
+        shown and isinstance(error, (errors.ModelFailed, errors.ContextTooLong))
+    ):
         return error
     network = (openai.APIConnectionError, httpx2.HTTPError, ConnectionError)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     if isinstance(cause, OverlongBody):
-        return AnswerTooLong(f"{where} sent {cause}; no answer is that long.{consequence}")
-    if shown and isinstance(error, AssistantError):
-        return AnswerInterrupted(f"{error}{TEXT_SAVED}")
+        return errors.AnswerTooLong(f"{where} sent {cause}; no answer is that long.{consequence}")
+    if shown and isinstance(error, errors.AssistantError):
+        return errors.AnswerInterrupted(f"{error}{TEXT_SAVED}")
     if shown and isinstance(error, network):
-        return AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
+        return errors.AnswerInterrupted(f"{where} dropped the connection in the middle of its answer.{TEXT_SAVED}")
     if isinstance(cause, (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, ConnectionError)):
-        return ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
+        return errors.ModelFailed(f"{where} closed the connection without an answer.{QUESTION_KEPT}")
     if isinstance(error, network):
-        return ModelUnreachable(f"{where} could not be reached{cause_of(error)}.{QUESTION_KEPT}")
+        return errors.ModelUnreachable(f"{where} could not be reached{cause_of(error)}.{QUESTION_KEPT}")
     return error
 
 
-def reported_error(body: object, api_key: str | None) -> AssistantError:
+def reported_error(body: object, api_key: str | None) -> errors.AssistantError:
     """Return the error that an endpoint reports within its answer."""
-    return context_too_long(body) or ModelFailed(f"The model reported an error: {reason_given(body, api_key)}")
+    return context_too_long(body) or errors.ModelFailed(f"The model reported an error: {reason_given(body, api_key)}")
 
 
 def cause_of(error: BaseException) -> str:
@@ -134,31 +124,31 @@ def cause_of(error: BaseException) -> str:
     return ""
 
 
-def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> AssistantError:
+def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> errors.AssistantError:
     status, reason = error.status_code, reason_given(error.body, endpoint.api_key)
     too_long = context_too_long(error.body) if status in MAY_BE_TOO_LONG else None
     if too_long is not None:
         return too_long
     if status == 401 and endpoint.api_key is None:
-        return ModelRefused(f"{where} asks for an API key (401). Set openai_api_key.")
+        return errors.ModelRefused(f"{where} asks for an API key (401). Set openai_api_key.")
     if status == 401:
-        return ModelRefused(f"{where} rejected the API key (401). Check openai_api_key.")
+        return errors.ModelRefused(f"{where} rejected the API key (401). Check openai_api_key.")
     if status == 403:
-        return ModelRefused(f"{where} denied access (403): {reason} Check what the API key is allowed to do.")
+        return errors.ModelRefused(f"{where} denied access (403): {reason} Check what the API key is allowed to do.")
     if status == 404 and endpoint.model is not None and ABOUT_A_MODEL.search(reason):
-        return ModelRefused(
+        return errors.ModelRefused(
             f'There is no model "{endpoint.model}" at {endpoint.base_url} (404): {reason} Check openai_model.'
         )
     if status == 404:
-        return ModelRefused(f"There is no chat endpoint at {endpoint.base_url} (404): {reason} {CHECK_ADDRESS}")
+        return errors.ModelRefused(f"There is no chat endpoint at {endpoint.base_url} (404): {reason} {CHECK_ADDRESS}")
     seconds = _seconds(error.response.headers.get("retry-after"))
     if status == 429:
         unit = "second" if seconds == 1 else "seconds"
         when = f" Try again in {seconds:g} {unit}." if seconds is not None else ""
-        return ModelBusy(f"{where} is too busy (429): {reason}{when}", seconds)
+        return errors.ModelBusy(f"{where} is too busy (429): {reason}{when}", seconds)
     if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
-        return ModelFailed(f"{where} failed ({status}): {reason}", seconds)
-    return ModelRefused(f"{where} refused the request ({status}): {reason}")
+        return errors.ModelFailed(f"{where} failed ({status}): {reason}", seconds)
+    return errors.ModelRefused(f"{where} refused the request ({status}): {reason}")
 
 
 def reason_given(body: object, api_key: str | None = None) -> str:

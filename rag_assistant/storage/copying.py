@@ -6,22 +6,7 @@ Rows are copied in small batches, so that memory use doesn't depend on their num
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Table,
-    Text,
-    bindparam,
-    cast,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    type_coerce,
-)
+import sqlalchemy as sa
 
 from rag_assistant.storage.conversations.turn_endings import words_found_by
 from rag_assistant.storage.full_text import CHUNK_WORDS, TURN_WORDS, WordIndex
@@ -32,20 +17,20 @@ ROWS_AT_ONCE = 200
 TEXTS_AT_ONCE = {"document_texts": 2, "answer_versions": 20, "receipts": 20}
 
 
-def is_empty(connection: Connection) -> bool:
+def is_empty(connection: sa.Connection) -> bool:
     """Return whether a database holds no data yet."""
     return all(
-        connection.execute(select(table).limit(1)).first() is None for table in (conversations, documents, people)
+        connection.execute(sa.select(table).limit(1)).first() is None for table in (conversations, documents, people)
     )
 
 
-def copy_database(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
+def copy_database(source: sa.Connection, target: sa.Connection, words_of: Callable[[str], str]) -> None:
     """Replace the contents of one database with those of another.
 
     ``words_of`` turns a text into the words that keyword search indexes. Processes aren't copied.
     """
     for table in reversed(metadata.sorted_tables):
-        target.execute(delete(table))
+        target.execute(sa.delete(table))
     for index in (CHUNK_WORDS, TURN_WORDS):
         target.execute(index.columns(target)[0].delete())
     for table in metadata.sorted_tables:
@@ -61,53 +46,53 @@ def copy_database(source: Connection, target: Connection, words_of: Callable[[st
             _copy_last_id(table, source, target)
 
 
-def _copy_rows(table: Table, source: Connection, target: Connection) -> None:
+def _copy_rows(table: sa.Table, source: sa.Connection, target: sa.Connection) -> None:
     rows_at_once = TEXTS_AT_ONCE.get(table.name, ROWS_AT_ONCE)
-    query = select(*(_as_stored(column, source).label(f"new_{column.name}") for column in table.c))
-    statement = insert(table).values({column.name: _to_store(column, target) for column in table.c})
+    query = sa.select(*(_as_stored(column, source).label(f"new_{column.name}") for column in table.c))
+    statement = sa.insert(table).values({column.name: _to_store(column, target) for column in table.c})
     for rows in _batches(source, query, rows_at_once):
         target.execute(statement, [dict(row._mapping) for row in rows])
 
 
-def _batches(connection: Connection, query: Any, rows_at_once: int) -> Iterator[Any]:
+def _batches(connection: sa.Connection, query: Any, rows_at_once: int) -> Iterator[Any]:
     with connection.execution_options(yield_per=rows_at_once).execute(query) as result:
         yield from result.partitions()
 
 
-def _as_stored(column: ColumnElement[Any], source: Connection) -> ColumnElement[Any]:
+def _as_stored(column: sa.ColumnElement[Any], source: sa.Connection) -> sa.ColumnElement[Any]:
     """Return a column's value as stored: JSON as text, in which null differs from a missing value."""
-    if not isinstance(column.type, JSON):
+    if not isinstance(column.type, sa.JSON):
         return column
-    return type_coerce(column, Text) if source.dialect.name == "sqlite" else cast(column, Text)
+    return sa.type_coerce(column, sa.Text) if source.dialect.name == "sqlite" else sa.cast(column, sa.Text)
 
 
-def _to_store(column: Any, target: Connection) -> ColumnElement[Any]:
-    value: BindParameter[Any] = bindparam(
-        f"new_{column.name}", type_=Text if isinstance(column.type, JSON) else column.type
+def _to_store(column: Any, target: sa.Connection) -> sa.ColumnElement[Any]:
+    value: sa.BindParameter[Any] = sa.bindparam(
+        f"new_{column.name}", type_=sa.Text if isinstance(column.type, sa.JSON) else column.type
     )
-    is_json = isinstance(column.type, JSON) and target.dialect.name != "sqlite"
-    return cast(value, JSON) if is_json else value
+    is_json = isinstance(column.type, sa.JSON) and target.dialect.name != "sqlite"
+    return sa.cast(value, sa.JSON) if is_json else value
 
 
-def _copy_words(index: WordIndex, table: Table, source: Connection, target: Connection) -> None:
+def _copy_words(index: WordIndex, table: sa.Table, source: sa.Connection, target: sa.Connection) -> None:
     words, key = index.columns(source)
-    query = select(key.label("id"), index.text(source).label("words")).join(table, table.c.id == key)
+    query = sa.select(key.label("id"), index.text(source).label("words")).join(table, table.c.id == key)
     for rows in _batches(source, query.select_from(words), ROWS_AT_ONCE):
         index.insert(target, [(row.id, row.words or "") for row in rows])
 
 
-def _index_turns(source: Connection, target: Connection, words_of: Callable[[str], str]) -> None:
+def _index_turns(source: sa.Connection, target: sa.Connection, words_of: Callable[[str], str]) -> None:
     """Index the turns again: PostgreSQL stores stems, from which no other index can be made."""
     words, key = TURN_WORDS.columns(source)
-    first_question = func.min(messages.c.position).filter(messages.c.role == "user")
-    answered = func.max(messages.c.position).filter(messages.c.role == "assistant")
-    ends = select(messages.c.turn_id, first_question.label("said"), answered.label("answered")).group_by(
+    first_question = sa.func.min(messages.c.position).filter(messages.c.role == "user")
+    answered = sa.func.max(messages.c.position).filter(messages.c.role == "assistant")
+    ends = sa.select(messages.c.turn_id, first_question.label("said"), answered.label("answered")).group_by(
         messages.c.turn_id
     )
     of_turn = ends.subquery()
     question, answer = messages.alias(), messages.alias()
     query = (
-        select(key.label("id"), question.c.content.label("question"), answer.c.content.label("answer"))
+        sa.select(key.label("id"), question.c.content.label("question"), answer.c.content.label("answer"))
         .select_from(words)
         .join(of_turn, of_turn.c.turn_id == key)
         .join(question, (question.c.turn_id == key) & (question.c.position == of_turn.c.said))
@@ -118,19 +103,19 @@ def _index_turns(source: Connection, target: Connection, words_of: Callable[[str
         TURN_WORDS.insert(target, words_of_turns)
 
 
-def _copy_last_id(table: Table, source: Connection, target: Connection) -> None:
+def _copy_last_id(table: sa.Table, source: sa.Connection, target: sa.Connection) -> None:
     """Make sure that no id is reused, not even that of a deleted row."""
     sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
     if source.dialect.name == "sqlite":
-        query = text("SELECT seq FROM sqlite_sequence WHERE name = :name").bindparams(name=table.name)
+        query = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :name").bindparams(name=table.name)
     else:
-        query = text(f"SELECT pg_sequence_last_value({sequence}::regclass)")
+        query = sa.text(f"SELECT pg_sequence_last_value({sequence}::regclass)")
     last = source.execute(query).scalar()
     if not last:
         return
     if target.dialect.name == "sqlite":
-        target.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
-        statement = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        target.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+        statement = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
         target.execute(statement, {"name": table.name, "last": last})
     else:
-        target.execute(text(f"SELECT setval({sequence}, :last)"), {"last": last})
+        target.execute(sa.text(f"SELECT setval({sequence}, :last)"), {"last": last})

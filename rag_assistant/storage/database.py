@@ -14,25 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct, convert, to_builtins
-from sqlalchemy import (
-    URL,
-    ColumnElement,
-    Connection,
-    Engine,
-    RowMapping,
-    Select,
-    Table,
-    UpdateBase,
-    create_engine,
-    event,
-    func,
-    insert,
-    make_url,
-    select,
-    text,
-    update,
-)
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -47,7 +30,7 @@ BUSY_TIMEOUT_MS = 20_000
 READ_CONNECTIONS = 8
 CHECKPOINT_ATTEMPTS = 5
 # What synchronous=NORMAL is for SQLite.
-UNFORCED = text("SET LOCAL synchronous_commit = off")
+UNFORCED = sa.text("SET LOCAL synchronous_commit = off")
 # Execution options: the person a connection works for, and whether it may change documents.
 PERSON, CHANGES_DOCUMENTS = "person", "changes_documents"
 
@@ -73,7 +56,7 @@ class Database:
             self._writer = self._sqlite_engine("FULL", "BEGIN IMMEDIATE", pool_size=1)
             self._text_writer = self._sqlite_engine("NORMAL", "BEGIN IMMEDIATE", pool_size=1)
         else:
-            self._reader = self._writer = self._text_writer = create_engine(
+            self._reader = self._writer = self._text_writer = sa.create_engine(
                 self.url,
                 pool_size=min(READ_CONNECTIONS, max_connections),
                 max_overflow=max(0, max_connections - READ_CONNECTIONS),
@@ -93,18 +76,18 @@ class Database:
         own._person, own._changes_documents = person_id, changes_documents
         return own
 
-    def _works_for(self, connection: Connection) -> Connection:
+    def _works_for(self, connection: sa.Connection) -> sa.Connection:
         connection.info.update({PERSON: self._person, CHANGES_DOCUMENTS: self._changes_documents})
         return connection
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[sa.Connection]:
         """Give a connection with a consistent view of the database."""
         with self._failures_named, self._reader.begin() as connection:
             yield self._works_for(connection)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[sa.Connection]:
         """Give a connection with a consistent view for long reads; rows are streamed."""
         if self.is_sqlite:
             with self.read() as connection:
@@ -115,7 +98,7 @@ class Database:
             yield self._works_for(connection)
 
     @contextmanager
-    def write(self, *, forced: bool = True) -> Iterator[Connection]:
+    def write(self, *, forced: bool = True) -> Iterator[sa.Connection]:
         """Give a connection whose changes are committed to disk at the end, or rolled back on an exception.
 
         Without ``forced`` they are as safe as streamed text.
@@ -138,7 +121,7 @@ class Database:
             yield
 
     @contextmanager
-    def outside_transactions(self) -> Iterator[Connection]:
+    def outside_transactions(self) -> Iterator[sa.Connection]:
         """Give a PostgreSQL connection in autocommit mode, as building an index requires."""
         with self._failures_named, self._writer.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -204,7 +187,7 @@ class Database:
         return self.url.set(drivername=self.url.get_backend_name()).render_as_string(hide_password=False)
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> sa.Engine:
         """The engine for migrations."""
         return self._writer
 
@@ -213,8 +196,8 @@ class Database:
         for engine in {self._reader, self._text_writer, self._writer}:
             engine.dispose()
 
-    def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> Engine:
-        engine = create_engine(
+    def _sqlite_engine(self, synchronous: str, begin: str, pool_size: int) -> sa.Engine:
+        engine = sa.create_engine(
             self.url,
             module=sqlite_module(),
             pool_size=pool_size,
@@ -224,7 +207,7 @@ class Database:
             json_deserializer=from_json,
         )
 
-        @event.listens_for(engine, "connect")
+        @sa.event.listens_for(engine, "connect")
         def prepare(connection: Any, _record: object) -> None:
             connection.isolation_level = None  # The driver starts no transaction by itself; the event below does.
             status = self.file.stat()
@@ -239,8 +222,8 @@ class Database:
             ):
                 connection.execute(f"PRAGMA {pragma}").close()
 
-        @event.listens_for(engine, "begin")
-        def start(connection: Connection) -> None:
+        @sa.event.listens_for(engine, "begin")
+        def start(connection: sa.Connection) -> None:
             connection.exec_driver_sql(begin)
 
         return engine
@@ -252,58 +235,58 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def _rows(self, query: Select[Any], params: Mapping[str, Any] | None = None) -> Sequence[RowMapping]:
+    def _rows(self, query: sa.Select[Any], params: Mapping[str, Any] | None = None) -> Sequence[sa.RowMapping]:
         with self._database.read() as connection:
             return connection.execute(query, params).mappings().all()
 
-    def _records(self, query: Select[Any], kind: type[Record]) -> list[Record]:
+    def _records(self, query: sa.Select[Any], kind: type[Record]) -> list[Record]:
         return [record_of(row, kind) for row in self._rows(query)]
 
-    def _values(self, query: Select[Any], params: Mapping[str, Any] | None = None) -> list[Any]:
+    def _values(self, query: sa.Select[Any], params: Mapping[str, Any] | None = None) -> list[Any]:
         """Return the first column of each row."""
         with self._database.read() as connection:
             return list(connection.execute(query, params).scalars())
 
-    def _commit(self, statement: UpdateBase, *, forced: bool = True) -> int:
+    def _commit(self, statement: sa.UpdateBase, *, forced: bool = True) -> int:
         """Run one statement in its own transaction, and return the number of changed rows."""
         with self._database.write(forced=forced) as connection:
             return connection.execute(statement).rowcount
 
 
-def record_of(row: RowMapping | Mapping[str, Any], kind: type[Record]) -> Record:
+def record_of(row: sa.RowMapping | Mapping[str, Any], kind: type[Record]) -> Record:
     """Return a row as a record, whose fields are named like its columns."""
     return convert({str(name): value for name, value in row.items()}, kind)  # Column names may be quoted.
 
 
-def lock(connection: Connection, operation: str) -> None:
+def lock(connection: sa.Connection, operation: str) -> None:
     """Keep others from doing the same until the end of the transaction; SQLite has one writer anyway."""
     if connection.dialect.name != "sqlite":
         # A lock of the transaction, so that it also works through a pooler in transaction mode.
-        connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"rag_assistant {operation}"))))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"rag_assistant {operation}"))))
 
 
-def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
+def insert_row(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> int:
     """Insert a row and return its id."""
-    computed = {name: value for name, value in values.items() if isinstance(value, ColumnElement)}
+    computed = {name: value for name, value in values.items() if isinstance(value, sa.ColumnElement)}
     inserting = _inserting(table).values(computed) if computed else _inserting(table)
     given = {name: value for name, value in values.items() if name not in computed}
     return int(connection.execute(inserting, given).scalar_one())
 
 
 @cache
-def _inserting(table: Table) -> ReturningInsert[int]:
-    return insert(table).returning(table.c.id)
+def _inserting(table: sa.Table) -> ReturningInsert[int]:
+    return sa.insert(table).returning(table.c.id)
 
 
-def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+def insert_rows(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows into a table, if there are any."""
     if rows:
-        connection.execute(insert(table), rows)
+        connection.execute(sa.insert(table), rows)
 
 
-def set_values(connection: Connection, table: Table, row_id: int, values: Mapping[str, Any]) -> None:
+def set_values(connection: sa.Connection, table: sa.Table, row_id: int, values: Mapping[str, Any]) -> None:
     """Update columns of the row with this id."""
-    connection.execute(update(table).where(table.c.id == row_id).values(values))
+    connection.execute(sa.update(table).where(table.c.id == row_id).values(values))
 
 
 def as_json(value: Any) -> str:
@@ -322,21 +305,21 @@ def from_json(stored: str | bytes) -> Any:
         return json.loads(stored)
 
 
-def person_of(connection: Connection) -> int | None:
+def person_of(connection: sa.Connection) -> int | None:
     """Return the person a connection works for; with ``None`` it sees every row."""
     person: int | None = connection.info.get(PERSON)
     return person
 
 
-def changes_documents(connection: Connection) -> bool:
+def changes_documents(connection: sa.Connection) -> bool:
     """Return whether a connection may change documents at all."""
     return bool(connection.info.get(CHANGES_DOCUMENTS, True))
 
 
-def _checked_url(url: str) -> URL:
+def _checked_url(url: str) -> sa.URL:
     """Return a database URL. Raises SettingsError, whose message leaves out the URL, which may hold a password."""
     try:
-        checked = make_url(url)
+        checked = sa.make_url(url)
         checked.get_dialect().import_dbapi()
     except (ArgumentError, NoSuchModuleError, ImportError):
         raise SettingsError(

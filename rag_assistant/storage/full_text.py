@@ -10,24 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from typing import Any
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Integer,
-    Select,
-    Subquery,
-    TableClause,
-    Text,
-    bindparam,
-    column,
-    func,
-    literal_column,
-    or_,
-    select,
-    table,
-    text,
-)
+import sqlalchemy as sa
 
 from rag_assistant.storage.postgres_ranking import Hit, RankedWords, rarest
 
@@ -54,17 +37,17 @@ class WordIndex:
         self.name = name
         self._key = key
         self._configuration = configuration
-        self._config: ColumnElement[Any] = literal_column(f"'{configuration}'::regconfig")
-        self._fts = table(name, column("rowid"), column("words"))
+        self._config: sa.ColumnElement[Any] = sa.literal_column(f"'{configuration}'::regconfig")
+        self._fts = sa.table(name, sa.column("rowid"), sa.column("words"))
         # FTS5's score is BM25, negated. Ordering by its own rank would score all rows, whatever the other conditions.
-        score = (-func.bm25(literal_column(name))).label("score")
-        ranked = select(self._fts.c.rowid, score).where(_match(name, bindparam("any_word")))
-        self.ranked = ranked.order_by(score.desc()).limit(bindparam("limit"))
-        self._full_text = table(name, column(key), column("words"), column("length", Integer))
+        score = (-sa.func.bm25(sa.literal_column(name))).label("score")
+        ranked = sa.select(self._fts.c.rowid, score).where(_match(name, sa.bindparam("any_word")))
+        self.ranked = ranked.order_by(score.desc()).limit(sa.bindparam("limit"))
+        self._full_text = sa.table(name, sa.column(key), sa.column("words"), sa.column("length", sa.Integer))
         self.key, held = self._full_text.c[key], self._full_text.c.words
         self.ranked_words = RankedWords(self._full_text, self.key, held, self._config)
 
-    def insert(self, connection: Connection, rows: Sequence[tuple[int, str]]) -> None:
+    def insert(self, connection: sa.Connection, rows: Sequence[tuple[int, str]]) -> None:
         """Index the words of rows, given as (id, words)."""
         if connection.dialect.name == "sqlite":
             statement = f"INSERT INTO {self.name} (rowid, words) VALUES (:id, :words)"
@@ -73,37 +56,37 @@ class WordIndex:
                 f"INSERT INTO {self.name} ({self._key}, words) "
                 f"VALUES (:id, to_tsvector('{self._configuration}', :words))"
             )
-        connection.execute(text(statement), [{"id": row_id, "words": words} for row_id, words in rows])
+        connection.execute(sa.text(statement), [{"id": row_id, "words": words} for row_id, words in rows])
 
-    def copy(self, connection: Connection, pairs: Subquery) -> None:
+    def copy(self, connection: sa.Connection, pairs: sa.Subquery) -> None:
         """Copy the words of rows: ``pairs`` has an ``old_id`` for each ``new_id``."""
         words, key = self.columns(connection)
-        rows = select(pairs.c.new_id, words.c.words).join(words, key == pairs.c.old_id)
+        rows = sa.select(pairs.c.new_id, words.c.words).join(words, key == pairs.c.old_id)
         connection.execute(words.insert().from_select([key.name, "words"], rows))
 
-    def text(self, connection: Connection) -> ColumnElement[Any]:
+    def text(self, connection: sa.Connection) -> sa.ColumnElement[Any]:
         """Return the words of a row as text; in PostgreSQL, their stems."""
         words, _ = self.columns(connection)
         if connection.dialect.name == "sqlite":
             return words.c.words
-        return literal_column(
+        return sa.literal_column(
             "(SELECT string_agg(lexeme, ' ' ORDER BY position) FROM unnest(words) AS held(lexeme, positions, weights), "
             "unnest(positions) AS position)",
-            Text,
+            sa.Text,
         )
 
-    def drop(self, connection: Connection, ids: Select[Any] | Sequence[int]) -> None:
+    def drop(self, connection: sa.Connection, ids: sa.Select[Any] | Sequence[int]) -> None:
         """Delete the words of some rows."""
         words, key = self.columns(connection)
         connection.execute(words.delete().where(key.in_(ids)))
 
-    def columns(self, connection: Connection) -> tuple[TableClause, ColumnElement[Any]]:
+    def columns(self, connection: sa.Connection) -> tuple[sa.TableClause, sa.ColumnElement[Any]]:
         if connection.dialect.name == "sqlite":
             return self._fts, self._fts.c.rowid
         return self._full_text, self.key
 
     def best(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
+        self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool] | None = None
     ) -> list[Hit]:
         """Return up to ``limit`` (id, score) of the rows that contain any of ``words``, best first, by BM25.
 
@@ -117,7 +100,7 @@ class WordIndex:
         return self.ranked_words.best(connection, words, limit, only)
 
     def best_or_newest(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None = None
+        self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool] | None = None
     ) -> list[int]:
         """Return up to ``limit`` ids of rows that contain any of ``words``, best first.
 
@@ -132,13 +115,13 @@ class WordIndex:
             ranked = rarest(rare, MAX_RANKED_WHILE_TYPING)
         return [row_id for row_id, _ in self.best(connection, ranked, limit, only)] if ranked else newest[:limit]
 
-    def row_id(self, connection: Connection) -> ColumnElement[Any]:
+    def row_id(self, connection: sa.Connection) -> sa.ColumnElement[Any]:
         """Return a row's id, for conditions."""
         # With the plus, SQLite evaluates the words first, whatever its statistics say; otherwise once per row.
-        return literal_column(f"+{self.name}.rowid") if connection.dialect.name == "sqlite" else self.key
+        return sa.literal_column(f"+{self.name}.rowid") if connection.dialect.name == "sqlite" else self.key
 
     def surest(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool]
+        self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool]
     ) -> list[tuple[int, float]]:
         """Return up to ``limit`` (id, certainty) of the rows that meet a condition on ``row_id``, best first by BM25.
 
@@ -151,7 +134,7 @@ class WordIndex:
         return [(row_id, certainties[row_id]) for row_id in ids if row_id in certainties]
 
     def surest_among(
-        self, connection: Connection, words: Sequence[str], limit: int, ids: Collection[int], least: float
+        self, connection: sa.Connection, words: Sequence[str], limit: int, ids: Collection[int], least: float
     ) -> list[tuple[int, float]]:
         """Return up to ``limit`` (id, certainty) of a few rows, best first; none if none has the ``least`` certainty.
 
@@ -167,7 +150,7 @@ class WordIndex:
         return [(row_id, certainties[row_id]) for row_id, _ in best if row_id in certainties]
 
     def _certainties(
-        self, connection: Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
+        self, connection: sa.Connection, counted: Mapping[str, int], held: Iterable[tuple[str, int]]
     ) -> dict[int, float]:
         """Return the certainty of each row from the words ``held`` in it."""
         rows = self._rows_at_most(connection)
@@ -178,7 +161,7 @@ class WordIndex:
             weight_of[row_id] += weights[word]
         return {row_id: weight / total * (1 - exp(-weight / scale)) for row_id, weight in weight_of.items()}
 
-    def counted(self, connection: Connection, words: Sequence[str], most: int) -> dict[str, int]:
+    def counted(self, connection: sa.Connection, words: Sequence[str], most: int) -> dict[str, int]:
         """Return how many rows contain each word, counting to at most ``most`` + 1."""
         if connection.dialect.name == "sqlite":
             query = (
@@ -192,9 +175,9 @@ class WordIndex:
                 "FROM json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) ORDER BY n"
             )
         given = {"words": _as_json(connection, words), "most": most + 1}
-        return {word: rows for word, (rows,) in zip(words, connection.execute(text(query), given), strict=True)}
+        return {word: rows for word, (rows,) in zip(words, connection.execute(sa.text(query), given), strict=True)}
 
-    def _held(self, connection: Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
+    def _held(self, connection: sa.Connection, words: Sequence[str], ids: Sequence[int]) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each word in each of the rows."""
         if connection.dialect.name == "sqlite":
             those = f"{self.name}.rowid IN (SELECT value FROM json_each(:ids))"
@@ -203,14 +186,14 @@ class WordIndex:
         return self._held_by(connection, words, those, {"ids": json.dumps(list(ids))})
 
     def _held_between(
-        self, connection: Connection, words: Sequence[str], first: int, last: int
+        self, connection: sa.Connection, words: Sequence[str], first: int, last: int
     ) -> Iterator[tuple[str, int]]:
         """Yield (word, id) for each word in each row from ``first`` to ``last``."""
         key = f"{self.name}.rowid" if connection.dialect.name == "sqlite" else self._key
         return self._held_by(connection, words, f"{key} BETWEEN :first AND :last", {"first": first, "last": last})
 
     def _held_by(
-        self, connection: Connection, words: Sequence[str], those: str, given: Mapping[str, Any]
+        self, connection: sa.Connection, words: Sequence[str], those: str, given: Mapping[str, Any]
     ) -> Iterator[tuple[str, int]]:
         if connection.dialect.name == "sqlite":
             query = (
@@ -223,11 +206,11 @@ class WordIndex:
                 "json_array_elements_text(CAST(:words AS json)) WITH ORDINALITY AS asked(word, n) "
                 f"WHERE words @@ plainto_tsquery('{self._configuration}', word) AND {those}"
             )
-        for n, row_id in connection.execute(text(query), {"words": _as_json(connection, words), **given}):
+        for n, row_id in connection.execute(sa.text(query), {"words": _as_json(connection, words), **given}):
             yield words[n], row_id
 
     def _newest(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
+        self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool] | None
     ) -> list[int]:
         """Return up to ``limit`` ids of rows that contain any of ``words``, newest first."""
         table, key = self.columns(connection)
@@ -235,17 +218,17 @@ class WordIndex:
             holds = _match(self.name, _any_of(words))
         else:
             held = table.c.words.op("@@", is_comparison=True)
-            holds = or_(*(held(func.plainto_tsquery(self._config, word)) for word in words))
-        query = select(key).where(holds) if only is None else select(key).where(holds, only)
+            holds = sa.or_(*(held(sa.func.plainto_tsquery(self._config, word)) for word in words))
+        query = sa.select(key).where(holds) if only is None else sa.select(key).where(holds, only)
         # All at once takes half as long as one after the other.
         return list(connection.execute(query.order_by(key.desc()).limit(limit)).scalars().all())
 
-    def _rows_at_most(self, connection: Connection) -> int:
+    def _rows_at_most(self, connection: sa.Connection) -> int:
         _, key = self.columns(connection)
-        return connection.execute(text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
+        return connection.execute(sa.text(f"SELECT max({key.name}) FROM {self.name}")).scalar() or 0
 
 
-def holds(connection: Connection, column: ColumnElement[str], word: str) -> ColumnElement[bool]:
+def holds(connection: sa.Connection, column: sa.ColumnElement[str], word: str) -> sa.ColumnElement[bool]:
     """Return the condition that a text contains a word, ignoring case."""
     # SQLite's LIKE ignores ASCII case, and lower() would double the time.
     in_capitals_or_not = column.contains if connection.dialect.name == "sqlite" else column.icontains
@@ -262,8 +245,8 @@ def _quoted(word: str) -> str:
     return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'
 
 
-def _match(name: str, any_word: str | BindParameter[Any]) -> ColumnElement[bool]:
-    return literal_column(name).op("MATCH", is_comparison=True)(any_word)
+def _match(name: str, any_word: str | sa.BindParameter[Any]) -> sa.ColumnElement[bool]:
+    return sa.literal_column(name).op("MATCH", is_comparison=True)(any_word)
 
 
 def _any_of(words: Sequence[str]) -> str:
@@ -271,7 +254,7 @@ def _any_of(words: Sequence[str]) -> str:
     return " OR ".join(map(_quoted, words))
 
 
-def _as_json(connection: Connection, words: Sequence[str]) -> str:
+def _as_json(connection: sa.Connection, words: Sequence[str]) -> str:
     return json.dumps([_quoted(word) for word in words] if connection.dialect.name == "sqlite" else list(words))
 
 

@@ -5,21 +5,7 @@ A store over ``Database.for_person`` sees what that person may see, and nothing 
 
 from typing import Any
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Integer,
-    ScalarSelect,
-    Select,
-    Table,
-    bindparam,
-    false,
-    func,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import (
@@ -34,48 +20,50 @@ from rag_assistant.storage.tables import (
 
 # With up to this many chunks in the trash, a search fetches that many more hits and skips them; else it excludes them.
 MAX_CHUNKS_PASSED_OVER = 500
-_TRASHED = select(func.coalesce(func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None))
-_FIRST_ADMIN = select(func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
+_TRASHED = sa.select(sa.func.coalesce(sa.func.sum(documents.c.chunks), 0)).where(documents.c.deleted_at.is_not(None))
+_FIRST_ADMIN = sa.select(sa.func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
 TRASHED_CHUNKS = _TRASHED.scalar_subquery()
 
 # For statements that are built once: the person of a connection, and below the same conditions.
-PERSON = bindparam("person", type_=Integer)
+PERSON = sa.bindparam("person", type_=sa.Integer)
 OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)
 
 
-def own_conversations(connection: Connection, *, of_few: bool = False) -> ColumnElement[bool]:
+def own_conversations(connection: sa.Connection, *, of_few: bool = False) -> sa.ColumnElement[bool]:
     """Return the condition that a conversation belongs to the person of a connection.
 
     ``of_few``: the other conditions match fewer rows than the person has, so SQLite should evaluate those first.
     """
     person = person_of(connection)
     return (
-        true() if person is None else (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
+        sa.true()
+        if person is None
+        else (conversations.c.person_id + 0 if of_few else conversations.c.person_id) == person
     )
 
 
-def owner_of_new(connection: Connection) -> int | ScalarSelect[int]:
+def owner_of_new(connection: sa.Connection) -> int | sa.ScalarSelect[int]:
     """Return the owner of a new row; rows created without a person, such as by a command, go to the first
     administrator.
     """
     return _FIRST_ADMIN if (person := person_of(connection)) is None else person
 
 
-def key_of(connection: Connection, key: str) -> str:
+def key_of(connection: sa.Connection, key: str) -> str:
     """Return an Idempotency-Key as stored: the same key of two people is two keys."""
     person = person_of(connection)
     return key if person is None else f"{person} {key}"
 
 
-def readable(connection: Connection, document_id: ColumnElement[int]) -> ColumnElement[bool]:
+def readable(connection: sa.Connection, document_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
     """Return the condition that a document is readable by the person of a connection and not in the trash."""
     person = person_of(connection)
     if person is None:
-        return document_id.not_in(select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
-    return document_id.in_(select(documents.c.id).where(in_readable_library(connection)))
+        return document_id.not_in(sa.select(documents.c.id).where(documents.c.deleted_at.is_not(None)))
+    return document_id.in_(sa.select(documents.c.id).where(in_readable_library(connection)))
 
 
-def in_readable_library(connection: Connection, *, in_trash: bool = False) -> ColumnElement[bool]:
+def in_readable_library(connection: sa.Connection, *, in_trash: bool = False) -> sa.ColumnElement[bool]:
     """Return the same condition for queries on the documents table; ``in_trash``: for those in the trash."""
     person = person_of(connection)
     deleted_at = documents.c.deleted_at
@@ -83,15 +71,15 @@ def in_readable_library(connection: Connection, *, in_trash: bool = False) -> Co
     return where if person is None else where & documents.c.library_id.in_(libraries_of(person))
 
 
-def writable(connection: Connection) -> ColumnElement[bool]:
+def writable(connection: sa.Connection) -> sa.ColumnElement[bool]:
     """Return the condition that the person of a connection may change the documents of a document's library."""
     person = person_of(connection)
     if not changes_documents(connection):
-        return false()
-    return true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
+        return sa.false()
+    return sa.true() if person is None else documents.c.library_id.in_(libraries_of(person, "write"))
 
 
-def reads_everything(connection: Connection) -> bool:
+def reads_everything(connection: sa.Connection) -> bool:
     """Return whether the person of a connection may read every document; a small trash doesn't count."""
     if connection.execute(_TRASHED).scalar_one() > MAX_CHUNKS_PASSED_OVER:
         return False
@@ -99,16 +87,16 @@ def reads_everything(connection: Connection) -> bool:
     if person is None:
         return True
     hidden = documents.c.library_id.is_(None) | documents.c.library_id.not_in(libraries_of(person))
-    return connection.execute(select(documents.c.id).where(hidden).limit(1)).first() is None
+    return connection.execute(sa.select(documents.c.id).where(hidden).limit(1)).first() is None
 
 
-def library_for_new(connection: Connection, requested: int | None) -> int | None:
+def library_for_new(connection: sa.Connection, requested: int | None) -> int | None:
     """Return the library for a new document: the requested one, or else the person's first.
 
     ``None`` if it doesn't exist or the person may not write to it.
     """
     person = person_of(connection)
-    chosen = select(libraries.c.id).order_by(libraries.c.id).limit(1)
+    chosen = sa.select(libraries.c.id).order_by(libraries.c.id).limit(1)
     if requested is not None:
         chosen = chosen.where(libraries.c.id == requested)
         if person is not None:
@@ -120,30 +108,30 @@ def library_for_new(connection: Connection, requested: int | None) -> int | None
     return library_id
 
 
-def libraries_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
+def libraries_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
     """Return the query for the libraries that a person may read, or with ``access`` write."""
     return _shared_with(libraries, library_shares, library_shares.c.library_id, person, access)
 
 
-def projects_of(person: int | ColumnElement[int], access: str | None = None) -> Select[tuple[int]]:
+def projects_of(person: int | sa.ColumnElement[int], access: str | None = None) -> sa.Select[tuple[int]]:
     """Return the query for the projects that a person may use, or with ``access`` write."""
     return _shared_with(projects, project_shares, project_shares.c.project_id, person, access)
 
 
-def readable_project(connection: Connection, project_id: ColumnElement[Any]) -> ColumnElement[bool]:
+def readable_project(connection: sa.Connection, project_id: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return the condition that a project exists and the person of a connection may use it."""
     person = person_of(connection)
-    return project_id.in_(select(projects.c.id) if person is None else projects_of(person))
+    return project_id.in_(sa.select(projects.c.id) if person is None else projects_of(person))
 
 
 def _shared_with(
-    table: Table, shares: Table, item_id: Column[int], person: int | ColumnElement[int], access: str | None
-) -> Select[tuple[int]]:
-    shared = select(item_id).where(shares.c.person_id == person)
-    everyone: ColumnElement[bool] = table.c.everyone.is_not(None)
+    table: sa.Table, shares: sa.Table, item_id: sa.Column[int], person: int | sa.ColumnElement[int], access: str | None
+) -> sa.Select[tuple[int]]:
+    shared = sa.select(item_id).where(shares.c.person_id == person)
+    everyone: sa.ColumnElement[bool] = table.c.everyone.is_not(None)
     if access is not None:
         shared, everyone = shared.where(shares.c.access == access), table.c.everyone == access
-    return select(table.c.id).where(or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
+    return sa.select(table.c.id).where(sa.or_(table.c.person_id == person, everyone, table.c.id.in_(shared)))
 
 
 IN_READABLE_LIBRARY = documents.c.deleted_at.is_(None) & (

@@ -7,21 +7,8 @@ and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 from collections.abc import Mapping, Sequence
 from math import log
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Double,
-    Select,
-    TableClause,
-    cast,
-    func,
-    literal,
-    literal_column,
-    select,
-    tablesample,
-    text,
-)
 
 Hit = tuple[int, float]
 
@@ -37,12 +24,14 @@ MIN_WEIGHT = 1e-6
 # ** 2 up to that number, divided by its limit. These are the borders between the numbers.
 MAX_OFTEN = 50
 _BORDERS = [(sum(n**-2 for n in range(1, often + 1)) - often**-2 / 2) / 1.64493406685 for often in range(1, MAX_OFTEN)]
-BORDERS: ColumnElement[list[float]] = literal_column(f"'{{{','.join(f'{one:.6f}' for one in _BORDERS)}}}'::float8[]")
-AS_IT_IS: ColumnElement[str] = literal_column("'simple'::regconfig")
-ALL_EQUAL: ColumnElement[list[float]] = literal_column("'{1,1,1,1}'::real[]")
+BORDERS: sa.ColumnElement[list[float]] = sa.literal_column(
+    f"'{{{','.join(f'{one:.6f}' for one in _BORDERS)}}}'::float8[]"
+)
+AS_IT_IS: sa.ColumnElement[str] = sa.literal_column("'simple'::regconfig")
+ALL_EQUAL: sa.ColumnElement[list[float]] = sa.literal_column("'{1,1,1,1}'::real[]")
 
-ROWS = text("SELECT reltuples FROM pg_class WHERE oid = to_regclass(:name)")
-COMMON = text(
+ROWS = sa.text("SELECT reltuples FROM pg_class WHERE oid = to_regclass(:name)")
+COMMON = sa.text(
     "SELECT lexeme, share FROM pg_stats, unnest(most_common_elems::text::text[], most_common_elem_freqs) "
     "AS common(lexeme, share) WHERE schemaname = current_schema() AND tablename = :name AND attname = 'words' "
     "AND lexeme = ANY(CAST(:stems AS text[]))"
@@ -52,21 +41,21 @@ COMMON = text(
 class RankedWords(Struct, frozen=True):
     """A table with PostgreSQL's full text: ``key`` is its column for the row's id, ``held`` that of the words."""
 
-    table: TableClause
-    key: ColumnElement[int]
-    held: ColumnElement[str]
-    config: ColumnElement[str]
+    table: sa.TableClause
+    key: sa.ColumnElement[int]
+    held: sa.ColumnElement[str]
+    config: sa.ColumnElement[str]
 
     def best(
-        self, connection: Connection, words: Sequence[str], limit: int, only: ColumnElement[bool] | None
+        self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool] | None
     ) -> list[Hit]:
         """Return up to ``limit`` (id, score) of the rows that contain any of ``words``, best first.
 
         ``only`` is a further condition.
         """
-        stems = func.unnest(func.tsvector_to_array(func.to_tsvector(self.config, " ".join(words))))
+        stems = sa.func.unnest(sa.func.tsvector_to_array(sa.func.to_tsvector(self.config, " ".join(words))))
         total = self._rows(connection)
-        rows_with = self._rows_with(connection, list(connection.execute(select(stems)).scalars()), total)
+        rows_with = self._rows_with(connection, list(connection.execute(sa.select(stems)).scalars()), total)
         counts = {stem: rows for stem, rows in rows_with.items() if rows}
         if not counts:
             return []
@@ -75,25 +64,25 @@ class RankedWords(Struct, frozen=True):
         ranked_rows = ranked_rows.where(holds_any(self.held, rarest(counts, MAX_CANDIDATES)))
         if only is not None:
             ranked_rows = ranked_rows.where(only)
-        ranked = ranked_rows.order_by(text("score DESC"), self.key).limit(limit)
+        ranked = ranked_rows.order_by(sa.text("score DESC"), self.key).limit(limit)
         return [(row[0], row[1]) for row in connection.execute(ranked)]
 
-    def _scored(self, weights: Mapping[str, float], usual_length: float) -> Select[int, float]:
+    def _scored(self, weights: Mapping[str, float], usual_length: float) -> sa.Select[int, float]:
         length = K1 * (1 - B + B * self.table.c.length / usual_length)
-        score: ColumnElement[float] = literal(0.0, Double)
+        score: sa.ColumnElement[float] = sa.literal(0.0, sa.Double)
         for stem, weight in weights.items():
-            rank = cast(func.ts_rank(ALL_EQUAL, self.held, query_of([stem])), Double)
-            often = func.width_bucket(rank, BORDERS)
+            rank = sa.cast(sa.func.ts_rank(ALL_EQUAL, self.held, query_of([stem])), sa.Double)
+            often = sa.func.width_bucket(rank, BORDERS)
             score = score + weight * (K1 + 1) * often / (often + length)
-        return select(self.key, score.label("score"))
+        return sa.select(self.key, score.label("score"))
 
-    def _rows(self, connection: Connection) -> int:
+    def _rows(self, connection: sa.Connection) -> int:
         estimated = connection.execute(ROWS, {"name": self.table.name}).scalar() or 0
         if estimated > MAX_COUNTED_ROWS:
             return int(estimated)
-        return connection.execute(select(func.count()).select_from(self.table)).scalar_one()
+        return connection.execute(sa.select(sa.func.count()).select_from(self.table)).scalar_one()
 
-    def _rows_with(self, connection: Connection, stems: Sequence[str], total: int) -> dict[str, int]:
+    def _rows_with(self, connection: sa.Connection, stems: Sequence[str], total: int) -> dict[str, int]:
         """Return how many rows contain each stem; in a large table, estimated for common ones."""
         common: dict[str, int] = {}
         if total > MAX_COUNTED_ROWS:
@@ -103,18 +92,18 @@ class RankedWords(Struct, frozen=True):
         if not rest:
             return common
         counts = [
-            select(func.count())
-            .select_from(select(self.key).where(holds_any(self.held, [stem])).limit(MAX_COUNTED + 1).subquery())
+            sa.select(sa.func.count())
+            .select_from(sa.select(self.key).where(holds_any(self.held, [stem])).limit(MAX_COUNTED + 1).subquery())
             .scalar_subquery()
             for stem in rest
         ]
-        return common | dict(zip(rest, connection.execute(select(*counts)).one(), strict=True))
+        return common | dict(zip(rest, connection.execute(sa.select(*counts)).one(), strict=True))
 
-    def _usual_length(self, connection: Connection, total: int) -> float:
+    def _usual_length(self, connection: sa.Connection, total: int) -> float:
         """Return the average number of words per row, from a fixed sample of rows."""
         share = min(100.0, 100.0 * ROWS_FOR_USUAL_LENGTH / max(1, total))
-        some = tablesample(self.table, func.system(share), seed=literal(1), name="some")
-        return float(connection.execute(select(func.avg(some.c.length))).scalar() or 1.0)
+        some = sa.tablesample(self.table, sa.func.system(share), seed=sa.literal(1), name="some")
+        return float(connection.execute(sa.select(sa.func.avg(some.c.length))).scalar() or 1.0)
 
 
 def rarest(rows_with: Mapping[str, int], max_rows: int) -> list[str]:
@@ -134,12 +123,12 @@ def _weight(rows: int, total: int) -> float:
     return max(log((max(0, total - rows) + 0.5) / (rows + 0.5)), MIN_WEIGHT)
 
 
-def query_of(stems: Sequence[str]) -> ColumnElement[str]:
+def query_of(stems: Sequence[str]) -> sa.ColumnElement[str]:
     """Return PostgreSQL's query for any of some stems, without stemming them again."""
     any_stem = " | ".join("'" + stem.replace("\\", "\\\\").replace("'", "''") + "'" for stem in stems)
-    return func.to_tsquery(AS_IT_IS, any_stem)
+    return sa.func.to_tsquery(AS_IT_IS, any_stem)
 
 
-def holds_any(held: ColumnElement[str], stems: Sequence[str]) -> ColumnElement[bool]:
+def holds_any(held: sa.ColumnElement[str], stems: Sequence[str]) -> sa.ColumnElement[bool]:
     """Return the condition that a full text contains any of some stems."""
     return held.op("@@", is_comparison=True)(query_of(stems))

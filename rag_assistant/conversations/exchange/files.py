@@ -16,16 +16,8 @@ from typing import IO, TYPE_CHECKING
 
 from rag_assistant.conversations.exchange.archive import ALLOWED, head, line_of
 from rag_assistant.conversations.exchange.products import MAX_CONVERSATIONS, Export, read_texts
-from rag_assistant.records import Document
+from rag_assistant.records import Document, errors
 from rag_assistant.records.archive import ArchivedDocument, ArchivedNote, WholeConversation
-from rag_assistant.records.errors import (
-    BodyTooLarge,
-    ConversationNotFound,
-    DocumentNotFound,
-    FileMissing,
-    InvalidRequest,
-    MalformedBody,
-)
 
 if TYPE_CHECKING:  # A sandboxed process has no use for a database.
     from rag_assistant.storage.conversations.exchange import ExchangeStore
@@ -51,7 +43,7 @@ def read_export(file: IO[bytes], max_bytes: int, max_conversations: int = MAX_CO
         with zipfile.ZipFile(file) as packed:
             return _read_zip(packed, max_bytes, max_conversations)
     except (*BROKEN, OSError) as error:  # Errors of bz2, and of an offset before the file's start.
-        raise MalformedBody(f"The zip file cannot be read ({error}).") from error
+        raise errors.MalformedBody(f"The zip file cannot be read ({error}).") from error
 
 
 @contextmanager
@@ -65,7 +57,7 @@ def document_file(file: IO[bytes], document: ArchivedDocument) -> Iterator[IO[by
             except KeyError:
                 yield None
     except BROKEN as error:
-        raise MalformedBody(f"The archive cannot be read ({error}).") from error
+        raise errors.MalformedBody(f"The archive cannot be read ({error}).") from error
 
 
 # A document with its open file, or without one.
@@ -97,14 +89,14 @@ def write_archive(
     part = path.with_name(f"{path.name}.part")
     try:
         if path.exists():
-            raise InvalidRequest(f"{path} exists already. Name a file that does not.")
+            raise errors.InvalidRequest(f"{path} exists already. Name a file that does not.")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             counts = pack_archive(file, documents, conversations, notes)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:
-        raise InvalidRequest(f"{path} cannot be written ({error.strerror}).") from error
+        raise errors.InvalidRequest(f"{path} cannot be written ({error.strerror}).") from error
     finally:
         part.unlink(missing_ok=True)
     return counts
@@ -139,7 +131,7 @@ def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -
     chosen = [ARCHIVE] if ARCHIVE in names else sorted(filter(CONVERSATIONS.fullmatch, names))
     if not chosen:
         listing = ", ".join(names[:6]) or "nothing"
-        raise InvalidRequest(f"The zip file holds {listing[:200]}, but no conversations. {ALLOWED}")
+        raise errors.InvalidRequest(f"The zip file holds {listing[:200]}, but no conversations. {ALLOWED}")
     parts = []
     for name in chosen:
         with packed.open(name) as file:
@@ -152,7 +144,9 @@ def _read_zip(packed: zipfile.ZipFile, max_bytes: int, max_conversations: int) -
 def _bounded(file: IO[bytes], max_bytes: int) -> bytes:
     content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise BodyTooLarge(f"The conversations in the file have more than {max_bytes / 1e6:.0f} MB, the most allowed.")
+        raise errors.BodyTooLarge(
+            f"The conversations in the file have more than {max_bytes / 1e6:.0f} MB, the most allowed."
+        )
     return content
 
 
@@ -170,7 +164,7 @@ def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> 
     while page := documents.page(DOCUMENTS_AT_ONCE, before):
         before = page[-1].id
         for one in page:
-            with suppress(DocumentNotFound):
+            with suppress(errors.DocumentNotFound):
                 document, opened = _with_file(one, open_file)
                 with opened as file:
                     yield ArchivedDocument(document.id, document.name, document.sha256, document.tags), file
@@ -181,7 +175,7 @@ def _with_file(
 ) -> tuple[Document, AbstractContextManager[IO[bytes] | None]]:
     """Return the current state of a document, with its file if requested and available. Raises DocumentNotFound."""
     if open_file is not None:
-        with suppress(FileMissing):
+        with suppress(errors.FileMissing):
             return open_file(document.id)
     return document, nullcontext()
 
@@ -189,5 +183,5 @@ def _with_file(
 def archived_conversations(store: ExchangeStore) -> Iterator[WholeConversation]:
     """Yield every conversation, oldest first; those deleted meanwhile are left out."""
     for conversation_id in store.ids():
-        with suppress(ConversationNotFound):
+        with suppress(errors.ConversationNotFound):
             yield store.read(conversation_id)

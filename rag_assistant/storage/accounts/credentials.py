@@ -7,30 +7,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    Table,
-    bindparam,
-    delete,
-    insert,
-    or_,
-    select,
-    union,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import Ability, ApiToken, ConversationLink, ExternalIdentity, LinkedIdentity, Person, Session
-from rag_assistant.records.errors import (
-    CredentialNotFound,
-    IdentityTaken,
-    LastWayIn,
-    LinkNotFound,
-    LinkOver,
-    StorageFailed,
+from rag_assistant.records import (
+    Ability,
+    ApiToken,
+    ConversationLink,
+    ExternalIdentity,
+    LinkedIdentity,
+    Person,
+    Session,
+    errors,
 )
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
 from rag_assistant.storage.conversations.conversations import load_conversation
@@ -76,8 +64,8 @@ class CredentialStore(Store):
         moment = now()
         with self._database.write() as connection:
             lock(connection, f"sessions of {person_id}")
-            connection.execute(delete(sessions).where(sessions.c.expires_at <= moment))
-            inserted = insert(sessions).values(
+            connection.execute(sa.delete(sessions).where(sessions.c.expires_at <= moment))
+            inserted = sa.insert(sessions).values(
                 person_id=person_id,
                 secret_hash=hash_of(secret),
                 created_at=moment,
@@ -89,8 +77,8 @@ class CredentialStore(Store):
             )
             row = connection.execute(inserted.returning(*sessions.c)).mappings().one()
             own = sessions.c.person_id == person_id
-            newest = select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
-            connection.execute(delete(sessions).where(own, sessions.c.id.not_in(newest)))
+            newest = sa.select(sessions.c.id).where(own).order_by(sessions.c.id.desc()).limit(MAX_SESSIONS)
+            connection.execute(sa.delete(sessions).where(own, sessions.c.id.not_in(newest)))
             return record_of(row, Session)
 
     def session(self, secret: str) -> tuple[Person, Session] | None:
@@ -101,7 +89,7 @@ class CredentialStore(Store):
     def sessions_of(self, person_id: int) -> list[Session]:
         """Return a person's sessions, most recently used first."""
         own = sessions.c.person_id == person_id, sessions.c.expires_at > now()
-        return self._records(select(sessions).where(*own).order_by(sessions.c.used_at.desc()), Session)
+        return self._records(sa.select(sessions).where(*own).order_by(sessions.c.used_at.desc()), Session)
 
     def is_open(self, session_id: int | None, token_id: int | None) -> bool:
         """Return whether a session or token is still valid."""
@@ -110,17 +98,17 @@ class CredentialStore(Store):
 
     def end_session(self, person_id: int, session_id: int) -> None:
         """End one session of a person. Raises CredentialNotFound."""
-        if not self._commit(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id == session_id)):
-            raise CredentialNotFound("session", session_id)
+        if not self._commit(sa.delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id == session_id)):
+            raise errors.CredentialNotFound("session", session_id)
 
     def end_sessions(self, person_id: int, but: int | None = None) -> None:
         """End all sessions of a person except one."""
-        self._commit(delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
+        self._commit(sa.delete(sessions).where(sessions.c.person_id == person_id, sessions.c.id != (but or 0)))
 
     def knows_address(self, person_id: int, address: str) -> bool:
         """Return whether a person is signed in from an address."""
         own = sessions.c.person_id == person_id, sessions.c.address == address
-        return bool(self._values(select(sessions.c.id).where(*own).limit(1)))
+        return bool(self._values(sa.select(sessions.c.id).where(*own).limit(1)))
 
     # --- tokens
 
@@ -133,7 +121,7 @@ class CredentialStore(Store):
         scopes: Sequence[Ability],
         expires_at: datetime | None,
     ) -> ApiToken:
-        inserted = insert(api_tokens).values(
+        inserted = sa.insert(api_tokens).values(
             person_id=person_id,
             secret_hash=hash_of(secret),
             created_at=now(),
@@ -152,16 +140,16 @@ class CredentialStore(Store):
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
         """Return a person's tokens, including expired ones, newest first."""
-        own = select(api_tokens).where(api_tokens.c.person_id == person_id)
+        own = sa.select(api_tokens).where(api_tokens.c.person_id == person_id)
         return self._records(own.order_by(api_tokens.c.id.desc()), ApiToken)
 
     def revoke_token(self, person_id: int, token_id: int) -> ApiToken:
         """Revoke a token and return it. Raises CredentialNotFound."""
         with self._database.write() as connection:
             own = api_tokens.c.person_id == person_id, api_tokens.c.id == token_id
-            gone = connection.execute(delete(api_tokens).where(*own).returning(*api_tokens.c)).mappings().first()
+            gone = connection.execute(sa.delete(api_tokens).where(*own).returning(*api_tokens.c)).mappings().first()
             if gone is None:
-                raise CredentialNotFound("token", token_id)
+                raise errors.CredentialNotFound("token", token_id)
             return record_of(gone, ApiToken)
 
     # --- one-time links
@@ -170,16 +158,16 @@ class CredentialStore(Store):
         """Store a link for choosing a password; it replaces an earlier one."""
         moment = now()
         with self._database.write() as connection:
-            connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
+            connection.execute(sa.select(people.c.id).where(people.c.id == person_id).with_for_update())
             stale = (password_links.c.person_id == person_id) | (password_links.c.expires_at <= moment)
-            connection.execute(delete(password_links).where(stale))
+            connection.execute(sa.delete(password_links).where(stale))
             values = {"secret_hash": hash_of(secret), "person_id": person_id, "expires_at": moment + lifetime}
-            connection.execute(insert(password_links).values(values))
+            connection.execute(sa.insert(password_links).values(values))
 
     def link(self, secret: str) -> Person | None:
         """Return the person a link is for, ``None`` if it was used or has expired."""
-        of_link = select(password_links.c.person_id).where(*_is_good(secret))
-        rows = self._rows(select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None)))
+        of_link = sa.select(password_links.c.person_id).where(*_is_good(secret))
+        rows = self._rows(sa.select(people).where(people.c.id.in_(of_link), people.c.disabled_at.is_(None)))
         return person_of_row(rows[0]) if rows else None
 
     def use_link(self, secret: str, password_hash: str) -> Person | None:
@@ -188,8 +176,8 @@ class CredentialStore(Store):
             person_id = spend_link(connection, secret)
             if person_id is None:
                 return None
-            connection.execute(delete(sessions).where(sessions.c.person_id == person_id))
-            changed = update(people).where(people.c.id == person_id).values(password_hash=password_hash)
+            connection.execute(sa.delete(sessions).where(sessions.c.person_id == person_id))
+            changed = sa.update(people).where(people.c.id == person_id).values(password_hash=password_hash)
             return person_of_row(connection.execute(changed.returning(*people.c)).mappings().one())
 
     def spend_link(self, secret: str) -> bool:
@@ -197,7 +185,7 @@ class CredentialStore(Store):
         with self._database.write() as connection:
             return spend_link(connection, secret) is not None
 
-    def _used(self, table: Table, secret: str) -> tuple[Person, RowMapping] | None:
+    def _used(self, table: sa.Table, secret: str) -> tuple[Person, sa.RowMapping] | None:
         """Return a credential's person and row, and record its use, to the minute, if that can be stored."""
         moment = now()
         with self._database.read() as connection:
@@ -207,31 +195,31 @@ class CredentialStore(Store):
                 return None
             person = person_of_row(connection.execute(_PERSON, {"person": row["person_id"]}).mappings().one())
         if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
-            with suppress(StorageFailed):
-                self._commit(update(table).where(table.c.id == row["id"]).values(used_at=moment))
+            with suppress(errors.StorageFailed):
+                self._commit(sa.update(table).where(table.c.id == row["id"]).values(used_at=moment))
         return person, row
 
 
-def _valid(table: Table) -> Select[tuple[object]]:
+def _valid(table: sa.Table) -> sa.Select[tuple[object]]:
     """Return the query for credentials that are valid at a ``moment``, of people who may sign in."""
-    welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
-    in_time = or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("moment"))
-    return select(table).where(in_time, table.c.person_id.in_(welcome))
+    welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
+    in_time = sa.or_(table.c.expires_at.is_(None), table.c.expires_at > sa.bindparam("moment"))
+    return sa.select(table).where(in_time, table.c.person_id.in_(welcome))
 
 
 # Every request runs these, so they are built once.
-_SHOWN = {table: _valid(table).where(table.c.secret_hash == bindparam("secret")) for table in (sessions, api_tokens)}
-_PERSON = select(people).where(people.c.id == bindparam("person"))
+_SHOWN = {table: _valid(table).where(table.c.secret_hash == sa.bindparam("secret")) for table in (sessions, api_tokens)}
+_PERSON = sa.select(people).where(people.c.id == sa.bindparam("person"))
 
 
-def _is_good(secret: str) -> tuple[ColumnElement[bool], ...]:
+def _is_good(secret: str) -> tuple[sa.ColumnElement[bool], ...]:
     return password_links.c.secret_hash == hash_of(secret), password_links.c.expires_at > now()
 
 
-def spend_link(connection: Connection, secret: str) -> int | None:
+def spend_link(connection: sa.Connection, secret: str) -> int | None:
     """Delete a one-time link and return whose it was; ``None`` if it is used or expired, or they may not sign in."""
-    welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
-    spent = delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
+    welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
+    spent = sa.delete(password_links).where(*_is_good(secret), password_links.c.person_id.in_(welcome))
     person_id: int | None = connection.execute(spent.returning(password_links.c.person_id)).scalar()
     return person_id
 
@@ -242,32 +230,32 @@ class LinkedIdentityStore(Store):
     def find(self, external: ExternalIdentity) -> tuple[Person, LinkedIdentity] | None:
         """Return whose identity this is, even if disabled, and record its use; ``None`` if it isn't linked."""
         same = linked_identities.c.issuer == external.issuer, linked_identities.c.subject == external.subject
-        used = update(linked_identities).where(*same).values(label=external.label, used_at=now())
+        used = sa.update(linked_identities).where(*same).values(label=external.label, used_at=now())
         with self._database.write() as connection:
             row = connection.execute(used.returning(*linked_identities.c)).mappings().first()
             if row is None:
                 return None
-            person = connection.execute(select(people).where(people.c.id == row["person_id"])).mappings().one()
+            person = connection.execute(sa.select(people).where(people.c.id == row["person_id"])).mappings().one()
             return person_of_row(person), record_of(row, LinkedIdentity)
 
     def of_person(self, person_id: int) -> list[LinkedIdentity]:
         """Return a person's linked identities, oldest first."""
-        own = select(linked_identities).where(linked_identities.c.person_id == person_id)
+        own = sa.select(linked_identities).where(linked_identities.c.person_id == person_id)
         return self._records(own.order_by(linked_identities.c.id), LinkedIdentity)
 
     def people(self) -> frozenset[int]:
         """Return the ids of everybody with a linked identity."""
-        return frozenset(self._values(select(linked_identities.c.person_id)))
+        return frozenset(self._values(sa.select(linked_identities.c.person_id)))
 
     def add(self, person_id: int, external: ExternalIdentity, invitation: str | None = None) -> LinkedIdentity:
         """Link an identity to a person, who may have come by a one-time link. Raises IdentityTaken, LinkOver."""
         try:
             with self._database.write() as connection:
                 if invitation is not None and spend_link(connection, invitation) is None:
-                    raise LinkOver
+                    raise errors.LinkOver
                 return record_of(link_identity(connection, person_id, external), LinkedIdentity)
         except IntegrityError:
-            raise IdentityTaken from None
+            raise errors.IdentityTaken from None
 
     def remove(self, person_id: int, identity_id: int, keep_session: int | None) -> LinkedIdentity:
         """Unlink an identity and end the sessions that began with it, except one.
@@ -277,17 +265,17 @@ class LinkedIdentityStore(Store):
         own = linked_identities.c.person_id == person_id, linked_identities.c.id == identity_id
         with self._database.write() as connection:
             # So that nobody unlinks another one at the same time.
-            connection.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
-            gone = connection.execute(delete(linked_identities).where(*own).returning(*linked_identities.c))
+            connection.execute(sa.select(people.c.id).where(people.c.id == person_id).with_for_update())
+            gone = connection.execute(sa.delete(linked_identities).where(*own).returning(*linked_identities.c))
             row = gone.mappings().first()
             if row is None:
-                raise CredentialNotFound("linked account", identity_id)
-            with_password = select(people.c.id).where(people.c.id == person_id, people.c.password_hash.is_not(None))
-            others = select(linked_identities.c.id).where(linked_identities.c.person_id == person_id)
-            if connection.execute(union(with_password, others)).first() is None:
-                raise LastWayIn
+                raise errors.CredentialNotFound("linked account", identity_id)
+            with_password = sa.select(people.c.id).where(people.c.id == person_id, people.c.password_hash.is_not(None))
+            others = sa.select(linked_identities.c.id).where(linked_identities.c.person_id == person_id)
+            if connection.execute(sa.union(with_password, others)).first() is None:
+                raise errors.LastWayIn
             begun = sessions.c.identity_id == identity_id, sessions.c.id != (keep_session or 0)
-            connection.execute(delete(sessions).where(*begun))
+            connection.execute(sa.delete(sessions).where(*begun))
             return record_of(row, LinkedIdentity)
 
 
@@ -299,7 +287,7 @@ class ConversationLinkStore(Store):
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             values = {"conversation_id": conversation_id, "secret_hash": hash_of(secret), "with_sources": with_sources}
-            inserted = insert(conversation_links).values(values | {"created_at": now()})
+            inserted = sa.insert(conversation_links).values(values | {"created_at": now()})
             row = connection.execute(inserted.returning(*conversation_links.c)).mappings().one()
             return record_of(row, ConversationLink)
 
@@ -307,7 +295,7 @@ class ConversationLinkStore(Store):
         """Return the links to a conversation, oldest first. Raises ConversationNotFound."""
         with self._database.read() as connection:
             load_conversation(connection, conversation_id)
-        own = select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
+        own = sa.select(conversation_links).where(conversation_links.c.conversation_id == conversation_id)
         return self._records(own.order_by(conversation_links.c.id), ConversationLink)
 
     def revoke(self, conversation_id: int, link_id: int) -> None:
@@ -315,21 +303,21 @@ class ConversationLinkStore(Store):
         with self._database.write() as connection:
             load_conversation(connection, conversation_id)
             this = conversation_links.c.conversation_id == conversation_id, conversation_links.c.id == link_id
-            if not connection.execute(delete(conversation_links).where(*this)).rowcount:
-                raise LinkNotFound
+            if not connection.execute(sa.delete(conversation_links).where(*this)).rowcount:
+                raise errors.LinkNotFound
 
     def owner_of(self, secret: str) -> tuple[int, ConversationLink]:
         """Return a link and the owner of its conversation.
 
         Raises LinkNotFound, also if the conversation is in the trash or its owner may not sign in.
         """
-        welcome = select(people.c.id).where(people.c.disabled_at.is_(None))
+        welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
         query = (
-            select(conversation_links, conversations.c.person_id)
+            sa.select(conversation_links, conversations.c.person_id)
             .join(conversations, conversations.c.id == conversation_links.c.conversation_id)
             .where(conversation_links.c.secret_hash == hash_of(secret))
             .where(conversations.c.deleted_at.is_(None), conversations.c.person_id.in_(welcome))
         )
         for row in self._rows(query):
             return row["person_id"], record_of(row, ConversationLink)
-        raise LinkNotFound
+        raise errors.LinkNotFound

@@ -4,22 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    literal,
-    null,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assistant.records import (
     EVERYTHING,
@@ -31,13 +16,7 @@ from rag_assistant.records import (
     Scope,
     Summary,
     Unset,
-)
-from rag_assistant.records.errors import (
-    ConversationBusy,
-    ConversationDeleted,
-    ConversationNotFound,
-    ProjectNotFound,
-    TooManyPinned,
+    errors,
 )
 from rag_assistant.storage.conversations.finding import find_conversations
 from rag_assistant.storage.database import Database, Store, insert_row, lock, person_of, record_of, set_values
@@ -53,23 +32,23 @@ MAX_PINNED = 100
 # Where a list continues: the time it is sorted by, then the id.
 Cursor = tuple[datetime, int]
 # A row as stored, or with other values.
-Row = RowMapping | Mapping[str, Any]
+Row = sa.RowMapping | Mapping[str, Any]
 
 # The operation of an import; the conversation is hidden until it ends.
 IMPORT = "import"
-IS_WHOLE = func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
+IS_WHOLE = sa.func.coalesce(conversations.c.operation["what"].as_string(), "") != IMPORT
 # Versions of an edited question aren't listed as branches: one stands in the list for its origin.
 _ORIGINS = conversations.alias("origins")
-_IS_VERSION = exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
-_BRANCHED_FROM = case((_IS_VERSION, null()), else_=conversations.c.branched_from)
+_IS_VERSION = sa.exists().where(_ORIGINS.c.id == conversations.c.origin_id, ~_ORIGINS.c.listed)
+_BRANCHED_FROM = sa.case((_IS_VERSION, sa.null()), else_=conversations.c.branched_from)
 _HEAD = tuple(conversations.c[name] for name in ("id", "title", "updated_at", "pinned"))
 ENTRY = (*_HEAD, _BRANCHED_FROM.label("branched_from"), conversations.c.unread)
 # Comes with each conversation, so that no query is needed where there are no notes.
 _OWN_NOTES = notes.c.person_id.is_not_distinct_from(conversations.c.person_id), notes.c.active
-HAS_NOTES = exists().where(*_OWN_NOTES).label("has_notes")
+HAS_NOTES = sa.exists().where(*_OWN_NOTES).label("has_notes")
 # The conversation of a person, unless it is in the trash.
-THIS = conversations.c.id == bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
-_LOAD = select(conversations, HAS_NOTES).where(*THIS)
+THIS = conversations.c.id == sa.bindparam("conversation"), conversations.c.deleted_at.is_(None), OF_PERSON
+_LOAD = sa.select(conversations, HAS_NOTES).where(*THIS)
 _LOAD_LOCKED = _LOAD.with_for_update(of=conversations)
 
 
@@ -116,7 +95,7 @@ class ConversationManager(Store):
         right place even if that conversation is used again.
         """
         with self._database.read() as connection:
-            query = _list_of(connection, select(conversations), before, pinned, deleted=deleted, archived=archived)
+            query = _list_of(connection, sa.select(conversations), before, pinned, deleted=deleted, archived=archived)
             if project_id is not None:
                 in_it = conversations.c.project_id == project_id
                 query = query.where(in_it, readable_project(connection, conversations.c.project_id))
@@ -136,13 +115,13 @@ class ConversationManager(Store):
         Unpinned ones are left out if a program made them and they have no answer, or if they are in the projects
         ``outside``.
         """
-        query = select(*ENTRY) if pinned else select(*ENTRY).where(conversations.c.listed)
+        query = sa.select(*ENTRY) if pinned else sa.select(*ENTRY).where(conversations.c.listed)
         if until is not None:
-            query = query.where(tuple_(conversations.c.updated_at, conversations.c.id) >= tuple_(*until))
+            query = query.where(sa.tuple_(conversations.c.updated_at, conversations.c.id) >= sa.tuple_(*until))
         with self._database.read() as connection:
             query = _list_of(connection, query, before, pinned).limit(limit)
             if outside:
-                query = query.where(func.coalesce(conversations.c.project_id, 0).not_in(outside))
+                query = query.where(sa.func.coalesce(conversations.c.project_id, 0).not_in(outside))
             return [ListedConversation(*row) for row in connection.execute(query)]
 
     def find(self, words: Sequence[str], limit: int, *, typing: bool = False) -> list[ConversationHit]:
@@ -179,7 +158,7 @@ class ConversationManager(Store):
             values: dict[str, Any] = {} if title is None else {"title": title}
             if pinned is not None:
                 if pinned and not row["pinned"] and count_pinned(connection) >= MAX_PINNED:
-                    raise TooManyPinned(MAX_PINNED)
+                    raise errors.TooManyPinned(MAX_PINNED)
                 values |= {"pinned": pinned} | ({"archived": False} if pinned else {})
             if archived is not None:
                 values |= {"archived": archived} | ({"pinned": False} if archived else {})
@@ -190,7 +169,9 @@ class ConversationManager(Store):
             if not isinstance(project_id, Unset):
                 values["project_id"] = usable_project(connection, project_id)
             if not isinstance(project_id, Unset) and project_id not in (None, row["project_id"]):
-                rules = connection.execute(select(projects.c.overrides).where(projects.c.id == project_id)).scalar_one()
+                rules = connection.execute(
+                    sa.select(projects.c.overrides).where(projects.c.id == project_id)
+                ).scalar_one()
                 if "retention_days" in rules:
                     values["updated_at"] = now()  # It counts as used, so that it does not go to the trash at once.
             if values:
@@ -202,14 +183,14 @@ class ConversationManager(Store):
         values = {"operation": operation, "operation_owner": self.owner}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection)
-            connection.execute(update(conversations).where(*this).values(values))
+            connection.execute(sa.update(conversations).where(*this).values(values))
 
     def clear_operations(self) -> None:
         """Clear the operations of processes that died, and the conversations they imported in part."""
         left = conversations.c.operation.is_not(None) & is_nobodys(conversations.c.operation_owner)
         with self._database.write() as connection:
             drop_conversations(connection, left & ~IS_WHOLE)
-            connection.execute(update(conversations).where(left).values(operation=None))
+            connection.execute(sa.update(conversations).where(left).values(operation=None))
 
     def delete(self, conversation_id: int) -> None:
         """Move a conversation to the trash. Raises ConversationNotFound."""
@@ -226,7 +207,7 @@ class ConversationManager(Store):
         values = {"updated_at": now()} if as_used else {}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection), IS_WHOLE
-            connection.execute(update(conversations).where(*this).values(deleted_at=None, **values))
+            connection.execute(sa.update(conversations).where(*this).values(deleted_at=None, **values))
             return conversation_of(connection, load_conversation(connection, conversation_id))
 
     def unused_since(self, moment: datetime | None, in_projects: Mapping[int, datetime | None]) -> list[int]:
@@ -236,32 +217,32 @@ class ConversationManager(Store):
         older version, which isn't listed, stays as long as a newer one does.
         """
         branches = conversations.alias()
-        has_newer = exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
+        has_newer = sa.exists().where(branches.c.origin_id == conversations.c.id, branches.c.deleted_at.is_(None))
         person = conversations.c.person_id
-        of_owner = select(projects.c.id).where(projects.c.person_id == person)
+        of_owner = sa.select(projects.c.id).where(projects.c.person_id == person)
         mine = person.is_(None) | conversations.c.project_id.in_(of_owner)
-        since: ColumnElement[datetime] = literal(moment, conversations.c.updated_at.type)
+        since: sa.ColumnElement[datetime] = sa.literal(moment, conversations.c.updated_at.type)
         for project_id, own in in_projects.items():
             here = mine & (conversations.c.project_id == project_id)
-            since = case((here, literal(own, conversations.c.updated_at.type)), else_=since)
+            since = sa.case((here, sa.literal(own, conversations.c.updated_at.type)), else_=since)
         old = conversations.c.updated_at < since, ~conversations.c.pinned, conversations.c.deleted_at.is_(None)
         at_rest = conversations.c.listed | ~has_newer, conversations.c.operation.is_(None)
-        return self._values(select(conversations.c.id).where(*old, *at_rest))
+        return self._values(sa.select(conversations.c.id).where(*old, *at_rest))
 
     def trashed_before(self, moment: datetime) -> list[int]:
         """Return the conversations moved to the trash before a moment."""
-        return self._values(select(conversations.c.id).where(conversations.c.deleted_at < moment))
+        return self._values(sa.select(conversations.c.id).where(conversations.c.deleted_at < moment))
 
 
 def _list_of(
-    connection: Connection,
-    query: Select[Any],
+    connection: sa.Connection,
+    query: sa.Select[Any],
     before: Cursor | None,
     pinned: bool | None,
     *,
     deleted: bool = False,
     archived: bool = False,
-) -> Select[Any]:
+) -> sa.Select[Any]:
     """Return the query for a list after ``before``, most recently used or deleted first."""
     deleted_at = conversations.c.deleted_at
     moment = deleted_at if deleted else conversations.c.updated_at
@@ -271,24 +252,24 @@ def _list_of(
     if pinned is not None:
         query = query.where(conversations.c.pinned if pinned else ~conversations.c.pinned)
     if before is not None:
-        query = query.where(tuple_(moment, conversations.c.id) < tuple_(*before))
+        query = query.where(sa.tuple_(moment, conversations.c.id) < sa.tuple_(*before))
     return query.order_by(moment.desc(), conversations.c.id.desc())
 
 
-def list_again(connection: Connection, origin_id: int | None) -> None:
+def list_again(connection: sa.Connection, origin_id: int | None) -> None:
     """List the conversation that a deleted branch represented."""
-    connection.execute(update(conversations).where(conversations.c.id == origin_id).values(listed=True))
+    connection.execute(sa.update(conversations).where(conversations.c.id == origin_id).values(listed=True))
 
 
-def drop_conversations(connection: Connection, parts: ColumnElement[bool]) -> None:
+def drop_conversations(connection: sa.Connection, parts: sa.ColumnElement[bool]) -> None:
     """Delete conversations and the search index of their turns."""
-    of_those = select(turns.c.id).where(turns.c.conversation_id.in_(select(conversations.c.id).where(parts)))
+    of_those = sa.select(turns.c.id).where(turns.c.conversation_id.in_(sa.select(conversations.c.id).where(parts)))
     TURN_WORDS.drop(connection, of_those)
-    connection.execute(delete(conversations).where(parts))
+    connection.execute(sa.delete(conversations).where(parts))
 
 
 def insert_conversation(
-    connection: Connection,
+    connection: sa.Connection,
     title: str,
     scope: Scope = EVERYTHING,
     *,
@@ -311,12 +292,12 @@ def insert_conversation(
     return insert_row(connection, conversations, values)
 
 
-def usable_project(connection: Connection, project_id: int | None) -> int | None:
+def usable_project(connection: sa.Connection, project_id: int | None) -> int | None:
     """Return the project for a conversation, locked against deletion. Raises ProjectNotFound."""
     if project_id is not None:
-        query = select(projects.c.id).where(projects.c.id == project_id, readable_project(connection, projects.c.id))
+        query = sa.select(projects.c.id).where(projects.c.id == project_id, readable_project(connection, projects.c.id))
         if connection.execute(query.with_for_update(read=True, key_share=True)).first() is None:
-            raise ProjectNotFound(project_id)
+            raise errors.ProjectNotFound(project_id)
     return project_id
 
 
@@ -325,7 +306,7 @@ def with_own(overrides: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, 
     return {name: value for name, value in {**overrides, **own}.items() if not isinstance(value, Unset)}
 
 
-def load_conversation(connection: Connection, conversation_id: int, *, lock: bool = False) -> Row:
+def load_conversation(connection: sa.Connection, conversation_id: int, *, lock: bool = False) -> Row:
     """Return a conversation's row, locked if asked. Raises ConversationNotFound or its subclass ConversationDeleted."""
     this = {"conversation": conversation_id, "person": person_of(connection)}
     row = connection.execute(_LOAD_LOCKED if lock else _LOAD, this).mappings().first()
@@ -334,30 +315,30 @@ def load_conversation(connection: Connection, conversation_id: int, *, lock: boo
     return row
 
 
-def not_found(connection: Connection, conversation_id: int) -> ConversationNotFound:
+def not_found(connection: sa.Connection, conversation_id: int) -> errors.ConversationNotFound:
     """Return the error for a conversation that isn't available."""
     this = conversations.c.id == conversation_id, own_conversations(connection)
-    row = connection.execute(select(conversations.c.id).where(*this)).first()
-    return ConversationNotFound(conversation_id) if row is None else ConversationDeleted(conversation_id)
+    row = connection.execute(sa.select(conversations.c.id).where(*this)).first()
+    return errors.ConversationNotFound(conversation_id) if row is None else errors.ConversationDeleted(conversation_id)
 
 
-def refuse_while_running(connection: Connection, row: Row, running: int | None = None) -> None:
+def refuse_while_running(connection: sa.Connection, row: Row, running: int | None = None) -> None:
     """Raise ConversationBusy if a turn other than number ``running`` is running."""
-    query = select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
+    query = sa.select(turns.c.number).where(turns.c.conversation_id == row["id"], turns.c.status == "running")
     if connection.execute(query).scalar() not in (None, running):
-        raise ConversationBusy(row["id"])
+        raise errors.ConversationBusy(row["id"])
 
 
-def conversation_of(connection: Connection, row: Row) -> Conversation:
+def conversation_of(connection: sa.Connection, row: Row) -> Conversation:
     return _conversations_of(connection, [row])[0]
 
 
-def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conversation]:
+def _conversations_of(connection: sa.Connection, rows: Sequence[Row]) -> list[Conversation]:
     """Return the records of rows, in order; their summaries are read in one query."""
     summary_ids = [row["summary_id"] for row in rows if row["summary_id"] is not None]
     summary_of: dict[int, Summary] = {}
     if summary_ids:
-        rows_of_summaries = connection.execute(select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
+        rows_of_summaries = connection.execute(sa.select(summaries).where(summaries.c.id.in_(summary_ids))).mappings()
         summary_of = {row["id"]: record_of(row, Summary) for row in rows_of_summaries}
     project_of = _projects_of(connection, {row["project_id"] for row in rows} - {None})
     more = [
@@ -366,11 +347,11 @@ def _conversations_of(connection: Connection, rows: Sequence[Row]) -> list[Conve
     return [record_of(with_rules(row) | own, Conversation) for row, own in zip(rows, more, strict=True)]
 
 
-def _projects_of(connection: Connection, project_ids: set[int]) -> dict[int, Project]:
+def _projects_of(connection: sa.Connection, project_ids: set[int]) -> dict[int, Project]:
     """Return those of the projects that may be used; without ids, no query is made."""
     if not project_ids:
         return {}
-    query = select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
+    query = sa.select(projects).where(projects.c.id.in_(project_ids), readable_project(connection, projects.c.id))
     projects_here = {}
     for row in connection.execute(query).mappings():
         own = {"retention_days": own_retention(connection, row["person_id"], row["overrides"])}
@@ -383,16 +364,16 @@ def with_rules(row: Row) -> dict[str, Any]:
     return {**row, **row["overrides"], "scope": row["scope"] or {}}
 
 
-def own_retention(connection: Connection, owner: int | None, overrides: Mapping[str, Any]) -> int | Unset | None:
+def own_retention(connection: sa.Connection, owner: int | None, overrides: Mapping[str, Any]) -> int | Unset | None:
     """Return a project's ``retention_days``; UNSET for others than its owner, whose conversations it does not touch."""
     is_own = person_of(connection) in (None, owner)
     return overrides.get("retention_days", UNSET) if is_own else UNSET
 
 
-def count_pinned(connection: Connection) -> int:
+def count_pinned(connection: sa.Connection) -> int:
     """Return the number of pinned conversations, locked against others who pin."""
     lock(connection, f"pinned by {person_of(connection)}")
     own = own_conversations(connection, of_few=True)
-    pinned = select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
+    pinned = sa.select(conversations.c.id).where(conversations.c.pinned, conversations.c.deleted_at.is_(None), own)
     # In list order; otherwise SQLite starts with all that aren't deleted.
     return len(connection.execute(pinned.order_by(conversations.c.updated_at.desc()).limit(MAX_PINNED)).all())

@@ -8,19 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ARRAY,
-    Connection,
-    Integer,
-    Select,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assistant.records import Conversation, DataUrl, Note, PastTurn, RelatedTurn, Source, Turn, runs_of
 from rag_assistant.records.errors import HistoryChanged, NoSummary, NothingToUndo, TurnErased, TurnSummarised
@@ -81,7 +69,7 @@ class HistoryStore(Store):
 
     def last_passage_tokens(self, conversation_id: int) -> int:
         """Return how many tokens the last answer's passages took; the answer before, if the last has no figures."""
-        own = select(turns.c.history).where(turns.c.conversation_id == conversation_id)
+        own = sa.select(turns.c.history).where(turns.c.conversation_id == conversation_id)
         last = self._values(own.order_by(turns.c.number.desc()).limit(2))
         return next((int(history["tokens"]["passages"]) for history in last if history), 0)
 
@@ -108,24 +96,24 @@ class HistoryStore(Store):
                 turns.c.number < before,
                 turns.c.number.not_in(_numbers(connection, seen)),
             )
-            unseen = set(connection.execute(select(turns.c.id).where(*is_unseen).limit(FEW)).scalars())
+            unseen = set(connection.execute(sa.select(turns.c.id).where(*is_unseen).limit(FEW)).scalars())
             if not unseen:
                 return []
             if len(unseen) < FEW and max(unseen) - min(unseen) < NEAR:
                 surest = dict(TURN_WORDS.surest_among(connection, words, limit, unseen, MIN_CERTAINTY))
             else:
-                only = exists().where(turns.c.id == TURN_WORDS.row_id(connection), *is_unseen)
+                only = sa.exists().where(turns.c.id == TURN_WORDS.row_id(connection), *is_unseen)
                 surest = dict(TURN_WORDS.surest(connection, words, limit, only))
             sure = [turn_id for turn_id, certainty in surest.items() if certainty >= MIN_CERTAINTY]
             if not sure:
                 return []
             if beside:
-                best = select(turns.c.number + beside).where(turns.c.id == sure[0]).scalar_subquery()
-                neighbour = connection.execute(select(turns.c.id).where(*is_unseen, turns.c.number == best)).scalar()
+                best = sa.select(turns.c.number + beside).where(turns.c.id == sure[0]).scalar_subquery()
+                neighbour = connection.execute(sa.select(turns.c.id).where(*is_unseen, turns.c.number == best)).scalar()
                 if neighbour is not None:
                     surest[neighbour] = surest[sure[0]]
                     sure = [sure[0], neighbour, *(one for one in sure[1:] if one != neighbour)]
-            rows = connection.execute(select(turns).where(turns.c.id.in_(sure))).mappings()
+            rows = connection.execute(sa.select(turns).where(turns.c.id.in_(sure))).mappings()
             related = []
             for turn in sorted(as_turns(connection, rows), key=lambda one: sure.index(one.id)):
                 cited = tuple(source for source in turn.sources if source.cited)
@@ -149,7 +137,7 @@ class HistoryStore(Store):
     def cited(self, conversation: Conversation, numbers: Collection[int]) -> dict[int, tuple[Source, ...]]:
         """Return the sources cited by the answers of some turns, by turn number."""
         own = turns.c.conversation_id == conversation.id, turns.c.number.in_(numbers)
-        rows = self._rows(select(turns.c.number, turns.c.sources).where(*own))
+        rows = self._rows(sa.select(turns.c.number, turns.c.sources).where(*own))
         return {row["number"]: tuple(one for one in sources_in(row["sources"]) if one.cited) for row in rows}
 
     # --- changes that can be undone
@@ -182,7 +170,7 @@ class HistoryStore(Store):
             if (row["context_start"], row["view_start"], row["summary_id"]) != begun_with:
                 raise HistoryChanged
             there = connection.execute(
-                select(turns.c.number)
+                sa.select(turns.c.number)
                 .where(turns.c.conversation_id == conversation.id, turns.c.visible, ~MARKED)
                 .where(turns.c.number <= covered[-1], HELD | (turns.c.number >= row["view_start"]))
                 .order_by(turns.c.number)
@@ -198,7 +186,7 @@ class HistoryStore(Store):
     def edit_summary(self, conversation_id: int, text: str) -> Conversation:
         """Replace the summary's text with an edited one. Raises NoSummary."""
         with self._changing(conversation_id, "edit summary") as (connection, row):
-            old = connection.execute(select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
+            old = connection.execute(sa.select(summaries).where(summaries.c.id == row["summary_id"])).mappings().first()
             if old is None:
                 raise NoSummary(conversation_id)
             summary_id = insert_summary(connection, conversation_id, text, old["covered"], "a person", now())
@@ -245,8 +233,8 @@ class HistoryStore(Store):
                 _see(connection, turn_id)
             set_values(connection, conversations, conversation_id, before)
             if row["summary_id"] != before["summary_id"]:  # No branch inherits a summary that was undone.
-                connection.execute(delete(summaries).where(summaries.c.id == row["summary_id"]))
-            connection.execute(delete(history_changes).where(history_changes.c.id == last["id"]))
+                connection.execute(sa.delete(summaries).where(summaries.c.id == row["summary_id"]))
+            connection.execute(sa.delete(history_changes).where(history_changes.c.id == last["id"]))
             recount(connection, conversation_id)
         return self._get(conversation_id), last["kind"]
 
@@ -257,7 +245,7 @@ class HistoryStore(Store):
     def decide(self, conversation_id: int, until_turn: int) -> None:
         """Record that a person agreed to leave out turns up to ``until_turn``."""
         earlier = conversations.c.id == conversation_id, conversations.c.decided_until < until_turn
-        self._commit(update(conversations).where(*earlier).values(decided_until=until_turn))
+        self._commit(sa.update(conversations).where(*earlier).values(decided_until=until_turn))
 
     def _get(self, conversation_id: int) -> Conversation:
         with self._database.read() as connection:
@@ -266,7 +254,7 @@ class HistoryStore(Store):
     @contextmanager
     def _changing(
         self, conversation_id: int, kind: ChangeKind, running: int | None = None, turn: Turn | None = None
-    ) -> Iterator[tuple[Connection, Row]]:
+    ) -> Iterator[tuple[sa.Connection, Row]]:
         """Give a transaction for a change, with the conversation's row before it; the change is recorded for ``undo``.
 
         What changes nothing isn't recorded. Raises ConversationBusy while an answer is being written, unless that turn
@@ -281,39 +269,39 @@ class HistoryStore(Store):
             if _undoable(connection, load_conversation(connection, conversation_id), own, turn) == before:
                 return
             change = {"conversation_id": conversation_id, "kind": kind, "before": before, "created_at": now()}
-            connection.execute(insert(history_changes).values(change))
+            connection.execute(sa.insert(history_changes).values(change))
             recount(connection, conversation_id)
 
 
-def _last_change(conversation_id: int) -> Select[Any]:
-    own = select(history_changes).where(history_changes.c.conversation_id == conversation_id)
+def _last_change(conversation_id: int) -> sa.Select[Any]:
+    own = sa.select(history_changes).where(history_changes.c.conversation_id == conversation_id)
     return own.order_by(history_changes.c.id.desc()).limit(1)
 
 
-def _numbers(connection: Connection, numbers: Collection[int]) -> Select[tuple[int]]:
+def _numbers(connection: sa.Connection, numbers: Collection[int]) -> sa.Select[tuple[int]]:
     """Return numbers as rows: an unlimited window has more of them than a statement may have parameters."""
     if connection.dialect.name == "sqlite":
-        return select(func.json_each(as_json(list(numbers))).table_valued("value").c.value)
-    return select(func.unnest(literal(list(numbers), ARRAY(Integer))).column_valued())
+        return sa.select(sa.func.json_each(as_json(list(numbers))).table_valued("value").c.value)
+    return sa.select(sa.func.unnest(sa.literal(list(numbers), sa.ARRAY(sa.Integer))).column_valued())
 
 
-def _undoable(connection: Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:
+def _undoable(connection: sa.Connection, row: Row, own: bool, turn: Turn | None) -> dict[str, Any]:
     """Return what ``undo`` restores: the view, with ``own`` the overrides, and a turn's marks."""
     state: dict[str, Any] = {name: row[name] for name in (*VIEW, *(("overrides",) if own else ()))}
     if turn is not None:
-        marks = connection.execute(select(turns).where(turns.c.id == turn.id)).mappings().one()
+        marks = connection.execute(sa.select(turns).where(turns.c.id == turn.id)).mappings().one()
         state["marks"] = {str(turn.id): {name: marks[name] for name in MARKS}}
     return state
 
 
-def _see(connection: Connection, turn_id: int) -> None:
+def _see(connection: sa.Connection, turn_id: int) -> None:
     """Make a turn visible to the model if it has an answer and nothing hides it."""
     turn = load_turn(connection, turn_id)
     set_values(connection, turns, turn_id, {"visible": turn.may_be_seen})
 
 
 def insert_summary(
-    connection: Connection,
+    connection: sa.Connection,
     conversation_id: int,
     text: str,
     covered: Sequence[Sequence[int]],

@@ -11,13 +11,17 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, bindparam, case, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import EVERYTHING, UNTITLED, Conversation, Message, Question, Source, Turn, TurnStatus, Unset
-from rag_assistant.records.errors import (
-    AnswerTakenOver,
-    ConversationBusy,
-    IdempotencyKeyReused,
-    NotInProject,
-    TurnNotRetryable,
+from rag_assistant.records import (
+    EVERYTHING,
+    UNTITLED,
+    Conversation,
+    Message,
+    Question,
+    Source,
+    Turn,
+    TurnStatus,
+    Unset,
+    errors,
 )
 from rag_assistant.storage.conversations.branching import branch_for
 from rag_assistant.storage.conversations.conversations import (
@@ -122,7 +126,7 @@ class TurnStore(Store):
             with self._database.read() as connection:
                 earlier = _known(connection, question)
             if earlier is None and question.conversation_id is not None:
-                raise ConversationBusy(question.conversation_id) from None
+                raise errors.ConversationBusy(question.conversation_id) from None
             if earlier is None:
                 raise
             return earlier, None
@@ -148,7 +152,7 @@ class TurnStore(Store):
             raise not_found(connection, conversation_id)
         conversation = conversation_of(connection, row)
         if question.project_id not in (None, conversation.project_id):
-            raise NotInProject(conversation.id, question.project_id)
+            raise errors.NotInProject(conversation.id, question.project_id)
         scope = conversation.scope_asked if isinstance(question.scope, Unset) else question.scope
         key = question.idempotency_key
         accepted = {
@@ -191,11 +195,11 @@ class TurnStore(Store):
         with self._database.write() as connection:
             turn, conversation = load_turn_locked(connection, turn_id)
             if turn.status != "failed":
-                raise TurnNotRetryable(
+                raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is {turn.status}; only a failed one can be retried. Ask the question again."
                 )
             if conversation["turns"] != turn.number:
-                raise TurnNotRetryable(
+                raise errors.TurnNotRetryable(
                     f"Turn {turn_id} is no longer the last in its conversation. Ask the question again."
                 )
             take_answer_off(connection, turn_id, {"status": "running", "owner": self.owner})
@@ -228,14 +232,14 @@ class TurnStore(Store):
             announced = {name: getattr(turn, name) for name in ("history", "sources", "search", "model", "notes")}
             running = {"turn": turn.id, "present_owner": self.owner} | announced
             if not connection.execute(_UPDATE_OURS, running).rowcount:
-                raise AnswerTakenOver
+                raise errors.AnswerTakenOver
             keep_receipt(connection, turn, receipt)
 
     def keep_iteration(self, turn_id: int, iteration: Sequence[Message]) -> None:
         """Store a tool iteration of a running turn: the calls and all their results. Raises AnswerTakenOver."""
         with self._database.write() as connection:
             if connection.execute(_LOCK_OURS, {"turn": turn_id, "present_owner": self.owner}).first() is None:
-                raise AnswerTakenOver
+                raise errors.AnswerTakenOver
             insert_messages(connection, turn_id, iteration)
 
     def receipt(self, turn_id: int) -> dict[str, Any] | None:
@@ -365,5 +369,5 @@ def _known(connection: Connection, question: Question) -> Turn | None:
     if row is None:
         return None
     if row.request_hash != hash_of(question):
-        raise IdempotencyKeyReused(question.idempotency_key)
+        raise errors.IdempotencyKeyReused(question.idempotency_key)
     return load_turn(connection, row.id)

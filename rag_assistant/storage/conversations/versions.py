@@ -11,15 +11,7 @@ from msgspec import convert
 from msgspec.structs import asdict, replace
 from sqlalchemy import Connection, RowMapping, delete, exists, insert, select, update
 
-from rag_assistant.records import AnswerVersion, Turn, Unset
-from rag_assistant.records.errors import (
-    ConversationBusy,
-    TurnErased,
-    TurnNotRatable,
-    TurnNotRegenerable,
-    VersionFixed,
-    VersionNotFound,
-)
+from rag_assistant.records import AnswerVersion, Turn, Unset, errors
 from rag_assistant.storage.conversations.conversations import Row, load_conversation, refuse_while_running
 from rag_assistant.storage.conversations.counters import covered_by, recount
 from rag_assistant.storage.conversations.turn_endings import insert_messages, words_found_by
@@ -136,22 +128,22 @@ def take_answer_off(connection: Connection, turn_id: int, values: dict[str, Any]
 def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
     """Raise TurnNotRegenerable, TurnErased or ConversationBusy if the question can't be answered again."""
     if turn.status == "running":
-        raise ConversationBusy(turn.conversation_id)
+        raise errors.ConversationBusy(turn.conversation_id)
     if turn.status == "erased":
-        raise TurnErased(turn.number)
+        raise errors.TurnErased(turn.number)
     if conversation["turns"] != turn.number:
-        raise TurnNotRegenerable(
+        raise errors.TurnNotRegenerable(
             f"Turn {turn.number} is no longer the last in its conversation. Edit its question instead: it is asked in "
             "a branch."
         )
     if turn.purged or turn.waiting is not None or turn.confirms_turn is not None:
-        raise TurnNotRegenerable(
+        raise errors.TurnNotRegenerable(
             f"Turn {turn.number} asks for a confirmation or gives one, so it cannot be regenerated. Ask again."
         )
     if conversation["operation"] is not None:
-        raise TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
+        raise errors.TurnNotRegenerable("The conversation is being summarised. Wait until that is done.")
     if turn.number < conversation["view_start"]:
-        raise TurnNotRegenerable(
+        raise errors.TurnNotRegenerable(
             f"The model no longer sees turn {turn.number}: it was cleared or summarised. Undo that to regenerate its "
             "answer."
         )
@@ -169,24 +161,26 @@ def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping
     query = select(answer_versions).where(own, answer_versions.c.version == version)
     row = connection.execute(query).mappings().first()
     if row is None:
-        raise VersionNotFound(turn.id, version, turn.versions)
+        raise errors.VersionNotFound(turn.id, version, turn.versions)
     return row
 
 
 def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> None:
     refuse_while_running(connection, conversation)
     if turn.purged or turn.waiting is not None:
-        raise VersionFixed(
+        raise errors.VersionFixed(
             f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer cannot be changed, as the yes "
             "or no refers to it."
         )
     if conversation["operation"] is not None:
-        raise VersionFixed("The conversation is being summarised. Wait until that is done to choose another answer.")
+        raise errors.VersionFixed(
+            "The conversation is being summarised. Wait until that is done to choose another answer."
+        )
     changes = select(history_changes.c.before).where(history_changes.c.conversation_id == conversation["id"])
     earlier = [before.get("summary_id") for before in connection.execute(changes).scalars()]
     for summary_id in {conversation["summary_id"], *earlier}:
         if any(first <= turn.number <= last for first, last in covered_by(connection, summary_id)):
-            raise VersionFixed(
+            raise errors.VersionFixed(
                 f"Turn {turn.number} is part of a summary that the model sees, or would see after an undo, and the "
                 "summary covers this answer. Undo the summary to choose another one."
             )
@@ -209,7 +203,7 @@ class RatingStore(Store):
             turn, _ = load_turn_locked(connection, turn_id)
             confirms = turn.confirms_turn is not None or turn.purged or turn.waiting is not None
             if turn.status == "running" or not turn.answer.strip() or confirms:
-                raise TurnNotRatable(turn.number)
+                raise errors.TurnNotRatable(turn.number)
             if isinstance(right_answer, Unset):
                 right_answer = turn.rating.right_answer if turn.rating else None
             _drop_rating(connection, turn)

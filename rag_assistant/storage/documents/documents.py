@@ -10,15 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from rag_assistant.records import Document, DocumentState, NewDocument, Scope
+from rag_assistant.records import Document, DocumentState, NewDocument, Scope, errors
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.records.errors import (
-    DocumentNotFound,
-    InvalidRequest,
-    LibraryNotFound,
-    SameContent,
-    StorageLimitReached,
-)
 from rag_assistant.storage.accounts.usage import bytes_of
 from rag_assistant.storage.database import insert_row, lock, set_values
 from rag_assistant.storage.documents.progress import DocumentProgress, give_up
@@ -73,7 +66,7 @@ class DocumentStore(DocumentProgress):
             key = content_key(library_id, new.sha256)
             same = connection.execute(select(documents).where(documents.c.content_key == key)).mappings().first()
             if same is not None and replaces not in (None, same["id"], same["replaces"]):
-                raise SameContent(same["id"], replaces)
+                raise errors.SameContent(same["id"], replaces)
             if replaces is not None:
                 drop_pending_versions(connection, replaces, but=same["id"] if same is not None else 0)
             if same is not None:
@@ -108,7 +101,7 @@ class DocumentStore(DocumentProgress):
             return own_library
         library_id = library_for_new(connection, new.library_id)
         if library_id is None:
-            raise LibraryNotFound(new.library_id or 0)
+            raise errors.LibraryNotFound(new.library_id or 0)
         return library_id
 
     def change(
@@ -135,13 +128,13 @@ class DocumentStore(DocumentProgress):
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
             if library_for_new(connection, library_id) is None:
-                raise LibraryNotFound(library_id)
+                raise errors.LibraryNotFound(library_id)
             for one in connection.execute(_with_versions(document_id)).mappings().all():
                 key = content_key(library_id, one["sha256"])
                 there = select(documents.c.id).where(documents.c.content_key == key, documents.c.id != one["id"])
                 same = connection.execute(there).scalar()
                 if same is not None:
-                    raise SameContent(same, row["id"])
+                    raise errors.SameContent(same, row["id"])
                 set_values(connection, documents, one["id"], {"library_id": library_id, "content_key": key})
             return load_document(connection, document_id)
 
@@ -171,15 +164,15 @@ class DocumentStore(DocumentProgress):
     def check_scope(self, scope: Scope) -> None:
         """Raise DocumentNotFound, LibraryNotFound or InvalidRequest if a scope names something missing."""
         for document_id in self.missing(scope.document_ids):
-            raise DocumentNotFound(document_id)
+            raise errors.DocumentNotFound(document_id)
         for library_id in scope.library_ids:
             if library_id not in self.library_names(scope.library_ids):
-                raise LibraryNotFound(library_id)
+                raise errors.LibraryNotFound(library_id)
         tags = self.tags() if scope.tags else {}
         for tag in scope.tags:
             if tag not in tags:
                 there = f"Available: {', '.join(tags)}." if tags else "No document has any tags."
-                raise InvalidRequest(f'No document has the tag "{tag}". {there}')
+                raise errors.InvalidRequest(f'No document has the tag "{tag}". {there}')
 
     def with_file(self, document_id: int) -> tuple[Document, str]:
         """Return a document and the name of its file, both of one version. Raises DocumentNotFound."""
@@ -242,7 +235,7 @@ class DocumentStore(DocumentProgress):
             key = content_key(row["library_id"], row["sha256"])
             same = connection.execute(select(documents.c.id).where(documents.c.content_key == key)).scalar()
             if same is not None:
-                raise SameContent(same, document_id)
+                raise errors.SameContent(same, document_id)
             set_values(connection, documents, document_id, {"deleted_at": None, "content_key": key})
             return load_document(connection, document_id)
 
@@ -299,4 +292,4 @@ def _refuse_beyond(connection: Connection, library_id: int | None, size: int, ma
     owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
     lock(connection, f"files of {owner}")
     if bytes_of(connection, owner) + size > max_bytes:
-        raise StorageLimitReached(size, max_bytes)
+        raise errors.StorageLimitReached(size, max_bytes)

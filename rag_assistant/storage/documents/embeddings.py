@@ -4,19 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    ScalarSelect,
-    Select,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from rag_assistant.records import KnownEmbedder, UnembeddedChunk
@@ -25,7 +13,7 @@ from rag_assistant.storage.documents.scope import ChunksInScope
 from rag_assistant.storage.documents.vector_table import is_there, keep_vectors
 from rag_assistant.storage.tables import chunks, documents, embedders, embeddings
 
-_SERVING = select(embedders).where(embedders.c.active)
+_SERVING = sa.select(embedders).where(embedders.c.active)
 
 
 class EmbeddingStore(Store):
@@ -33,7 +21,7 @@ class EmbeddingStore(Store):
 
     def models(self) -> list[KnownEmbedder]:
         """Return all embedding models with stored vectors."""
-        return [_as_known(row) for row in self._rows(select(embedders))]
+        return [_as_known(row) for row in self._rows(sa.select(embedders))]
 
     def serving(self) -> KnownEmbedder | None:
         """Return the model whose vectors are searched; ``None`` if there is none yet."""
@@ -44,10 +32,10 @@ class EmbeddingStore(Store):
         """Store a model, or update its source; the first one becomes active."""
         with suppress(IntegrityError), self._database.write() as connection:  # Another server may store it, too.
             values = {"source": source, "dimension": dimension, "probe": probe}
-            if connection.execute(update(embedders).where(embedders.c.key == key).values(values)).rowcount:
+            if connection.execute(sa.update(embedders).where(embedders.c.key == key).values(values)).rowcount:
                 return
-            first = connection.execute(select(embedders.c.key)).first() is None
-            connection.execute(insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
+            first = connection.execute(sa.select(embedders.c.key)).first() is None
+            connection.execute(sa.insert(embedders).values(key=key, active=first, additions=0, deletions=0, **values))
 
     def activate(self, key: str) -> bool:
         """Make a model active if it has a vector for every chunk; return whether it does.
@@ -55,25 +43,25 @@ class EmbeddingStore(Store):
         Chunks of failed documents don't count: the model may be unable to embed them.
         """
         with self._database.write() as connection:
-            row = connection.execute(select(embedders.c.key).where(embedders.c.key == key)).first()
-            failed = select(documents.c.id).where(documents.c.state == "failed")
+            row = connection.execute(sa.select(embedders.c.key).where(embedders.c.key == key)).first()
+            failed = sa.select(documents.c.id).where(documents.c.state == "failed")
             lacking = chunks_without(key).where(chunks.c.document_id.not_in(failed)).limit(1)
             if row is None or connection.execute(lacking).first() is not None:
                 return False
-            connection.execute(update(embedders).values(active=embedders.c.key == key))
+            connection.execute(sa.update(embedders).values(active=embedders.c.key == key))
             # The unembedded chunks were counted for another model.
-            connection.execute(update(documents).values(embedded=_count_of(key)))
+            connection.execute(sa.update(documents).values(embedded=_count_of(key)))
             return True
 
     def forget(self, key: str) -> None:
         """Delete an inactive model and its vectors."""
         with self._database.write() as connection:
-            if connection.execute(delete(embedders).where(embedders.c.key == key, ~embedders.c.active)).rowcount:
-                connection.execute(delete(embeddings).where(embeddings.c.embedder == key))
+            if connection.execute(sa.delete(embedders).where(embedders.c.key == key, ~embedders.c.active)).rowcount:
+                connection.execute(sa.delete(embeddings).where(embeddings.c.embedder == key))
 
     def version(self, key: str) -> tuple[int, int]:
         """Return two numbers that change with every vector of a model that is stored or deleted."""
-        rows = self._rows(select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key))
+        rows = self._rows(sa.select(embedders.c.additions, embedders.c.deletions).where(embedders.c.key == key))
         return (rows[0]["additions"], rows[0]["deletions"]) if rows else (0, 0)
 
     def without_embedding(self, document_id: int, embedder: str, limit: int | None = None) -> list[UnembeddedChunk]:
@@ -85,19 +73,19 @@ class EmbeddingStore(Store):
 
     def next_without(self, embedder: str, after: int) -> int | None:
         """Return the next finished document after ``after`` with chunks that lack a vector of a model."""
-        query = select(documents.c.id).where(documents.c.id > after, *_finished_without(embedder))
+        query = sa.select(documents.c.id).where(documents.c.id > after, *_finished_without(embedder))
         return next(iter(self._values(query.order_by(documents.c.id).limit(1))), None)
 
     def leave_to_others(self, embedder: str) -> None:
         """Let whoever works on documents embed what lacks a vector of a model."""
         waiting = {"state": "embedding", "worker": None, "attempts": 0}
-        self._commit(update(documents).where(*_finished_without(embedder)).values(waiting))
+        self._commit(sa.update(documents).where(*_finished_without(embedder)).values(waiting))
 
     def progress(self, embedder: str) -> tuple[int, int]:
         """Return how many chunks ``embedder`` has embedded, and how many there are."""
         with self._database.read() as connection:
-            total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
-            own = select(func.count()).select_from(embeddings).where(embeddings.c.embedder == embedder)
+            total = connection.execute(sa.select(sa.func.count()).select_from(chunks)).scalar_one()
+            own = sa.select(sa.func.count()).select_from(embeddings).where(embeddings.c.embedder == embedder)
             return connection.execute(own).scalar_one(), total
 
     def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
@@ -106,24 +94,24 @@ class EmbeddingStore(Store):
         Vectors that another process has stored already stay.
         """
         with self._database.write() as connection:
-            connection.execute(select(documents.c.id).where(documents.c.id == document_id).with_for_update())
+            connection.execute(sa.select(documents.c.id).where(documents.c.id == document_id).with_for_update())
             ids = [chunk_id for chunk_id, _ in vectors]
-            here = select(func.count()).where(chunks.c.id.in_(ids), chunks.c.document_id == document_id)
+            here = sa.select(sa.func.count()).where(chunks.c.id.in_(ids), chunks.c.document_id == document_id)
             if connection.execute(here).scalar() != len(ids):
                 return False
             same = embeddings.c.chunk_id.in_(ids), embeddings.c.embedder == embedder
-            embedded_ids = set(connection.execute(select(embeddings.c.chunk_id).where(*same)).scalars())
+            embedded_ids = set(connection.execute(sa.select(embeddings.c.chunk_id).where(*same)).scalars())
             new = [one for one in vectors if one[0] not in embedded_ids]
             if new:
                 rows = [{"chunk_id": chunk_id, "embedder": embedder, "vector": vector} for chunk_id, vector in new]
-                connection.execute(insert(embeddings), rows)
+                connection.execute(sa.insert(embeddings), rows)
                 # Only now: with the first row it is certain that nobody is creating the table.
                 if is_there(connection):
                     keep_vectors(connection, embedder, new)
             unfinished = documents.c.id == document_id, documents.c.state != "ready"
-            connection.execute(update(documents).where(*unfinished).values(embedded=_count_of(embedder)))
+            connection.execute(sa.update(documents).where(*unfinished).values(embedded=_count_of(embedder)))
             own = embedders.c.key == embedder
-            connection.execute(update(embedders).where(own).values(additions=embedders.c.additions + len(new)))
+            connection.execute(sa.update(embedders).where(own).values(additions=embedders.c.additions + len(new)))
             return True
 
     def vectors_after(self, embedder: str, chunk_id: int, limit: int) -> list[tuple[int, bytes]]:
@@ -141,49 +129,49 @@ class EmbeddingStore(Store):
 
     def embedded_ids(self, embedder: str) -> list[int]:
         """Return the ids of all embedded chunks, smallest first."""
-        own = select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
+        own = sa.select(embeddings.c.chunk_id).where(embeddings.c.embedder == embedder)
         return self._values(own.order_by(embeddings.c.chunk_id))
 
 
-def serving_model(connection: Connection) -> KnownEmbedder | None:
+def serving_model(connection: sa.Connection) -> KnownEmbedder | None:
     """Return the model whose vectors are searched; ``None`` if there is none yet."""
     return next(map(_as_known, connection.execute(_SERVING).mappings()), None)
 
 
-def count_dropped(connection: Connection, chunk_ids: Select[Any]) -> None:
+def count_dropped(connection: sa.Connection, chunk_ids: sa.Select[Any]) -> None:
     """Count the vectors of chunks that are about to be deleted."""
     lost = (
-        select(embeddings.c.embedder, func.count())
+        sa.select(embeddings.c.embedder, sa.func.count())
         .where(embeddings.c.chunk_id.in_(chunk_ids))
         .group_by(embeddings.c.embedder)
     )
     for key, count in connection.execute(lost):
         own = embedders.c.key == key
-        connection.execute(update(embedders).where(own).values(deletions=embedders.c.deletions + count))
+        connection.execute(sa.update(embedders).where(own).values(deletions=embedders.c.deletions + count))
 
 
-def chunks_without(embedder: str) -> Select[Any]:
+def chunks_without(embedder: str) -> sa.Select[Any]:
     """Return the query for the chunks without a vector of a model."""
-    has_one = exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
-    return select(chunks.c.id, chunks.c.text).where(~has_one)
+    has_one = sa.exists().where(embeddings.c.chunk_id == chunks.c.id, embeddings.c.embedder == embedder)
+    return sa.select(chunks.c.id, chunks.c.text).where(~has_one)
 
 
-def _finished_without(embedder: str) -> tuple[ColumnElement[bool], ...]:
+def _finished_without(embedder: str) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the conditions that a document is finished, and has chunks without a vector of a model."""
     lacking = chunks_without(embedder).where(chunks.c.document_id == documents.c.id).exists()
     return documents.c.state.in_(("ready", "failed")), lacking
 
 
-def _vectors_of(embedder: str) -> Select[int, bytes]:
-    return select(embeddings.c.chunk_id, embeddings.c.vector).where(embeddings.c.embedder == embedder)
+def _vectors_of(embedder: str) -> sa.Select[int, bytes]:
+    return sa.select(embeddings.c.chunk_id, embeddings.c.vector).where(embeddings.c.embedder == embedder)
 
 
-def _count_of(embedder: str) -> ScalarSelect[int]:
+def _count_of(embedder: str) -> sa.ScalarSelect[int]:
     """Return how many chunks of a document a model has embedded."""
     own = chunks.c.document_id == documents.c.id, embeddings.c.embedder == embedder
     embedded = embeddings.join(chunks, chunks.c.id == embeddings.c.chunk_id)
-    return select(func.count()).select_from(embedded).where(*own).scalar_subquery()
+    return sa.select(sa.func.count()).select_from(embedded).where(*own).scalar_subquery()
 
 
-def _as_known(row: RowMapping) -> KnownEmbedder:
+def _as_known(row: sa.RowMapping) -> KnownEmbedder:
     return record_of({**row, "version": (row["additions"], row["deletions"])}, KnownEmbedder)

@@ -10,21 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import (
-    Column,
-    Connection,
-    Float,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    bindparam,
-    cast,
-    func,
-    literal_column,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.types import UserDefinedType
 
@@ -70,8 +56,12 @@ class HalfVector(UserDefinedType[Any]):
 
 
 # Not in the metadata of the other tables, which every database has.
-vectors = Table(
-    "chunk_vectors", MetaData(), Column("chunk_id", Integer), Column("embedder", String), Column("vector", String)
+vectors = sa.Table(
+    "chunk_vectors",
+    sa.MetaData(),
+    sa.Column("chunk_id", sa.Integer),
+    sa.Column("embedder", sa.String),
+    sa.Column("vector", sa.String),
 )
 # MAIN: the numbers are stored in their row, where reading them is cheapest.
 CREATE = """
@@ -84,7 +74,7 @@ CREATE TABLE chunk_vectors (
 )
 """
 OFFERED = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-INSERT = text(
+INSERT = sa.text(
     "INSERT INTO chunk_vectors (chunk_id, embedder, vector) SELECT id, :embedder, CAST(vector AS halfvec) "
     "FROM unnest(CAST(:ids AS integer[]), CAST(:vectors AS text[])) AS given(id, vector) ON CONFLICT DO NOTHING"
 )
@@ -105,26 +95,28 @@ class VectorTable(Store):
         with self._database.read() as connection:
             if is_there(connection):
                 return None
-            if connection.execute(text(OFFERED)).first() is None:
+            if connection.execute(sa.text(OFFERED)).first() is None:
                 return NOT_INSTALLED
         with self._database.one_at_a_time("vectors"), self._database.write() as connection:
             try:
                 with connection.begin_nested():
-                    connection.execute(text("CREATE EXTENSION IF NOT EXISTS vector"))
+                    connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
             except ProgrammingError:
                 return NOT_ALLOWED
-            version = connection.execute(text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")).scalar()
+            version = connection.execute(
+                sa.text("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+            ).scalar()
             if tuple(map(int, str(version).split(".")[:2])) < MIN_VERSION:
                 return TOO_OLD.format(version=version)
-            connection.execute(text("LOCK TABLE embeddings IN SHARE MODE"))
+            connection.execute(sa.text("LOCK TABLE embeddings IN SHARE MODE"))
             if not is_there(connection):
-                connection.execute(text(CREATE))
+                connection.execute(sa.text(CREATE))
         return None
 
     def lacks(self, model: KnownEmbedder) -> bool:
         """Return whether any of a model's vectors is missing."""
         with self._database.read() as connection:
-            return connection.execute(text(MISSING), _missing_of(model, most=1)).first() is not None
+            return connection.execute(sa.text(MISSING), _missing_of(model, most=1)).first() is not None
 
     def fill(self, model: KnownEmbedder) -> int:
         """Add a model's missing vectors, and return their number."""
@@ -132,7 +124,7 @@ class VectorTable(Store):
         while True:
             with self._database.write(forced=False) as connection:
                 # Nobody deletes them until they are here.
-                query = text(f"{MISSING} FOR KEY SHARE OF embeddings")
+                query = sa.text(f"{MISSING} FOR KEY SHARE OF embeddings")
                 rows = connection.execute(query, _missing_of(model, after)).all()
                 keep_vectors(connection, model.key, [(row.chunk_id, row.vector) for row in rows])
             if not rows:
@@ -149,11 +141,13 @@ class VectorTable(Store):
         """
         database = within.database if within is not None else self._database
         kind = HalfVector(model.dimension)
-        distance = cast(vectors.c.vector, kind).op("<#>", return_type=Float())(cast(bindparam("vector"), kind))
+        distance = sa.cast(vectors.c.vector, kind).op("<#>", return_type=sa.Float())(
+            sa.cast(sa.bindparam("vector"), kind)
+        )
         # Exactly as in the condition of the index.
-        of_model = vectors.c.embedder == literal_column(quoted(model.key))
+        of_model = vectors.c.embedder == sa.literal_column(quoted(model.key))
         with database.read() as connection:
-            query = select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
+            query = sa.select(vectors.c.chunk_id, -distance).where(of_model).limit(limit)
             if within is not None:
                 query = query.where(within.holds(connection, vectors.c.chunk_id))
                 indexed = indexed and within.has_more_than(MAX_EXACT_CHUNKS, connection)
@@ -169,13 +163,13 @@ class VectorTable(Store):
         return sorted(((row[0], row[1]) for row in rows), key=lambda hit: -hit[1])
 
 
-def is_there(connection: Connection) -> bool:
+def is_there(connection: sa.Connection) -> bool:
     if connection.dialect.name == "sqlite":
         return False
-    return connection.execute(text("SELECT to_regclass('chunk_vectors')")).scalar() is not None
+    return connection.execute(sa.text("SELECT to_regclass('chunk_vectors')")).scalar() is not None
 
 
-def keep_vectors(connection: Connection, embedder: str, rows: Sequence[tuple[int, bytes]]) -> None:
+def keep_vectors(connection: sa.Connection, embedder: str, rows: Sequence[tuple[int, bytes]]) -> None:
     """Store vectors whose embeddings were stored earlier in the same transaction."""
     if rows:
         ids, texts = [chunk_id for chunk_id, _ in rows], [as_text(vector) for _, vector in rows]
@@ -204,24 +198,24 @@ def _search_options(limit: int) -> Any:
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.max_scan_tuples": MAX_SCANNED,
     }
-    return select(*(func.set_config(name, str(value), True) for name, value in options.items()))
+    return sa.select(*(sa.func.set_config(name, str(value), True) for name, value in options.items()))
 
 
 # With less memory, building an index takes several times as long. PostgreSQL's default is 64 MB.
 MAX_BUILD_MEMORY_MB = 1024
 BYTES_OF_LINKS = 300
 
-INDEXES = text(
+INDEXES = sa.text(
     "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid "
     "WHERE indrelid = to_regclass('chunk_vectors') AND NOT indisprimary"
 )
-PROGRESS = text(
+PROGRESS = sa.text(
     "SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index "
     "WHERE relid = to_regclass('chunk_vectors') AND datname = current_database()"
 )
 # CREATE INDEX CONCURRENTLY waits for every older statement, so waiting for this lock would deadlock.
-TRY_LOCK = text("SELECT pg_try_advisory_lock(hashtext('rag_assistant vector index'))")
-UNLOCK = text("SELECT pg_advisory_unlock(hashtext('rag_assistant vector index'))")
+TRY_LOCK = sa.text("SELECT pg_try_advisory_lock(hashtext('rag_assistant vector index'))")
+UNLOCK = sa.text("SELECT pg_advisory_unlock(hashtext('rag_assistant vector index'))")
 
 
 class VectorIndexes(Store):
@@ -255,9 +249,9 @@ class VectorIndexes(Store):
             try:
                 _drop_unfinished(connection)
                 for name, value in options.items():
-                    connection.execute(text(f"SET {name} = '{value}'"))
+                    connection.execute(sa.text(f"SET {name} = '{value}'"))
                 connection.execute(
-                    text(
+                    sa.text(
                         f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {_name_of(model)} ON chunk_vectors USING hnsw "
                         f"(CAST(vector AS halfvec({model.dimension})) halfvec_ip_ops) "
                         f"WHERE embedder = {quoted(model.key)}"
@@ -265,7 +259,7 @@ class VectorIndexes(Store):
                 )
             finally:
                 for name in options:
-                    connection.execute(text(f"RESET {name}"))
+                    connection.execute(sa.text(f"RESET {name}"))
                 connection.execute(UNLOCK)
 
     def drop_others(self, models: Sequence[KnownEmbedder]) -> None:
@@ -274,14 +268,14 @@ class VectorIndexes(Store):
             others = [row.relname for row in connection.execute(INDEXES) if row.relname not in names]
         for name in others:
             with self._database.outside_transactions() as connection:
-                connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
+                connection.execute(sa.text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
 
 
-def _drop_unfinished(connection: Connection) -> None:
+def _drop_unfinished(connection: sa.Connection) -> None:
     """Drop the unfinished index of a killed process."""
     for row in connection.execute(INDEXES).all():
         if not row.indisvalid:
-            connection.execute(text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
+            connection.execute(sa.text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
 
 
 def _name_of(model: KnownEmbedder) -> str:

@@ -1,74 +1,58 @@
 """The tables of conversations, their turns, and what was sent and answered."""
 
-from sqlalchemy import (
-    JSON,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ColumnElement,
-    ForeignKey,
-    Index,
-    Integer,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-    false,
-    literal_column,
-    true,
-)
+import sqlalchemy as sa
 
 from rag_assistant.storage.tables.base import CompressedJSON, UtcTime, metadata, partial_index, table_of_ids
 
 conversations = table_of_ids(
     "conversations",
-    Column("title", String, nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Column("updated_at", UtcTime, nullable=False),
-    Column("deleted_at", UtcTime),
+    sa.Column("title", sa.String, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("updated_at", UtcTime, nullable=False),
+    sa.Column("deleted_at", UtcTime),
     # The owner's id in people, which is never reused; none while there are no accounts.
-    Column("person_id", Integer),
+    sa.Column("person_id", sa.Integer),
     # Overrides of this conversation, such as {"max_history_turns": null}.
-    Column("overrides", JSON, nullable=False),
+    sa.Column("overrides", sa.JSON, nullable=False),
     # Counters, so that no figure needs a count over the messages. Visible are the turns that a model may see.
-    Column("turns", Integer, nullable=False),
-    Column("visible_turns", Integer, nullable=False),
-    Column("visible_messages", Integer, nullable=False),
+    sa.Column("turns", sa.Integer, nullable=False),
+    sa.Column("visible_turns", sa.Integer, nullable=False),
+    sa.Column("visible_messages", sa.Integer, nullable=False),
     # Incremented with every change that no other column shows.
-    Column("changes", Integer, nullable=False, server_default="0"),
+    sa.Column("changes", sa.Integer, nullable=False, server_default="0"),
     # Where the model's view begins: moved by clear and reset; after a summary, view_start is the turn after it.
-    Column("context_start", Integer, nullable=False, server_default="1"),
-    Column("view_start", Integer, nullable=False, server_default="1"),
+    sa.Column("context_start", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("view_start", sa.Integer, nullable=False, server_default="1"),
     # The context starts before it, oldest first: what was cleared stays cleared in a branch at an earlier turn.
-    Column("earlier_starts", JSON, nullable=False, server_default="[]"),
-    Column("summary_id", Integer),
+    sa.Column("earlier_starts", sa.JSON, nullable=False, server_default="[]"),
+    sa.Column("summary_id", sa.Integer),
     # Up to which turn a person has agreed to leave turns out.
-    Column("decided_until", Integer, nullable=False, server_default="0"),
+    sa.Column("decided_until", sa.Integer, nullable=False, server_default="0"),
     # How many turns are pinned or await confirmation, and what else stays left out until the next change.
-    Column("held_turns", Integer, nullable=False, server_default="0"),
-    Column("standing_runs", JSON, nullable=False, server_default="[]"),
+    sa.Column("held_turns", sa.Integer, nullable=False, server_default="0"),
+    sa.Column("standing_runs", sa.JSON, nullable=False, server_default="[]"),
     # Pinned conversations are listed first.
-    Column("pinned", Boolean, nullable=False, server_default=false()),
+    sa.Column("pinned", sa.Boolean, nullable=False, server_default=sa.false()),
     # Which documents its questions are about, such as {"document_ids": [3], "tags": []}; none for all.
-    Column("scope", JSON(none_as_null=True)),
+    sa.Column("scope", sa.JSON(none_as_null=True)),
     # The conversation and turn it branched from, such as {"conversation_id": 7, "turn": 3}.
-    Column("branched_from", JSON(none_as_null=True)),
-    Column("origin_id", Integer),
+    sa.Column("branched_from", sa.JSON(none_as_null=True)),
+    sa.Column("origin_id", sa.Integer),
     # A long operation in progress, such as {"what": "compact", "part": 1, "parts": 3}.
-    Column("operation", JSON(none_as_null=True)),
-    Column("operation_owner", String),
+    sa.Column("operation", sa.JSON(none_as_null=True)),
+    sa.Column("operation_owner", sa.String),
     # Whether it is in the sidebar: somebody asked there, or it has an answer.
-    Column("listed", Boolean, nullable=False, server_default=true()),
+    sa.Column("listed", sa.Boolean, nullable=False, server_default=sa.true()),
     # An id in projects, which is never reused. One that the owner may not read counts as none.
-    Column("project_id", Integer),
+    sa.Column("project_id", sa.Integer),
     # Not listed until somebody asks in it again.
-    Column("archived", Boolean, nullable=False, server_default=false()),
+    sa.Column("archived", sa.Boolean, nullable=False, server_default=sa.false()),
     # An answer ended while nobody was watching.
-    Column("unread", Boolean, nullable=False, server_default=false()),
+    sa.Column("unread", sa.Boolean, nullable=False, server_default=sa.false()),
     # With the title, so that title searches read only the index.
-    Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
-    Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id", "title"),
-    Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
+    sa.Index("ix_conversations_latest", "deleted_at", "updated_at", "id", "title"),
+    sa.Index("ix_conversations_person", "person_id", "deleted_at", "updated_at", "id", "title"),
+    sa.Index("ix_conversations_listed", "listed", "deleted_at", "updated_at", "id"),
     partial_index("ix_conversations_pinned", "deleted_at", "updated_at", "id", where="pinned"),
     partial_index(
         "ix_conversations_project", "project_id", "deleted_at", "updated_at", "id", where="project_id IS NOT NULL"
@@ -78,51 +62,51 @@ conversations = table_of_ids(
 
 turns = table_of_ids(
     "turns",
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("status", String, nullable=False),
-    Column("visible", Boolean, nullable=False),
+    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("status", sa.String, nullable=False),
+    sa.Column("visible", sa.Boolean, nullable=False),
     # The process that generates the answer, or did.
-    Column("owner", String, nullable=False),
+    sa.Column("owner", sa.String, nullable=False),
     # A person stopped it through another process.
-    Column("stop_requested", Boolean, nullable=False, server_default=false()),
+    sa.Column("stop_requested", sa.Boolean, nullable=False, server_default=sa.false()),
     # The request options besides the question.
-    Column("request", JSON, nullable=False),
-    Column("idempotency_key", String, unique=True),
-    Column("request_hash", String),
+    sa.Column("request", sa.JSON, nullable=False),
+    sa.Column("idempotency_key", sa.String, unique=True),
+    sa.Column("request_hash", sa.String),
     # What the response contains: the history's figures, the sources, the model, its usage, an error.
-    Column("history", JSON),
-    Column("sources", CompressedJSON),
-    Column("usage", JSON),
-    Column("model", String),
-    Column("error_type", String),
-    Column("error_message", Text),
+    sa.Column("history", sa.JSON),
+    sa.Column("sources", CompressedJSON),
+    sa.Column("usage", sa.JSON),
+    sa.Column("model", sa.String),
+    sa.Column("error_type", sa.String),
+    sa.Column("error_message", sa.Text),
     # When a failed endpoint asked to be retried.
-    Column("retry_at", UtcTime),
-    Column("created_at", UtcTime, nullable=False),
-    Column("finished_at", UtcTime),
+    sa.Column("retry_at", UtcTime),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("finished_at", UtcTime),
     # A person's decisions about the turn; a purged one belongs to a completed confirmation.
-    Column("pinned", Boolean, nullable=False, server_default=false()),
-    Column("excluded", Boolean, nullable=False, server_default=false()),
-    Column("purged", Boolean, nullable=False, server_default=false()),
+    sa.Column("pinned", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("excluded", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Column("purged", sa.Boolean, nullable=False, server_default=sa.false()),
     # Whether it is read wherever the view begins: it is pinned, awaits confirmation, or was skipped by a summary.
-    Column("held", Boolean, nullable=False, server_default=false()),
+    sa.Column("held", sa.Boolean, nullable=False, server_default=sa.false()),
     # The action that awaits a person's yes or no.
-    Column("waiting", JSON(none_as_null=True)),
-    Column("message_count", Integer, nullable=False, server_default="0"),
+    sa.Column("waiting", sa.JSON(none_as_null=True)),
+    sa.Column("message_count", sa.Integer, nullable=False, server_default="0"),
     # How the documents were searched for it.
-    Column("search", JSON(none_as_null=True)),
+    sa.Column("search", sa.JSON(none_as_null=True)),
     # Notes for people on how the answer came about.
-    Column("notes", JSON, nullable=False, server_default="[]"),
+    sa.Column("notes", sa.JSON, nullable=False, server_default="[]"),
     # Which of its answers is current, and how many there are; the others are in answer_versions.
-    Column("version", Integer, nullable=False, server_default="1"),
-    Column("versions", Integer, nullable=False, server_default="1"),
+    sa.Column("version", sa.Integer, nullable=False, server_default="1"),
+    sa.Column("versions", sa.Integer, nullable=False, server_default="1"),
     # When it was erased: nothing of its content is left, here or elsewhere.
-    Column("erased_at", UtcTime),
+    sa.Column("erased_at", UtcTime),
     # The turn it was copied from, in a branch; in a branch of a branch, the original.
-    Column("origin_id", Integer),
+    sa.Column("origin_id", sa.Integer),
     partial_index("ix_turns_origin", "origin_id", where="origin_id IS NOT NULL"),
-    UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
+    sa.UniqueConstraint("conversation_id", "number", name="uq_turns_number"),
     # The window: the newest visible turns of a conversation, without the others, and how much there is to see.
     partial_index("ix_turns_visible", "conversation_id", "number", "message_count", where="visible"),
     partial_index("ix_turns_held", "conversation_id", "number", where="held"),
@@ -134,155 +118,155 @@ turns = table_of_ids(
 )
 
 # As in the indexes. turns.c.held comes to SQLite as held = 1, for which it doesn't use the index of held turns.
-HIDDEN: ColumnElement[bool] = literal_column("NOT turns.visible")
-HELD: ColumnElement[bool] = literal_column("turns.held")
-MARKED: ColumnElement[bool] = literal_column("(turns.pinned OR turns.waiting IS NOT NULL)")
+HIDDEN: sa.ColumnElement[bool] = sa.literal_column("NOT turns.visible")
+HELD: sa.ColumnElement[bool] = sa.literal_column("turns.held")
+MARKED: sa.ColumnElement[bool] = sa.literal_column("(turns.pinned OR turns.waiting IS NOT NULL)")
 
-messages = Table(
+messages = sa.Table(
     "messages",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("role", String, nullable=False),
-    Column("content", Text),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("role", sa.String, nullable=False),
+    sa.Column("content", sa.Text),
     # Other fields of the OpenAI chat format: tool_calls, tool_call_id, name.
-    Column("extra", JSON),
+    sa.Column("extra", sa.JSON),
     sqlite_with_rowid=False,
 )
 
-answer_parts = Table(
+answer_parts = sa.Table(
     "answer_parts",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("text", Text, nullable=False),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("text", sa.Text, nullable=False),
     sqlite_with_rowid=False,
 )
 
 # The pictures attached to questions, each a data URL by its hash.
-pictures = Table(
+pictures = sa.Table(
     "pictures",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("key", String, primary_key=True),
-    Column("url", Text, nullable=False),
-    Index("ix_pictures_key", "key"),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("key", sa.String, primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Index("ix_pictures_key", "key"),
 )
 
 # The request bodies of a turn as they were sent, and what was left out of them.
-receipts = Table(
+receipts = sa.Table(
     "receipts",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("body", CompressedJSON, nullable=False),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("body", CompressedJSON, nullable=False),
 )
 
 # Which turns the receipt or the search of turn ``number`` may contain: see receipts.py.
-sent_turns = Table(
+sent_turns = sa.Table(
     "sent_turns",
     metadata,
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
-    Column("magnitude", Integer, primary_key=True),
-    Column("first_turn", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("last_turn", Integer, primary_key=True),
+    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("magnitude", sa.Integer, primary_key=True),
+    sa.Column("first_turn", sa.Integer, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("last_turn", sa.Integer, primary_key=True),
     sqlite_with_rowid=False,
 )
 
 # Which receipts and sources contain turns of other conversations: see receipts.py.
-sent_elsewhere = Table(
+sent_elsewhere = sa.Table(
     "sent_elsewhere",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("receipt_turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Index("ix_sent_elsewhere_receipt", "receipt_turn_id"),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("receipt_turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Index("ix_sent_elsewhere_receipt", "receipt_turn_id"),
     sqlite_with_rowid=False,
 )
 
 # Notes that people saved.
 notes = table_of_ids(
     "notes",
-    Column("person_id", Integer),
+    sa.Column("person_id", sa.Integer),
     # It is only sent in conversations of this project.
-    Column("project_id", Integer, ForeignKey("projects.id", ondelete="CASCADE")),
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE")),
-    Column("text", Text, nullable=False),
-    Column("created_at", UtcTime, nullable=False),
+    sa.Column("project_id", sa.Integer, sa.ForeignKey("projects.id", ondelete="CASCADE")),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE")),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
     # The note that replaced its text; both stay visible.
-    Column("superseded_by", Integer),
+    sa.Column("superseded_by", sa.Integer),
     # Sent with every question; sent at all.
-    Column("pinned", Boolean, nullable=False),
-    Column("active", Boolean, nullable=False),
+    sa.Column("pinned", sa.Boolean, nullable=False),
+    sa.Column("active", sa.Boolean, nullable=False),
     # A model proposed it, or an import brought it, and nobody has said yes or no.
-    Column("proposed", Boolean, nullable=False, server_default=false()),
-    CheckConstraint("NOT (proposed AND active)", name="ck_notes_proposed"),
-    Index("ix_notes_person", "person_id", "active"),
-    Index("ix_notes_turn", "turn_id"),
-    Index("ix_notes_project", "project_id"),
+    sa.Column("proposed", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.CheckConstraint("NOT (proposed AND active)", name="ck_notes_proposed"),
+    sa.Index("ix_notes_person", "person_id", "active"),
+    sa.Index("ix_notes_turn", "turn_id"),
+    sa.Index("ix_notes_project", "project_id"),
 )
 
 # The answers of a turn that aren't current, each in full, so that they can be restored.
-answer_versions = Table(
+answer_versions = sa.Table(
     "answer_versions",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("version", Integer, primary_key=True),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
     # The messages after the question, and the turn's columns that describe the answer.
-    Column("messages", JSON, nullable=False),
-    Column("figures", CompressedJSON, nullable=False),
-    Column("receipt", CompressedJSON),
-    Column("finished_at", UtcTime),
+    sa.Column("messages", sa.JSON, nullable=False),
+    sa.Column("figures", CompressedJSON, nullable=False),
+    sa.Column("receipt", CompressedJSON),
+    sa.Column("finished_at", UtcTime),
     sqlite_with_rowid=False,
 )
 
 # The receipts of a conversation as a chain: for each part its salt, or its hash and the time once erased.
-receipt_links = Table(
+receipt_links = sa.Table(
     "receipt_links",
     metadata,
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("previous", String, nullable=False),
-    Column("parts", CompressedJSON, nullable=False),
-    Column("hash", String, nullable=False),
-    Index("ux_receipt_links_turn", "turn_id", "version", unique=True),
+    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("previous", sa.String, nullable=False),
+    sa.Column("parts", CompressedJSON, nullable=False),
+    sa.Column("hash", sa.String, nullable=False),
+    sa.Index("ux_receipt_links_turn", "turn_id", "version", unique=True),
     sqlite_with_rowid=False,
 )
 
 # A person's rating of an answer, which may be the current one or a version.
-ratings = Table(
+ratings = sa.Table(
     "ratings",
     metadata,
-    Column("turn_id", Integer, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
-    Column("version", Integer, nullable=False),
-    Column("rating", String, nullable=False),
-    Column("right_answer", Text),
-    Column("rated_at", UtcTime, nullable=False),
+    sa.Column("turn_id", sa.Integer, sa.ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("rating", sa.String, nullable=False),
+    sa.Column("right_answer", sa.Text),
+    sa.Column("rated_at", UtcTime, nullable=False),
     # The result when the question was last asked again; see answering/evaluation.py.
-    Column("result", JSON(none_as_null=True)),
+    sa.Column("result", sa.JSON(none_as_null=True)),
 )
 
 # A text that stands for some turns. Each edit is a new row, so that it can be undone.
 summaries = table_of_ids(
     "summaries",
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
-    Column("first_turn", Integer, nullable=False),
-    Column("last_turn", Integer, nullable=False),
+    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("first_turn", sa.Integer, nullable=False),
+    sa.Column("last_turn", sa.Integer, nullable=False),
     # The numbers of the turns it covers, as runs of [first, last].
-    Column("covered", JSON, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("written_by", String, nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("ix_summaries_conversation", "conversation_id", "id"),
+    sa.Column("covered", sa.JSON, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("written_by", sa.String, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("ix_summaries_conversation", "conversation_id", "id"),
 )
 
 # What can be undone: each row holds the state before a change. Undoing one deletes its row.
 history_changes = table_of_ids(
     "history_changes",
-    Column("conversation_id", Integer, ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
-    Column("kind", String, nullable=False),
-    Column("before", JSON, nullable=False),
-    Column("created_at", UtcTime, nullable=False),
-    Index("ix_history_changes_conversation", "conversation_id", "id"),
+    sa.Column("conversation_id", sa.Integer, sa.ForeignKey("conversations.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("before", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Index("ix_history_changes_conversation", "conversation_id", "id"),
 )
