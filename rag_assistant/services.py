@@ -270,10 +270,14 @@ class Services:
         drop_leftovers(self.data_dir)
         refuse_forgetful_pooler(self.database)
         if migrate(self.database):
-            for path in sorted(self.guide.glob("*.md")):
-                with path.open("rb") as file:
-                    self.library.accept(file, path.name)
+            self.add_guide()
         self.settings.look()  # What servers share is in the database.
+
+    def add_guide(self) -> None:
+        """Add the guide to the library. Questions about the assistant are answered from it."""
+        for path in sorted(self.guide.glob("*.md")):
+            with path.open("rb") as file:
+                self.library.accept(file, path.name)
 
     def start_command(self, *, answers: bool) -> None:
         """Prepare a command that starts nothing else; with ``answers``, one that answers questions.

@@ -106,10 +106,12 @@ class Retriever:
             return _together([self.find(part, share, library, budget_tokens) for part in parts], budget_tokens)
         passages, best_cosine = self._candidates(query, limit, library)
         passages = [one for one in passages if one.score > 0]
-        # The guide answers questions about the assistant; if a person's document answers best, it is left out.
-        if passages and passages[0].document not in GUIDE_NAMES:
-            passages = [one for one in passages if one.document not in GUIDE_NAMES]
+        # The guide answers questions about the assistant: it is left out where a person's document answers best, and
+        # is never merely the nearest.
+        own = [one for one in passages if one.document not in GUIDE_NAMES]
+        passages = own if own[:1] == passages[:1] else passages
         support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, library)
+        passages = own if support == "nothing_found" else passages
         if support != "nothing_found":
             passages = self.reranking.best_first(f"{query.context}\n{query.text}".strip(), passages)
         passages = joined(within_budget(list(islice(distinct(passages), limit)), budget_tokens))

@@ -249,6 +249,7 @@ def test_everything_works_without_scripts(
     page.locator("#turn-1 .sources a").first.click()
     expect(page.locator("mark#passage")).to_be_visible()
     page.goto("/documents")
+    page.locator(".add > summary").click()
     page.get_by_label("Add documents").set_input_files({"name": "n.txt", "mimeType": "text/plain", "buffer": b"Geese."})
     page.get_by_role("button", name="Add", exact=True).click()
     row = page.get_by_role("row", name="n.txt")

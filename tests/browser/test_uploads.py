@@ -34,17 +34,20 @@ def drop(page: Page, *paths: Path) -> None:
 def test_chosen_and_dropped_files_are_added_and_those_that_failed_are_told_of(page: Page, tmp_path: Path) -> None:
     page.clock.install()
     page.goto("/documents")
+    page.locator(".add > summary").click()
     page.get_by_label("Tags (optional)").fill("birds, 2024")
     geese = [a_file(f"{n}.txt", f"Geese number {n}.") for n in range(1, 3)]
     choose(page, *geese, a_file("program", b"\x7fELF\0\0\0"), a_file("blank.txt", " \n"))
     uploads = page.get_by_role("region", name="Uploads")
     expect(uploads.get_by_role("status")).to_have_text("2 files added, 2 failed")
+    expect(uploads.get_by_role("listitem")).to_have_count(0)  # Done, it is one line; what failed is a click away.
+    uploads.get_by_text("2 files added, 2 failed").click()
     expect(uploads.get_by_role("listitem")).to_have_count(2)
     expect(item(page, "program").locator(".reason")).to_contain_text('"program" is a program')
     expect(item(page, "blank.txt").locator(".reason")).to_have_text("There is no text in this file.")
-    # The server took blank.txt, so reading it once more may help.
+    # Sending either once more gives the same.
     expect(item(page, "program").get_by_role("button")).to_have_count(0)
-    expect(item(page, "blank.txt").get_by_role("button", name="Retry")).to_be_visible()
+    expect(item(page, "blank.txt").get_by_role("button")).to_have_count(0)
     row = page.locator("#library tr", has=page.get_by_role("link", name="2.txt", exact=True))
     expect(row.locator(".tag")).to_have_text(["2024", "birds"])
     page.clock.fast_forward(60_000)
@@ -52,7 +55,7 @@ def test_chosen_and_dropped_files_are_added_and_those_that_failed_are_told_of(pa
     uploads.get_by_role("button", name="Close").click()
     expect(uploads).to_have_count(0)
     choose(page, geese[0], {**geese[1], "name": "other.txt"})
-    expect(uploads.get_by_role("status")).to_have_text("2 already in your library")
+    uploads.get_by_text("2 already in your library").click()
     expect(uploads.get_by_role("listitem")).to_have_count(1)
     expect(item(page, "other.txt").locator(".reason")).to_have_text("Already in your library as 2.txt.")
     uploads.get_by_role("button", name="Close").click()
@@ -131,6 +134,7 @@ def test_three_are_sent_at_once_one_or_all_can_be_cancelled_and_what_did_not_arr
     page.unroute("**/api/documents")
     page.route("**/api/documents", lambda route: route.abort())
     choose(page, a_file("geese.txt", "Geese."))
+    uploads.get_by_text("1 failed").click()
     expect(item(page, "geese.txt").locator(".reason")).to_contain_text("the server cannot be reached")
     page.unroute("**/api/documents")
     page.route("**/api/documents", take)

@@ -225,6 +225,7 @@ def uploads(page: Page, _: ServerProcess) -> None:
     files = {"storm.txt": b"Wind force nine.", "program": b"\x7fELF\0\0\0"}
     sent = [{"name": name, "mimeType": "text/plain", "buffer": content} for name, content in files.items()]
     page.get_by_label("Add documents").set_input_files(sent)  # type: ignore[arg-type]
+    page.get_by_text("1 file added, 1 failed").click()
     expect(page.locator(".uploads .failed .reason")).to_be_visible()
 
 

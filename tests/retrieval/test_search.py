@@ -257,6 +257,15 @@ def test_the_guide_is_found_where_it_answers_best_and_nowhere_else(house: Shelf)
     ]
 
 
+def test_the_guide_is_never_merely_the_nearest(house: Shelf) -> None:
+    house.shelve("the window of a conversation has five turns", name="2-history-window.md")
+    query = "Which conversation did the harbour master have with Iris in Perth about dredging?"
+    assert house.retriever.find(query, 5) == ([], "nothing_found")
+    house.shelve("the geese of the keeper eat barley")
+    passages, support = house.retriever.find(query, 5)
+    assert (support, {one.document for one in passages} & {"2-history-window.md"}) == ("nothing_found", set())
+
+
 def test_a_question_in_a_language_in_which_no_document_is_is_known_by_its_words(
     house: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

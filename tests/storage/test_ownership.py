@@ -217,7 +217,6 @@ def test_another_persons_document_does_not_exist(ann: Desk, ben: Desk, use: Call
     assert ben.documents.tags() == {}
     assert ben.documents.totals() == {}
     assert ben.documents.find("", EVERYTHING, 9) == ([], 0)
-    assert not ben.documents.has("secret.txt")
 
 
 def test_another_persons_trash_is_empty_and_what_is_in_it_does_not_exist(ann: Desk, ben: Desk) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, fu
 
 from rag_assistant.records import Access, LibraryRecord, Share, Shared
 from rag_assistant.records.errors import AccountNotFound, AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
+from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.storage.accounts.people import name_key
 from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
 from rag_assistant.storage.ownership import in_readable_library, libraries_of
@@ -148,5 +149,5 @@ class LibraryStore(SharedStore[LibraryRecord]):
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
 
     def _in_each(self, connection: Connection) -> Select[Any]:
-        current = in_readable_library(connection)
-        return select(documents.c.library_id, func.count()).where(current).group_by(documents.c.library_id)
+        own = in_readable_library(connection), documents.c.name.not_in(GUIDE_NAMES)
+        return select(documents.c.library_id, func.count()).where(*own).group_by(documents.c.library_id)

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, fu
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
+from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.storage.database import Store, insert_rows, person_of, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
@@ -249,26 +250,27 @@ class DocumentLists(Store):
         tag: str | None = None,
         sought: str = "",
         states: Collection[DocumentState] = (),
+        guide: bool = True,
     ) -> list[Document]:
         """Return up to ``limit`` documents in an order, with an id below ``before_id`` or after the first ``offset``.
 
         ``tag`` selects those with it, ``sought`` those with the text in their name or a tag, ``states`` those in these
-        states.
+        states; without ``guide``, a person's own.
         """
         column = SORT_COLUMNS[sort.removeprefix("-")]
         order = [one.desc() if sort.startswith("-") else one.asc() for one in dict.fromkeys((column, documents.c.id))]
         with self._database.read() as connection:
-            conditions = _chosen(connection, tag, sought, states)
+            conditions = _chosen(connection, tag, sought, states, guide=guide)
             if before_id is not None:
                 conditions.append(documents.c.id < before_id)
             query = select(documents).where(*conditions).order_by(*order)
             return as_documents(connection, query.limit(limit).offset(offset))
 
     def totals(self, tag: str | None = None, sought: str = "") -> dict[DocumentState, tuple[int, int]]:
-        """Return the number of documents in each state, and the total size of their files."""
+        """Return the number of a person's own documents in each state, and the total size of their files."""
         counted = select(documents.c.state, func.count(), func.sum(documents.c.size_bytes))
         with self._database.read() as connection:
-            query = counted.where(*_chosen(connection, tag, sought)).group_by(documents.c.state)
+            query = counted.where(*_chosen(connection, tag, sought, guide=False)).group_by(documents.c.state)
             return {state: (count, int(size)) for state, count, size in connection.execute(query)}
 
     def names(self, document_ids: Collection[int]) -> dict[int, str]:
@@ -300,10 +302,11 @@ class DocumentLists(Store):
             total = connection.execute(select(func.count()).select_from(documents).where(*conditions)).scalar_one()
             return as_documents(connection, query), total
 
-    def has(self, name: str) -> bool:
-        named = select(documents.c.id).where(documents.c.name_key == name_key(name), documents.c.name == name)
+    def guide(self) -> list[int]:
+        """Return the ids of the guide's pages, which are no documents of a person."""
+        pages = select(documents.c.id).where(documents.c.name.in_(GUIDE_NAMES))
         with self._database.read() as connection:
-            return connection.execute(named.where(readable(connection, documents.c.id)).limit(1)).first() is not None
+            return list(connection.execute(pages.where(readable(connection, documents.c.id))).scalars())
 
     def tags(self) -> dict[str, int]:
         """Return every tag with its number of documents, in alphabetical order."""
@@ -315,10 +318,12 @@ class DocumentLists(Store):
 
 
 def _chosen(
-    connection: Connection, tag: str | None, sought: str, states: Collection[DocumentState] = ()
+    connection: Connection, tag: str | None, sought: str, states: Collection[DocumentState] = (), *, guide: bool
 ) -> list[ColumnElement[bool]]:
     scope = EVERYTHING if tag is None else Scope(tags=(tag,))
     conditions = [in_scope(connection, documents.c.id, scope)]
+    if not guide:
+        conditions.append(documents.c.name.not_in(GUIDE_NAMES))
     if sought:
         conditions.append(named_or_tagged(connection, sought))
     if states:

@@ -14,7 +14,6 @@ from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResu
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
 from rag_assistant.records.validation import spells_number
-from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.api import conversations as api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.forms import as_form, to, to_conversation, to_its_turn, to_page, to_turn
@@ -253,18 +252,18 @@ def _just_deleted() -> Conversation | None:
 
 
 def library_holds() -> dict[str, Any]:
-    """Return whether there are documents, a person's newest ones, and example questions about these."""
+    """Return a person's newest documents, and example questions about them; without any, about the guide."""
     # Only the start page has examples, and the server is ready sooner without their patterns.
     from rag_assistant.retrieval.example_questions import example_questions
 
-    newest = services().documents.page(DOCUMENTS_LOOKED_AT)
-    own = [one for one in newest if one.state in FINDABLE and not one.replaces and one.name not in GUIDE_NAMES]
+    newest = services().documents.page(DOCUMENTS_LOOKED_AT, guide=False)
+    own = [one for one in newest if one.state in FINDABLE and not one.replaces]
     texts = services().chunks.beginnings([one.id for one in own[:DOCUMENTS_READ]], CHARS_READ) if own else {}
     examples = [example_questions(texts[number], MAX_EXAMPLES) for number in sorted(texts, reverse=True)]
     # One per document before a second of any.
     mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
-    guide = EXAMPLES if newest and not own else ()
-    return {"has_documents": bool(newest), "recent": own[:RECENT_SHOWN], "offered": [*mixed, *guide][:MAX_EXAMPLES]}
+    guide = EXAMPLES if not own and services().documents.guide() else ()
+    return {"recent": own[:RECENT_SHOWN], "offered": [*mixed, *guide][:MAX_EXAMPLES]}
 
 
 def _number(name: str, text: str) -> int:

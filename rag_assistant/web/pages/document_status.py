@@ -1,9 +1,11 @@
 """A document's kind, size and progress in words."""
 
+from rag_assistant.documents.reading import RECOGNITION_MISSING, RECOGNITION_OFF
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document, DocumentState
 from rag_assistant.web.i18n.languages import N_
-from rag_assistant.web.languages import gettext, ngettext, number
+from rag_assistant.web.identity import identity
+from rag_assistant.web.languages import gettext, ngettext, number, translated
 
 KINDS = {
     kinds.PLAIN: N_("Text"), kinds.MARKDOWN: "Markdown", kinds.CSV: N_("CSV table"), kinds.TSV: N_("TSV table"),
@@ -29,9 +31,9 @@ STATES: dict[DocumentState, str] = {
     "failed": N_("failed"),
     "cancelled": N_("cancelled"),
 }
-# List filters, each with its states; the empty name is for all.
+# List filters, each with its states; the empty name is for all but those that could not be read.
 STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
-    "": (),
+    "": ("queued", "reading", "recognising", "embedding", "ready", "cancelled"),
     "ready": ("ready",),
     "processing": ("queued", "reading", "recognising", "embedding"),
     "failed": ("failed",),
@@ -44,6 +46,10 @@ STATE_FILTER_WORDS = {
     "failed": N_("Failed"),
     "cancelled": N_("Cancelled"),
 }
+# How a reason begins that another attempt at the same bytes would give again.
+FILE_AT_FAULT = "This ", "There is no ", "None of "
+RECOGNITION = "Text recognition is "
+ASK_ADMINISTRATOR = N_("Ask your administrator to switch on text recognition.")
 UNITS = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"))
 
 
@@ -63,6 +69,22 @@ def kind_of(document: Document) -> str:
 def is_askable(document: Document) -> bool:
     """Return whether a document can be asked about: it has text, and isn't a pending version."""
     return not document.replaces and (document.chunks > 0 or document.state not in ("failed", "cancelled"))
+
+
+def is_retryable(document: Document) -> bool:
+    """Return whether reading the same file once more may succeed."""
+    reason = document.reason or ""
+    is_hopeless = reason.startswith(FILE_AT_FAULT) and RECOGNITION not in reason
+    return document.state == "cancelled" or (document.state == "failed" and not is_hopeless)
+
+
+def reason_of(document: Document) -> str:
+    """Return a document's reason, with what the person who reads it can do."""
+    reason = document.reason or ""
+    if not identity().may_manage:
+        for switched in (RECOGNITION_OFF, RECOGNITION_MISSING):
+            reason = reason.replace(switched, ASK_ADMINISTRATOR)
+    return translated(reason)
 
 
 def size_of(document: Document) -> str:

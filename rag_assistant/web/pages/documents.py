@@ -25,7 +25,9 @@ from rag_assistant.web.pages.document_status import (
     STATE_FILTERS,
     in_units,
     is_askable,
+    is_retryable,
     kind_of,
+    reason_of,
     size_of,
     state_of,
 )
@@ -115,6 +117,17 @@ def restore_documents() -> Response:
     """Restore documents from the trash."""
     for document_id in ids_of("document_ids", request.form.getlist("document_ids")):
         services().documents.restore(document_id)
+    return _to_library()
+
+
+@blueprint.post("/documents/guide", policy=DOCUMENTS)
+def switch_guide() -> Response:
+    """Delete the guide, or add it again."""
+    if pages := services().documents.guide():
+        for one in pages:
+            services().library.remove(one)
+    else:
+        services().add_guide()
     return _to_library()
 
 
@@ -217,17 +230,24 @@ def _library() -> dict[str, Any]:
     state = one_of("state", request.args.get("state", ""), STATE_FILTERS)
     totals = services().documents.totals(tag, sought)
     figures = {name: _figure(totals, states) for name, states in STATE_FILTERS.items()}
+    counts = {name: number for name, (number, _) in figures.items()}
     count, size = figures[state]
     pages = max(1, -(-count // DOCUMENTS_SHOWN))
     page = min(whole_number("page", 1, 1, MAX_INT32) or 1, pages)
     offset, states = (page - 1) * DOCUMENTS_SHOWN, STATE_FILTERS[state]
-    shown = services().documents.page(DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states)
+    shown = services().documents.page(
+        DOCUMENTS_SHOWN, sort=sort, offset=offset, tag=tag, sought=sought, states=states, guide=False
+    )
     library = {
         "documents": shown,
         "older_names": services().documents.names({one.replaces for one in shown if one.replaces}),
         "count": count,
         "size": size,
-        "state_counts": {name: number for name, (number, _) in figures.items() if number or name in ("", state)},
+        "state_counts": {
+            name: number for name, number in counts.items() if name in ("", state) or (number and name != "failed")
+        },
+        "unreadable": counts["failed"],
+        "has_guide": bool(services().documents.guide()),
         "page": page,
         "pages": pages,
         "sort": sort,
@@ -260,8 +280,8 @@ def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int =
 
 
 def _figure(totals: Mapping[DocumentState, tuple[int, int]], states: Sequence[DocumentState]) -> tuple[int, int]:
-    """Return the number of documents in some states, or in all, and their total size."""
-    chosen = [figure for state, figure in totals.items() if not states or state in states]
+    """Return the number of documents in some states, and their total size."""
+    chosen = [figure for state, figure in totals.items() if state in states]
     return sum(count for count, _ in chosen), sum(size for _, size in chosen)
 
 
@@ -288,5 +308,6 @@ def _just_deleted() -> list[Document]:
 
 
 blueprint.add_app_template_test(is_askable, "askable")
-for words in (kind_of, size_of, state_of, in_units):
+blueprint.add_app_template_test(is_retryable, "retryable")
+for words in (kind_of, size_of, state_of, reason_of, in_units):
     blueprint.add_app_template_filter(words)

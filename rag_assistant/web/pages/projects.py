@@ -3,7 +3,6 @@
 from flask import Blueprint, render_template
 
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.web.api import projects as api
 from rag_assistant.web.forms import as_form, to
 from rag_assistant.web.identity import identity
@@ -27,8 +26,8 @@ def projects() -> str:
 def project(project_id: int, error: AssistantError | None = None) -> str:
     """Show a project: its conversations, its settings, and who may use it."""
     shown = services().projects.get(project_id)
-    documents = services().documents.page(DOCUMENTS_OFFERED) if shown.writable else []
-    offered = {one.id: one.name for one in documents if one.state != "failed" and one.name not in GUIDE_NAMES}
+    documents = services().documents.page(DOCUMENTS_OFFERED, guide=False) if shown.writable else []
+    offered = {one.id: one.name for one in documents if one.state != "failed"}
     libraries = services().libraries.all() if shown.writable and identity().person else []
     return render_template(
         "project.html",

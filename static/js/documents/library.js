@@ -91,7 +91,7 @@ function updateList(drawn) {
   now.dataset.busy = drawn.dataset.busy;
   updateSelectionForm(now, drawn);
   updateSources(now, drawn);
-  const parts = ["tags", "origins", "figures", "columns", "paging"].map((id) => updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`)));
+  const parts = ["tags", "origins", "figures", "columns", "paging", "guide"].map((id) => updatePart(now.querySelector(`#${id}`), drawn.querySelector(`#${id}`)));
   const [body, drawnBody] = [now, drawn].map((one) => one.querySelector(".library tbody"));
   if (!body || !drawnBody) now.querySelector("#library").replaceWith(drawn.querySelector("#library"));
   else parts.push(updateRows(body, drawnBody));
@@ -105,7 +105,7 @@ function updateList(drawn) {
 /** Add the list of watched folders once there are any, and open it when it has something new to complain about. */
 function updateSources(now, drawn) {
   const [current, next] = [now, drawn].map((one) => one.querySelector(".origins"));
-  if (!current && next) now.querySelector(".find-documents").before(document.adoptNode(next));
+  if (!current && next) now.querySelector(".documents-top").after(document.adoptNode(next));
   if (!current || !next) return;
   const [known, said] = [current, next].map((one) => [...one.querySelectorAll(".reason")].map((reason) => reason.textContent));
   if (said.some((problem) => !known.includes(problem))) current.open = true;

@@ -31,6 +31,10 @@ function drawNow(items, actions) {
   }
   panel ??= makePanel(actions);
   const list = panel.querySelector("ul");
+  const isDone = !items.some(isOpen);
+  // Once all is done, one line is enough; what it sums up is a click away.
+  if (isDone !== panel.hasAttribute("data-done")) panel.querySelector("details").open = !isDone;
+  panel.toggleAttribute("data-done", isDone);
   const listed = items.filter(isListed);
   for (const item of listed) {
     if (!drawn.has(item)) {
@@ -45,7 +49,7 @@ function drawNow(items, actions) {
     drawn.delete(item);
   }
   drawHead(items);
-  if (!listed.length && !items.some(isOpen)) leaveSoon(actions);
+  if (!listed.length && isDone) leaveSoon(actions);
 }
 
 /** Tell whether something is still to be done with a file. */
@@ -91,14 +95,19 @@ function makePanel(actions) {
   const node = element("section", "uploads");
   node.setAttribute("aria-label", t("Uploads"));
   const head = element("header");
+  const details = element("details");
+  details.open = true;
+  const summary = element("summary");
   const headline = element("b", "headline");
   headline.setAttribute("role", "status");
+  summary.append(headline);
+  details.append(summary, element("ul"));
   const stop = button(t("Cancel all"), () => actions.cancelAll());
   stop.dataset.stop = "";
   const close = button(t("Close"), () => actions.clear());
   close.dataset.clear = "";
-  head.append(headline, stop, close);
-  node.append(head, element("ul"));
+  head.append(details, stop, close);
+  node.append(head);
   (document.querySelector(".column") ?? document.body).append(node);
   return node;
 }
@@ -123,7 +132,7 @@ function drawRow(item, { row, state, bar, act, reason }) {
   setText(reason, item.state === "embedding" ? "" : item.reason ?? "");
   reason.hidden = !reason.textContent;
   drawBar(bar, item);
-  const action = isOpen(item) ? "cancel" : item.state === "failed" && !item.refused ? "retry" : "";
+  const action = isOpen(item) ? "cancel" : item.state === "failed" && !item.refused && !item.id ? "retry" : "";
   act.hidden = !action;
   act.dataset.act = action;
   setText(act, action === "cancel" ? t("Cancel") : t("Retry"));

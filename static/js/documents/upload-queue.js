@@ -35,20 +35,11 @@ const actions = {
   async cancelAll() {
     await Promise.all(items.filter(isOpen).map(actions.cancel));
   },
-  /** Upload a file again, or have it processed again. */
-  async retry(item) {
+  /** Send a file again that did not arrive. */
+  retry(item) {
     item.reason = null;
-    if (!item.id) {
-      item.state = "waiting";
-      uploadNext();
-    } else {
-      try {
-        updateState(item, await (await send("POST", address(`/api/documents/${item.id}/retry`), {})).json());
-        poll();
-      } catch (reason) {
-        settle(item, "failed", errorMessage(reason));
-      }
-    }
+    item.state = "waiting";
+    uploadNext();
     draw();
   },
   /** Remove the files that have ended. */

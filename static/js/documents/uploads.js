@@ -21,7 +21,7 @@ export function enableUploads() {
 /** Add the files of a field, with the other fields of the form. */
 function addFrom(form, input) {
   const fields = {};
-  for (const name of ["tags", "replaces"]) if (form.elements[name]?.value) fields[name] = form.elements[name].value;
+  for (const name of ["tags", "replaces", "library_id"]) if (form.elements[name]?.value) fields[name] = form.elements[name].value;
   const hidden = (file) => file.webkitRelativePath.split("/").some((part) => part.startsWith("."));
   const files = [...input.files].filter((file) => !hidden(file));
   input.value = "";

@@ -1,17 +1,21 @@
 """The list of documents: its columns, filters, search and pages."""
 
 import html
+import io
 import re
 import threading
 from typing import Any
 
 import pytest
+from flask import Flask
 from flask.testing import FlaskClient
+from PIL import Image
 from sqlalchemy import Engine, event
 
 from rag_assistant.documents.embedding import DocumentEmbedder
 from rag_assistant.services import Services
 from rag_assistant.web.pages import documents
+from tests.testkit.people import add_person, client_of, quick_passwords
 from tests.web.conftest import PAGE, until, upload
 from tests.web.pages.document_rows import FACT, enter, names_on
 
@@ -38,16 +42,20 @@ def test_the_list_says_how_much_there_is_and_is_filtered_by_status(client: Flask
     upload(client, "x" * 1500, "geese.txt")
     upload(client, b"%PDF-1.4 and nothing more", "broken.pdf")
     page = client.get("/documents").text
-    assert "2 documents, <bdi>1.5 kB</bdi>" in page
-    counts = re.findall(r'href="([^"]*)" (?:aria-current="true")?>(\w+) <span class="count">(\d+)', page)
+    assert "1 document, <bdi>1.5 kB</bdi>" in page
+    assert names_on(page) == ["geese.txt"]
+    assert re.search(r'href="/documents\?state=failed">1 could not be read</a>', page)
+    assert "Retry" not in page
+    failed = client.get("/documents?state=failed").text
+    counts = re.findall(r'href="([^"]*)" (?:aria-current="true")?>(\w+) <span class="count">(\d+)', failed)
     assert counts == [
-        ("/documents", "All", "2"),
+        ("/documents", "All", "1"),
         ("/documents?state=ready", "Ready", "1"),
         ("/documents?state=failed", "Failed", "1"),
     ]
-    failed = client.get("/documents?state=failed").text
     assert names_on(failed) == ["broken.pdf"]
     assert "1 document, <bdi>25 bytes</bdi>" in failed
+    assert "Retry" not in failed, "the same bytes fail again"
     assert "No documents with this status." in client.get("/documents?state=cancelled").text
     assert client.get("/documents?state=lost", headers=PAGE).status_code == 422
 
@@ -179,3 +187,21 @@ def test_whatever_the_list_shows_is_in_its_tag(client: FlaskClient, services: Se
             services.settings.path.write_text('{"max_upload_mb": 7}')
             until(lambda: services.settings.current.max_upload_mb == 7)
         assert status() == 200, change
+
+
+def test_a_member_is_told_whom_to_ask_for_text_recognition(app: Flask, services: Services) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (60, 60)).save(picture, "PNG")
+    services.start()
+    words = {
+        "Ann": "Text recognition is switched off (setting ocr).",
+        "Ben": "Ask your administrator to switch on text",
+    }
+    with quick_passwords():
+        for name in words:
+            add_person(services, name, "admin" if name == "Ann" else "member")
+            client = client_of(app, name)
+            upload(client, picture.getvalue(), "whiteboard.png")
+            page = client.get("/documents?state=failed").text
+            assert [name for name, told in words.items() if told in page] == [name]
+            assert "Retry" in page, "it succeeds once that is switched on"
