@@ -82,11 +82,11 @@ def settings_table(is_rare: bool) -> str:
         extra = field.json_schema_extra
         assert isinstance(extra, dict)
         waits = "" if is_live(name) else " ↻"
-        allowed = str(extra["allowed"])
+        allowed, told = str(extra["allowed"]), str(field.description).replace(" Never shown or logged.", "")
         for words, short in IN_A_TABLE.items():
             allowed = re.sub(words, short, allowed)
         spelled = f"`{DOTTED[name]}` (`{name}`)" if name in DOTTED else f"`{name}`"
-        rows.append(f"| {spelled} | `{as_json(field.default)}` | {allowed} | {field.description}{waits} |")
+        rows.append(f"| {spelled} | `{as_json(field.default)}` | {allowed} | {told}{waits} |")
     return "\n".join(rows) + "\n"
 
 
