@@ -115,7 +115,7 @@ def names_row(question: str, text: str) -> bool:
             if named and len(set(keys)) == len(keys):
                 rest = words.replace(max(named, key=len), " | ")
                 things = {word for phrase in THING.findall(rest) for word in phrase.split()}
-                return in_text.issuperset(things - set(map(stem, FILLERS.split())))
+                return in_text.issuperset(things - set(map(stem, FILLERS)))
     return False
 
 

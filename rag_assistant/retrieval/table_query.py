@@ -39,7 +39,7 @@ WRITTEN_DATES = [
 ]
 MONEY = re.compile(
     r"price|amount|cost|total|fee|charge|salary|wage|revenue|budget|compensation|rent|net|gross|vat|"
-    r"preis|betrag|kosten|gehalt|gebühr|umsatz|miete|lohn|[€$£]",
+    r"preis|betrag|kosten|gehalt|gebühr|umsatz|miete|lohn|[€$£]|\b(?:eur|usd|gbp|chf)\b",
     re.IGNORECASE,
 )
 # Figures like 1.500: of money, or beside 12,50, that is 1,500.
@@ -52,7 +52,8 @@ Operation = Literal["list", "count", "sum", "average", "largest", "smallest", "v
 Comparison = Literal["=", "!=", "contains", "not contains", ">", ">=", "<", "<="]
 ORDER: dict[str, Callable[..., bool]] = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
 EXTREMES: dict[str, Callable[..., Any]] = {"largest": max, "smallest": min}
-DENIED: dict[str, Comparison] = {"!=": "=", "not contains": "contains"}
+PLAIN: dict[str, Comparison] = {"!=": "=", "not contains": "contains"}
+DENIED: dict[str, Comparison] = {"=": "!=", "contains": "not contains"}
 SAID = {"=": "is", "!=": "is not", "not contains": "does not contain"}
 
 
@@ -247,9 +248,8 @@ def figure(cell: str) -> Decimal | None:
 
 
 def _holds(condition: Condition, cell: str) -> bool:
-    if condition.comparison in DENIED:
-        return not any(_is(DENIED[condition.comparison], value, cell) for value in condition.values)
-    return any(_is(condition.comparison, value, cell) for value in condition.values)
+    plain = PLAIN.get(condition.comparison, condition.comparison)
+    return any(_is(plain, value, cell) for value in condition.values) is (plain == condition.comparison)
 
 
 def _is(comparison: Comparison, value: str, cell: str) -> bool:

@@ -1,67 +1,64 @@
-"""The words of a question and of a table's columns, as the rules for tables compare them. Pure."""
+"""The words of a question and of a table's columns, as the rules for tables compare them. Pure.
+
+What the words mean, in English and German, is in table_words.json.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, repeat
+from itertools import repeat
+from pkgutil import get_data
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.json import decode as from_json
 
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of
-from rag_assistant.retrieval.table_query import MONEY, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
+from rag_assistant.retrieval.table_query import MONEY, MONTH, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import STOP_WORDS
+
+_DATA = from_json(get_data(str(__package__), "table_words.json") or b"")
+# Whole words of a question, in which ``.*?`` is any ending.
+ASKS = {
+    name: re.compile(rf"\b(?:{words.replace('.*?', '[^ |]*')})\b", re.IGNORECASE)
+    for name, words in _DATA["asks"].items()
+}
+# Parts of the names of columns; those of a measure are what its words in a question mean.
+NAMES = {"money": MONEY} | {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["names"].items()}
+MEASURES = ("money", "weight", "duration", "quantity")
+FIGURE = r"((?:[€$£] )?\d[\d.,']*)"
+ORDINAL = r"\d{1,2}(?: st| nd| rd| th)?"
+DATE = (
+    rf"(?:(?:the|dem|der|den|zum|month of|year|jahr) )*(\d{{4}}-\d\d(?:-\d\d)?|(?:{ORDINAL} )?{MONTH}(?: {ORDINAL})?"
+    rf"(?: {YEAR.pattern}\b)?|{YEAR.pattern}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}})"
+)
+# What is compared, by the signs of the comparison.
+FIGURES = {
+    signs: re.compile(rf"\b{words.replace('FIGURE', FIGURE)}(?! \d)") for signs, words in _DATA["figures"].items()
+}
+DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") for signs, words in _DATA["dates"].items()}
+WORDS = {name: frozenset(words.split()) for name, words in _DATA["words"].items()}
+# Words that join others; they name no column and no value by themselves.
+JOINING = WORDS["joining"].union(STOP_WORDS, COMMON_WORDS_OF["german"])
+# Words without meaning for a query, unless a table has them; their other forms are like them.
+FILLERS = WORDS["fillers"]
+# A column's name has the one, a question the other.
+UNITS = {word: words.split()[0] for words in _DATA["units"] for word in words.split()}
+CURRENCIES, YES = WORDS["currencies"], WORDS["yes"]
+# Cells that say that there is nothing.
+ABSENT = WORDS["absent"] | WORDS["no"] | {""}
 
 TOKEN = re.compile(r"\d{4}-\d\d(?:-\d\d)?(?!\d)|\d[\d.,'\u2019]*\d|\d|[^\W\d_]+|[%€$£]")
 NOT = re.compile(r"n['\u2019]t\b|\bno longer\b|\bnicht mehr\b", re.IGNORECASE)
 GENITIVE = re.compile(r"(?<=\w)['\u2019]s\b", re.IGNORECASE)
 # "Unapproved" is "not approved", unless a table has the word.
 UN = re.compile(r"\b(?:un|in|im|dis|non|ir)([^\W\d_]{4,})", re.IGNORECASE)
-# A column's name has the one, a question the other.
-UNITS = {
-    word: words.split()[0]
-    for words in (
-        *("km kilometre kilometres kilometer kilometers", "kg kilo kilos kilogram kilograms", "% percent prozent"),
-        *("eur euro euros €", "usd dollar dollars $", "gbp pound pounds £", "chf franc francs franken"),
-    )
-    for word in words.split()
-}
-CURRENCIES = frozenset({"eur", "usd", "gbp", "chf"})
-AMOUNT = re.compile(rf"{MONEY.pattern}|\b(?:{'|'.join(CURRENCIES)})\b", re.IGNORECASE)
-# Words that join others; they name no column and no value by themselves.
-JOINING = frozenset(
-    """
-    being under over above before after between within without against per off via since until till during each every
-    both either only other than else yet still already currently now no never again anyone anybody einen oder vom vor
-    seit bis ab waren wurden haben hatte hatten gibt wir ich ihr uns unser unsere unseren noch schon bereits nur wem wen
-    welcher welches welchen welchem so kein keine keinen keiner ohne davon
-    """.split()
-).union(STOP_WORDS, COMMON_WORDS_OF["german"])
-# Words without meaning for a query, unless a table has them; their other forms are like them.
-FILLERS = """
-    list show give given name tell many much get got make made row record entry item table value thing step everyone
-    everything different distinct overall often time put able exist according once right actually mention say said must
-    need take took taken go went come came carry belong own hit work live base locate place hold held keep kept use
-    bring agree teach taught run lead led manage handle offer provide store stock contain include cover serve sit stay
-    study play attend supply drive nenne zeige liste viele oft hoch alle allen insgesamt eintrag zeile arbeiten gehören
-    wohnen leiten kommen liegen stehen
-"""
-NUMBERING = re.compile(r"(?:no|nr|number|id|pos|item|#|inventory no)\.?", re.IGNORECASE)
 MIN_OF_KIND = 0.8
-YES = frozenset("yes y true x ✓ ✔ ja j wahr".split())
-NO = frozenset("no n false - – ✗ nein falsch".split())  # noqa: RUF001
-# Cells that say that there is nothing.
-ABSENT = frozenset("none n/a nil nobody keine keiner niemand".split()) | NO | {""}
 
 Kind = Literal["text", "number", "date", "flag"]
-
-
-def any_of(words: str) -> re.Pattern[str]:
-    """Return a pattern of some words, in which ``.*?`` is any ending."""
-    return re.compile(rf"\b(?:{words.replace('.*?', '[^ |]*')})\b", re.IGNORECASE)
 
 
 class Column(Struct, frozen=True, dict=True):
@@ -130,7 +127,7 @@ def form_of(word: str, language: str) -> str:
 @cache
 def fillers(language: str) -> frozenset[str]:
     """Return the words without meaning for a query, without their endings."""
-    return frozenset(form for one in ("english", "german", language) for form in forms_of(FILLERS, one))
+    return frozenset(form_of(word, one) for one in ("english", "german", language) for word in FILLERS)
 
 
 # The last tables asked about, so that each is only read once.
@@ -152,7 +149,7 @@ def _column(name: str, cells: tuple[str, ...], language: str) -> Column:
 def _kind(name: str, cells: Sequence[str]) -> Kind:
     filled = [cell.strip() for cell in cells if cell.strip()]
     low = {cell.casefold() for cell in filled}
-    if low and low <= YES | NO and (len(low) > 1 or not low <= {"-", "–", "x", "y", "n", "j"}):  # noqa: RUF001
+    if low and low <= YES | WORDS["no"] and (len(low) > 1 or not low <= WORDS["unclear alone"]):
         return "flag"
 
     def share(is_one: Callable[[str], object]) -> bool:
@@ -162,7 +159,7 @@ def _kind(name: str, cells: Sequence[str]) -> Kind:
         return "date"
     if any(map(THOUSANDS.fullmatch, filled)) and all(THOUSANDS.fullmatch(cell) or "." not in cell for cell in filled):
         return "text"  # Nobody knows whether 1.500 is one and a half.
-    is_number = share(lambda cell: figure(cell) is not None) and not NUMBERING.fullmatch(name.strip())
+    is_number = share(lambda cell: figure(cell) is not None) and not NAMES["numbering"].fullmatch(name.strip())
     return "number" if is_number else "text"
 
 
@@ -191,17 +188,14 @@ class Words:
     def find(self, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], range]]:
         """Yield where a pattern matches unexplained words, with the positions of these."""
         text = self.text
-        starts = list(accumulate((len(word) + 1 for word in text.split(" ")), initial=0))
         for match in pattern.finditer(text):
-            inside = [n for n, start in enumerate(starts[:-1]) if match.start() <= start < match.end()]
-            if inside:
-                yield match, range(inside[0], inside[-1] + 1)
+            yield match, range(text.count(" ", 0, match.start()), text.count(" ", 0, match.end()) + 1)
 
-    def take(self, pattern: re.Pattern[str]) -> tuple[re.Match[str], range] | None:
-        """Return the first such match, and explain its words."""
-        span = next(self.find(pattern), None)
-        self.explained.update(span[1] if span else ())
-        return span
+    def take(self, name: str) -> tuple[str, range] | None:
+        """Return the first words that ask for something, and explain them."""
+        match, where = next(self.find(ASKS[name]), ("", range(0)))
+        self.explained.update(where)
+        return (match[0], where) if match else None
 
     def explain(self, *patterns: re.Pattern[str]) -> None:
         """Explain all words that match one of some patterns."""
