@@ -19,6 +19,7 @@ from rag_assistant.retrieval.sentences import split_text
 from rag_assistant.retrieval.table_words import FILLERS
 from rag_assistant.retrieval.tables import Tables, cells_of, rows_of
 from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, query_words, search_words, stem
+from rag_assistant.retrieval.value_kinds import has_named_kind
 
 Support = Literal["found", "near", "nothing_found"]
 
@@ -32,27 +33,6 @@ USUAL_SENTENCE = 0.2
 # How many sentences, of how many passages, are embedded, those with the most of the question's words, and how much of
 # each; a third of the questions then take some 8 ms of CPU.
 MAX_PASSAGES, MAX_SENTENCES, MAX_SENTENCE_CHARS = 3, 2, 100
-# Kinds of things that questions ask for by name, and what a passage that has one looks like.
-KINDS = tuple(
-    (re.compile(asks, re.IGNORECASE), re.compile(value, re.IGNORECASE))
-    for asks, value in (
-        (r"\bfax", r"\bfax"),
-        (
-            r"\b(?:(?:tele)?phone|mobile)(?: phone)? (?:number|no)\b|\b(?:telefon|handy)nummer|num[eé]ro de t[eé]l",
-            r"\d[\d ()/.+-]{4,}\d",
-        ),
-        (r"\be-?mail(?: address|-?adresse)\b", r"\w@\w"),
-        (r"\b(?:web ?site|web address|url|web(?:seite|adresse))\b", r"https?:|www\.|\w\.[a-z]{2,3}\b"),
-        (r"\b(?:which|what|welche)\b.{0,200}\bversion\b", r"\d\.\d|\b(?:version|release|v) ?\d"),
-        (r"\b(?:iban|account number|kontonummer)\b", r"\d{4}"),
-        (r"\b(?:insurer|insurance company|versicherer|assureur|aseguradora)\b", r"insur|versicher|assur|asegur"),
-        (
-            r"\b(?:price|what does .{0,200} cost|how much (?:does|do|is|are)\b.{0,200}\bcost|preis|kostet)\b",
-            r"\d|\bfree\b|gratis",
-        ),
-        (r"\b(?:post ?code|zip code|postleitzahl)\b", r"\d{4}|[A-Z]{1,2}\d"),
-    )
-)
 # The value of the words of a question in another language than the passages, which can't contain any
 # (bench/retrieval/README.md).
 SHARE_ACROSS_LANGUAGES = 0.7
@@ -89,7 +69,7 @@ def support_of(
     least = MIN_SUM + MORE_FOR_TEN_TIMES * log10(max(1, chunks))
     has_all = share == 1 or any(names_row(query.text, one.text) for one in passages)
     enough = least + (NEAR if has_all else NEAR_WITHOUT_A_WORD)
-    if not _has_kind(query.text, passages[:MAX_PASSAGES]):
+    if passages and not has_named_kind(query.text, [one.text for one in passages[:MAX_PASSAGES]]):
         enough = inf
     total = best_cosine + share + USUAL_SENTENCE
     if total < enough:
@@ -125,12 +105,6 @@ def _stemmed(text: str) -> str:
 
 def _words(question: str) -> set[str]:
     return set(map(stem, query_words(question)))
-
-
-def _has_kind(question: str, passages: Sequence[Passage]) -> bool:
-    """Return whether some passages have what a question asks for by its kind, such as a telephone number."""
-    values = [value for asks, value in KINDS if asks.search(question)]
-    return not passages or all(any(value.search(one.text) for one in passages) for value in values)
 
 
 def _nearest_sentence(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assistant.retrieval.quotes import asked_kind, has_value
+from rag_assistant.retrieval.value_kinds import asked_kind, has_value
 
 
 @pytest.mark.parametrize(
