@@ -169,8 +169,8 @@ def print_what_is_learnt(
     for collection in behind:
         print(*behind_another(collection, shelves[collection.name], by_fold[collection.name]), sep="\n", flush=True)
     print("\nLearnt from all of them, for rag_assistant/retrieval/follow_up.py:\n")
-    print(table_of("WEIGHTS", learn(rows)))
-    print(table_of("WEIGHTS_BY_QUESTIONS", learn(without_context(rows))))
+    print(table_of("weights", learn(rows)))
+    print(table_of("weights_by_questions", learn(without_context(rows))))
     print("\n| set | context not embedded | a dependence of 0.3 | 0.4 | 0.5 |\n|---|---|---|---|---|")
     print(*spared(rows), sep="\n", flush=True)
     return {name: ways[0] for name, ways in by_fold.items()}

@@ -184,10 +184,10 @@ def learn(rows: Sequence[Row]) -> Learnt:
 
 
 def table_of(name: str, learnt: Learnt) -> str:
-    """Return a table as in rag_assistant/retrieval/follow_up.py."""
-    figures = [figure for figure in WEIGHTS if figure != "constant"]
-    lines = [f'    "{figure}": {weight:.3f},' for figure, weight in zip(figures, learnt.weights, strict=True)]
-    return "\n".join([f"{name} = {{", f'    "constant": {learnt.constant:.3f},', *lines, "}"])
+    """Return a table as in rag_assistant/retrieval/follow_up.json."""
+    weights = zip(WEIGHTS, (learnt.constant, *learnt.weights), strict=True)
+    lines = ",\n".join(f'    "{figure}": {weight:.3f}' for figure, weight in weights)
+    return f'  "{name}": {{\n{lines}\n  }},'
 
 
 def _slopes(losses: Floats, shares: Floats) -> Floats:

@@ -1,16 +1,18 @@
 """Decide whether a question depends on the conversation before it, and on what. Pure, without a model, in any language.
 
-The weight of the context is learned: a dozen features, whose tables bench/retrieval/leaning.py learned and measures on
-held-out conversations. A question with words that are neither in the library nor in the conversation doesn't depend on
-it: the conversation has no answer to them.
+The weight of the context is learned: a dozen features, whose weights (follow_up.json) bench/retrieval/leaning.py
+learned and measures on held-out conversations. A question with words that are neither in the library nor in the
+conversation doesn't depend on it: the conversation has no answer to them.
 """
 
 import re
 from collections.abc import Sequence, Set
 from itertools import pairwise
 from math import exp
+from pkgutil import get_data
 
 from msgspec import Struct
+from msgspec.json import decode as from_json
 
 from rag_assistant.records import Exchange
 from rag_assistant.retrieval.hybrid import Hit
@@ -23,56 +25,15 @@ GOES_ON = re.compile(
     r"\s*(and|but|so|or|also|then|what about|how about|und|aber|oder|auch|was ist mit)\b", re.IGNORECASE
 )
 
-PRONOUNS = frozenset(
-    "it its that this these those they them their he him his she her "
-    "dies diese dieser dieses davon damit dafür daran er ihn ihr".split()
-)
-POINTING_BACK = PRONOUNS | frozenset("there one ones es das sie dort".split())
+_DATA = from_json(get_data(str(__package__), "follow_up.json") or b"")
+# The second predicts the first from the questions alone, before a context is embedded.
+WEIGHTS, WEIGHTS_BY_QUESTIONS = _DATA["weights"], _DATA["weights_by_questions"]
+PRONOUNS = frozenset(_DATA["pronouns"].split())
+POINTING_BACK = PRONOUNS.union(_DATA["pointing_back"].split())
 # A question of only these has no content words. With one of the first it asks for something else than before; with a
 # pronoun, one content word isn't enough without a context.
-SOMETHING_ELSE = frozenset("other others another else andere anderen anderer anderes sonst".split())
-TELLING_NOTHING = (
-    POINTING_BACK
-    | SOMETHING_ELSE
-    | frozenset(
-        "more same thing things kind way example examples detail details tell mean since until ago "
-        "seit bis mehr genau noch auch und aber was "
-        "wie wo wann warum wieso wer welche welcher welches ist sind war der die den dem ein eine einen mit von "
-        "für".split()
-    )
-)
-
-WEIGHTS = {
-    "constant": -0.212,
-    "last_question": -0.817,
-    "context": -0.233,
-    "library": -2.804,
-    "context_library": 3.986,
-    "question_misses": 1.908,
-    "context_misses": 1.138,
-    "gap": -5.835,
-    "telling": -0.128,
-    "tells_nothing": 2.008,
-    "pronoun": 0.204,
-    "goes_on": 1.862,
-    "shared": 0.772,
-}
-# The same before a context is embedded: predicts WEIGHTS from the questions alone.
-WEIGHTS_BY_QUESTIONS = {
-    "constant": 0.311,
-    "last_question": -0.837,
-    "context": 0.852,
-    "library": -2.950,
-    "context_library": 3.229,
-    "question_misses": 1.549,
-    "context_misses": 0.652,
-    "gap": -5.052,
-    "telling": -0.172,
-    "tells_nothing": 2.130,
-    "pronoun": 0.357,
-    "goes_on": 1.851,
-    "shared": 0.778,
-}
+SOMETHING_ELSE = frozenset(_DATA["something_else"].split())
+TELLING_NOTHING = POINTING_BACK | SOMETHING_ELSE.union(_DATA["telling_nothing"].split())
 
 
 class Similarity(Struct, frozen=True):

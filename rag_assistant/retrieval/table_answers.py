@@ -96,8 +96,8 @@ class _Reader(Conditions):
         self.read_words(fillers(self.language) | self.about)
         self.finish()
         own, named = {one.column for one in self.where}, self.named()
-        kept = [one for one in earlier.where if one.column not in own] if earlier else []
-        query = replace(query, where=(*kept, *self.where))
+        others = [one for one in earlier.where if one.column not in own] if earlier else []
+        query = replace(query, where=(*others, *self.where))
         is_all = self.is_list or (self.asks_for_all and (named or not self.about.isdisjoint(self.forms)))
         has_what = is_all or self.where or earlier or operation != "list"
         is_empty = not has_what or (self.is_list and not named) or (group is not None and operation == "list")
