@@ -19,7 +19,7 @@ PARTS = (
     "api.turns api.conversations api.documents api.libraries api.projects api.notes api.account api.sharing "
     "api.archive v1.routes openapi.routes api.mcp pages.conversation pages.documents pages.source pages.receipt "
     "pages.history pages.ratings pages.notes pages.sidebar pages.settings pages.account pages.provider "
-    "pages.libraries pages.projects pages.shared pages.people pages.handbook pages.installable"
+    "pages.sharing pages.people pages.handbook"
 ).split()
 
 

@@ -15,7 +15,7 @@ def test_a_note_of_a_turn_is_edited_and_seen_in_what_the_model_saw(page: Page, s
     expect(text).to_have_value("Iris may not eat nuts.")
     page.get_by_role("button", name="Remember", exact=True).click()
     notes = page.locator(".notes > li")
-    notes.get_by_text("Edit", exact=True).click()
+    notes.locator(".more > summary").click()
     page.get_by_label("New text").fill("Iris may not eat nuts or sesame.")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(notes).to_have_count(2)

@@ -44,7 +44,7 @@ SPEAKING = (
     *("web/api/paging", "web/errors", "web/identity", "web/pages"),
 )
 # Excluded from those.
-SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/installable")
+SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/handbook")
 # Texts for models or programs, invisible ones, and questions for the guide, which is in English.
 NOT_FOR_PEOPLE = frozenset(
     {
@@ -127,7 +127,7 @@ PHRASES = {
     ),
     "accounts/single_sign_on.py": ("linked an account of {label}", "unlinked an account"),
     "web/sharing.py": ("created link {n}", "revoked link {n}"),
-    "web/pages/libraries.py": ("created a library", "deleted a library", "changed a library ({fields})"),
+    "web/api/libraries.py": ("created a library", "deleted a library", "changed a library ({fields})"),
     "retrieval/indexes/chroma.py": (
         "The vector index is being built{how_much}. Until it is ready, each search scans all vectors.",
     ),

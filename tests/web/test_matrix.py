@@ -24,7 +24,7 @@ from tests.web.named_requests import NAMED
 from tests.web.world import CANARY, MISSING, TAG, World, fill, kept_of_owner, of_missing
 
 # What has no id of its own, or one that is only there once something was cited.
-LED_BY_A_SECRET = ("source_pages.source", "shared_pages.shared", "sharing_api.shared")
+LED_BY_A_SECRET = ("source_pages.source", "sharing_pages.shared", "sharing_api.shared")
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])

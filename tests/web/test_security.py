@@ -149,7 +149,7 @@ def test_every_route_has_a_policy_and_the_public_ones_are_these(app: Flask) -> N
         "account_pages.keep_password",
         *(f"provider_pages.{name}" for name in ("begin", "begin_with_invitation", "come_back")),
         "openapi.openapi_json", "openapi.docs", "mcp.llms_txt", "help_pages.front", "help_pages.page",
-        *(f"installable.{name}" for name in ("manifest", "favicon", "service_worker", "offline")),
+        *(f"help_pages.{name}" for name in ("manifest", "favicon", "service_worker", "offline")),
     }  # fmt: skip
     app.add_url_rule("/new", "new", lambda: "")
     assert without_policy(app) == ["new"]

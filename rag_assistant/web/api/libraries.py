@@ -7,6 +7,7 @@ from msgspec import field
 
 from rag_assistant.records import LibraryRecord
 from rag_assistant.records.views import SharedAnswer, data_of, view_of
+from rag_assistant.web.api.sharing import share_with
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeLibraryBody, NewLibraryBody, ShareBody
 from rag_assistant.web.request_parsing import read_body
@@ -56,10 +57,7 @@ def change(library_id: int) -> Response:
 )
 def share(library_id: int) -> Response:
     """Share a library with somebody, or stop sharing it."""
-    body = read_body(ShareBody)
-    library = services().libraries.share(library_id, body.person, body.access)
-    note_for_audit(f"shared a library with {body.person} ({body.access or 'no more'})", f"library {library.id}")
-    return jsonify(library_data(library))
+    return jsonify(library_data(share_with(services().libraries, "library", library_id, read_body(ShareBody))))
 
 
 @blueprint.delete("/<int:library_id>", policy=SHARING, status=204)

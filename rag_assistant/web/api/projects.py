@@ -4,6 +4,7 @@ from flask import Blueprint, Response, jsonify, make_response
 
 from rag_assistant.records import EVERYTHING
 from rag_assistant.records.views import ProjectAnswer, project_data
+from rag_assistant.web.api.sharing import share_with
 from rag_assistant.web.identity import note_for_audit
 from rag_assistant.web.request_bodies import ChangeProjectBody, NewProjectBody, ShareBody
 from rag_assistant.web.request_parsing import read_body
@@ -67,10 +68,7 @@ def change(project_id: int) -> Response:
 )
 def share(project_id: int) -> Response:
     """Share a project with somebody, or stop sharing it."""
-    body = read_body(ShareBody)
-    shared = services().projects.share(project_id, body.person, body.access)
-    note_for_audit(f"shared a project with {body.person} ({body.access or 'no more'})", f"project {shared.id}")
-    return jsonify(project_data(shared))
+    return jsonify(project_data(share_with(services().projects, "project", project_id, read_body(ShareBody))))
 
 
 @blueprint.delete("/<int:project_id>", policy=ASK, status=204)

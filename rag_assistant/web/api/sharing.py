@@ -9,8 +9,9 @@ from msgspec import Struct
 from rag_assistant.records import ConversationLink
 from rag_assistant.records.errors import LinkNotFound
 from rag_assistant.records.views import data_of, view_of
+from rag_assistant.storage.accounts.libraries import SharedStore
 from rag_assistant.web.identity import note_for_audit
-from rag_assistant.web.request_bodies import NewLinkBody
+from rag_assistant.web.request_bodies import NewLinkBody, ShareBody
 from rag_assistant.web.request_parsing import read_optional_body
 from rag_assistant.web.routing import ASK_AS_PERSON, READ_AS_PERSON, services, whole_services
 
@@ -95,6 +96,13 @@ def shared() -> Response:
     return jsonify(data_of(read_shared(request.args["link"])))
 
 
+def share_with(store: SharedStore[Any], kind: str, item_id: int, body: ShareBody) -> Any:
+    """Let somebody use an item of this kind, or no more."""
+    shared = store.share(item_id, body.person, body.access)
+    note_for_audit(f"shared a {kind} with {body.person} ({body.access or 'no more'})", f"{kind} {item_id}")
+    return shared
+
+
 def link_data(link: ConversationLink) -> dict[str, Any]:
     return {"link_id": link.id, "with_sources": link.with_sources, "created_at": link.created_at.isoformat()}
 
@@ -104,7 +112,7 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
     secret = secrets.token_urlsafe(32)
     link = services().links.make(conversation_id, secret, with_sources)
     note_for_audit(f"created link {link.id}", f"conversation {conversation_id}")
-    return link, url_for("shared_pages.shared", link=secret, _external=True)
+    return link, url_for("sharing_pages.shared", link=secret, _external=True)
 
 
 def read_shared(secret: str) -> SharedAnswer:

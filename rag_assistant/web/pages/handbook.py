@@ -1,14 +1,16 @@
-"""The documentation at /help: no script, and nothing from another host."""
+"""Pages without signing in: the documentation at /help, without scripts, and what makes the page an app."""
 
 from functools import cache
 
-from flask import Blueprint, Response, abort, render_template, request, url_for
+from flask import Blueprint, Response, abort, current_app, render_template, request, url_for
 
 from rag_assistant.settings.package_files import FILES
 from rag_assistant.web.markdown.handbook import FRONT, Handbook, Page
 from rag_assistant.web.routing import PUBLIC
 
 blueprint = Blueprint("help_pages", __name__)
+# W3C, Web Application Manifest.
+MANIFEST_TYPE = "application/manifest+json"
 MAX_AGE_SECONDS = 3600
 MAX_QUERY_CHARS = 200
 
@@ -61,3 +63,29 @@ def _shown(name: str, query: str = "") -> str:
         search=root,
         front=url_for("help_pages.front") if name != FRONT else None,
     )
+
+
+@blueprint.get("/manifest.webmanifest", policy=PUBLIC)
+def manifest() -> Response:
+    """Return the web app manifest."""
+    return Response(render_template("manifest.webmanifest"), content_type=MANIFEST_TYPE)
+
+
+@blueprint.get("/favicon.ico", policy=PUBLIC)
+def favicon() -> Response:
+    """Return the icon for pages that name none, such as API responses."""
+    return current_app.send_static_file("icon.svg")
+
+
+@blueprint.get("/sw.js", policy=PUBLIC)
+def service_worker() -> Response:
+    """Return the service worker, whose scope is limited to paths below its own."""
+    response = current_app.send_static_file("sw.js")
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+@blueprint.get("/offline", policy=PUBLIC)
+def offline() -> str:
+    """Show the page that a browser keeps for when the server can't be reached."""
+    return render_template("offline.html")

@@ -75,7 +75,7 @@ def act_on_selected() -> Response:
             manager.change(one, project_id=_project_of(project))
             undo = {"moved": ids, "was_in": was_in}
     if shown := _project_of(request.form.get("shown_project", "")):
-        return to_page("project_pages.project", project_id=shown, **undo)
+        return to_page("sharing_pages.project", project_id=shown, **undo)
     return to_page("sidebar.conversations", select=1, **undo)
 
 

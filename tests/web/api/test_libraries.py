@@ -141,7 +141,8 @@ def test_the_page_does_the_same_with_plain_forms(two: Two) -> None:
     assert post(two.ann, f"/libraries/{library}/shares", person="Nobody", access="read")[0] == 404
     assert post(two.ann, f"/libraries/{library}/shares", person="Ben", access="read")[0] == 303
     page = two.ben.get("/libraries", headers=PAGE).text
-    assert "<bdi>Birds</bdi> · 1 document · owned by Ann · you can read" in page
+    assert "<bdi>Birds</bdi>" in page
+    assert "1 document · owned by Ann · you can read" in page
     assert post(two.ben, f"/libraries/{library}", everyone="write")[0] == 403
     shown = two.ben.get("/documents", headers=PAGE).text
     assert "heron.txt" in shown

@@ -33,6 +33,26 @@ def talk(client: FlaskClient, stub: StubModel) -> int:
     return number
 
 
+def test_one_save_stores_what_everyone_and_each_person_may_do(ann: FlaskClient, ben: FlaskClient) -> None:
+    library = ann.get("/api/libraries").json["libraries"][0]["library_id"]
+    ann.put(f"/api/libraries/{library}/shares", json={"person": "Ben", "access": "read"})
+    page = ann.get("/libraries").text
+    names = re.findall(r'<option value="(\w+)">', page[page.index("<datalist") : page.index("</datalist>")])
+    assert "Ben" in names
+    assert "Ann" not in names
+    form = {"everyone": "read", "person": ["Ben", ""], "access": ["write", "read"]}
+    assert post(ann, f"/libraries/{library}/shares", **form) == (303, "/libraries")
+    shared = ann.get("/api/libraries").json["libraries"][0]
+    assert (shared["everyone"], shared["shares"]) == ("read", [{"person": "Ben", "access": "write"}])
+    form = {"everyone": "", "person": ["Ben", "Nobody"], "access": ["", "read"]}
+    status, page = post(ann, f"/libraries/{library}/shares", **form)
+    assert (status, "Nobody" in page) == (404, True)
+    form["person"] = ["Ben", ""]
+    post(ann, f"/libraries/{library}/shares", **form)
+    shared = ann.get("/api/libraries").json["libraries"][0]
+    assert (shared["everyone"], shared["shares"]) == (None, [])
+
+
 def link_to(client: FlaskClient, conversation: int, **fields: str) -> str:
     status, page = post(client, f"/conversations/{conversation}/links", **fields)
     found = re.search(r"http://localhost(/shared\?link=[\w-]{43})", page)
