@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.stage import add_conversation, open_database
-from rag_assistant.conversations.prompts import INSTRUCTIONS
+from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import FittedHistory, fit_history
 from rag_assistant.records import Question, Turn
@@ -44,7 +44,7 @@ def prepare(database: Database, turn: Turn) -> FittedHistory:
     conversation = ConversationManager(database).get(turn.conversation_id)
     rules = rules_for(conversation, settings, turn)
     window = load_window(HistoryStore(database), conversation, turn.number, rules, settings)
-    system = {"role": "system", "content": INSTRUCTIONS}
+    system = {"role": "system", "content": PROMPTS["with_passages"]}
     return fit_history([system, *window.messages, {"role": "user", "content": turn.question}], window.policy)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import select
 from bench.retrieval.sets import DATA, doc2dial, lines, xquad
 from bench.stage import add_conversation, open_database
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY as MIN_ALARM
-from rag_assistant.conversations.prompts import INSTRUCTIONS, MAX_RECALLED_CHARS, excerpt, question_message
+from rag_assistant.conversations.prompts import MAX_RECALLED_CHARS, PROMPTS, excerpt, question_message
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.history import fit_history
 from rag_assistant.records import Question
@@ -129,7 +129,7 @@ def prompt(database: Database, conversation_id: int, question: str, limit: int) 
     window = load_window(
         HistoryStore(database), conversation, conversation.turns + 1, rules_for(conversation, settings), settings
     )
-    before = [{"role": "system", "content": INSTRUCTIONS}, *window.messages]
+    before = [{"role": "system", "content": PROMPTS["with_passages"]}, *window.messages]
     kept = fit_history([*before, {"role": "user", "content": question}], window.policy).receipt.kept_turns
     found = related(database, conversation_id, question, kept, limit)
     fitted = fit_history([*before, question_message(question, (), found)], window.policy)

@@ -70,7 +70,7 @@ PURE = (
 # With pkgutil, a module reads words that lie beside it.
 HARMLESS = frozenset(
     "__future__ ast base64 binascii bisect collections contextlib copy datetime difflib functools hashlib heapq "
-    "ipaddress itertools json math msgspec pkgutil re types typing typing_extensions pydantic pydantic_core "
+    "ipaddress itertools json math msgspec pkgutil re tomllib types typing typing_extensions pydantic pydantic_core "
     "unicodedata".split()
 )
 HOMES = {

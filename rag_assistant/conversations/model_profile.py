@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rag_assistant.conversations.prompts import AGENT_INSTRUCTIONS, INSTRUCTIONS, PLAIN_INSTRUCTIONS, QUOTE_INSTRUCTIONS
+from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.history import CountTokens, estimate_tokens
 from rag_assistant.records import AS_SET, AnswerOptions, Project
 
@@ -118,9 +118,9 @@ def min_limit(*limits: int | None) -> int | None:
 
 def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, *more: str | None) -> str:
     if endpoint.quotes:
-        return QUOTE_INSTRUCTIONS
-    suited = AGENT_INSTRUCTIONS if uses_tools else PLAIN_INSTRUCTIONS if settings.max_passages == 0 else INSTRUCTIONS
-    return "\n\n".join(filter(None, (settings.instructions or suited, *more)))
+        return PROMPTS["quotes"]
+    suited = "with_tools" if uses_tools else "plain" if settings.max_passages == 0 else "with_passages"
+    return "\n\n".join(filter(None, (settings.instructions or PROMPTS[suited], *more)))
 
 
 def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:

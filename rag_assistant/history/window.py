@@ -20,7 +20,7 @@ def check_history_limit(value: object, name: str = "max_history_turns") -> int |
     """
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
-    raise InvalidHistoryLimit(value, name)
+    raise InvalidHistoryLimit(name, repr(value))
 
 
 def turns_in_window(total: int, max_history_turns: int | None, slack: int = 0) -> int:

@@ -33,8 +33,8 @@ NAMES = {
     429: "TooManyAttempts LimitReached",
     500: "AssistantError",
     502: "PageNotFetched ModelError",
-    503: "SharedLimitReached ProviderUnreachable OriginUnavailable TooManyFetches Overloaded ServerEnding ImportsBusy "
-    "PasswordsBusy EmbedderFailed FilesUnavailable DatabaseUnavailable ModelBusy",
+    503: "Busy SharedLimitReached ProviderUnreachable OriginUnavailable EmbedderFailed FilesUnavailable "
+    "DatabaseUnavailable ModelBusy",
     504: "ModelTimedOut",
     507: "StorageFailed",
 }
@@ -60,7 +60,7 @@ def init_app(app: Flask) -> None:
 @cache
 def error_kinds() -> tuple[tuple[int, str, str], ...]:
     """Return every error the API can return: its status, its name, and the first clause of what it says."""
-    groups = (errors.NotFound, errors.Conflict)
+    groups = (errors.NotFound, errors.Conflict, errors.Busy)
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssistantError)]
     kinds = [kind for kind in kinds if kind not in groups]
     return tuple(sorted((status_of(kind), kind.__name__, _meaning_of(kind)) for kind in kinds))

@@ -49,7 +49,6 @@ SILENT = ("conversations/exchange/export", "documents/doctor", "web/pages/handbo
 NOT_FOR_PEOPLE = frozenset(
     {
         "I have read the summary. I take it as a record of what was said.",
-        "Say so if the answer may need the others.",
         "{turns} of this conversation is not shown.",
         "{turns} of this conversation are not shown.",
         "Is it ready?",

@@ -4,19 +4,11 @@ from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 
 class NotSignedIn(AssistantError):
-    """Not signed in, or the session or token has ended."""
-
-    def __init__(
-        self, message: str = "Sign in first: open /login, or send an API token as Authorization: Bearer."
-    ) -> None:
-        super().__init__(message)
+    sentence = "Sign in first: open /login, or send an API token as Authorization: Bearer."
 
 
 class SignInFailed(AssistantError):
-    """The name or the password is wrong; which of them is not said."""
-
-    def __init__(self, message: str = "The name or the password is wrong.") -> None:
-        super().__init__(message)
+    sentence = "The name or the password is wrong."
 
 
 class NotAllowed(AssistantError):

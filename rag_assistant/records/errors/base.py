@@ -7,8 +7,8 @@ from typing import Any
 class AssistantError(Exception):
     """The root of the tree.
 
-    ``sentence`` is the message, whose places ``values`` fill in order; without one, the single value is the message,
-    and the class says when it is raised.
+    ``sentence`` is the message, whose places ``values`` fill in order; one without places may be replaced. Without a
+    sentence, the single value is the message, and the class says when it is raised.
     ``details`` are figures and choices for the caller, ``param`` is the field that is wrong, and the same may succeed
     after ``retry_after_seconds``: ``None`` if it won't.
     """
@@ -19,10 +19,10 @@ class AssistantError(Exception):
     retry_after_seconds: float | None = None
 
     def __init__(self, *values: object) -> None:
-        if self.sentence is not None:
-            places = dict.fromkeys(re.findall(r"\{(\w+)\}", self.sentence))
-            values = (self.sentence.format(**dict(zip(places, values, strict=True))),)
-        super().__init__(*values)
+        sentence = self.sentence or ""
+        if places := dict.fromkeys(re.findall(r"\{(\w+)\}", sentence)):
+            values = (sentence.format(**dict(zip(places, values, strict=True))),)
+        super().__init__(*(values or (sentence,)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the error in the form in which it is shown."""
@@ -36,6 +36,12 @@ class NotFound(AssistantError):
 
 class Conflict(AssistantError):
     """The current state of the resource does not allow this."""
+
+
+class Busy(AssistantError):
+    """There is too much to do at the moment. Nothing was done, and the same may succeed in a few seconds."""
+
+    retry_after_seconds = 5
 
 
 class StorageFailed(AssistantError):

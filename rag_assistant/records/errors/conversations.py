@@ -148,10 +148,7 @@ class OverflowDecisionNeeded(Conflict):
 
 
 class InvalidHistoryLimit(AssistantError, ValueError):
-    """A limit of the history is neither a whole number of 0 or more nor ``None``."""
-
-    def __init__(self, value: object, name: str = "max_history_turns") -> None:
-        super().__init__(f"{name} is {value!r}; it must be a whole number, 0 or more, or null for no limit.")
+    sentence = "{name} is {value}; it must be a whole number, 0 or more, or null for no limit."
 
 
 class QuestionDoesNotFit(AssistantError):

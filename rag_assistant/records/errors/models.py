@@ -1,7 +1,5 @@
 """Why a model did not answer, and what ended an answer."""
 
-from collections.abc import Iterable
-
 from rag_assistant.records.errors.base import AssistantError, Conflict, NotFound
 
 # How a message about a missing answer ends.
@@ -26,11 +24,8 @@ class ModelError(AssistantError):
 
 
 class ModelNotFound(NotFound):
-    """There is no model with this name."""
-
-    def __init__(self, name: str, available: Iterable[str]) -> None:
-        super().__init__(f'There is no model "{name}". Available: {", ".join(available)}.')
-        self.param = "model"
+    sentence = 'There is no model "{name}". Available: {available}.'
+    param = "model"
 
 
 class NoEndpoint(Conflict):

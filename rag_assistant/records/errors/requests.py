@@ -2,7 +2,7 @@
 
 from math import ceil
 
-from rag_assistant.records.errors.base import AssistantError, NotFound
+from rag_assistant.records.errors.base import AssistantError, Busy, NotFound
 
 
 class InvalidRequest(AssistantError):
@@ -41,45 +41,26 @@ class IdempotencyKeyReused(AssistantError):
     sentence = 'The Idempotency-Key "{key}" was already used with another request. Use a new key for a new question.'
 
 
-class Overloaded(AssistantError):
-    """Too many answers are running on this server; try again after ``retry_after_seconds``."""
-
-    retry_after_seconds = 5
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"The server is answering {limit} questions, the most it can at once. "
-            f"Nothing was stored; try again in {self.retry_after_seconds} seconds."
-        )
+class Overloaded(Busy):
+    sentence = (
+        "The server is answering {limit} questions, the most it can at once. Nothing was stored; try again in a few "
+        "seconds."
+    )
 
 
-class ServerEnding(AssistantError):
-    retry_after_seconds = 5
-
+class ServerEnding(Busy):
     sentence = "The server is stopping. Nothing was stored; try again in a few seconds."
 
 
-class TooManyFetches(AssistantError):
-    """Too many web pages are being fetched."""
-
-    retry_after_seconds = 5
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"The server is fetching {limit} pages, the most it fetches at once. Try again in "
-            f"{self.retry_after_seconds} seconds."
-        )
+class TooManyFetches(Busy):
+    sentence = "The server is fetching {limit} pages, the most it fetches at once. Try again in a few seconds."
 
 
-class ImportsBusy(AssistantError):
-    retry_after_seconds = 5
-
+class ImportsBusy(Busy):
     sentence = "Another import is being read. Nothing was stored; try again in a few seconds."
 
 
-class PasswordsBusy(AssistantError):
-    retry_after_seconds = 5
-
+class PasswordsBusy(Busy):
     sentence = "Too many people are signing in right now. Try again in a few seconds."
 
 
@@ -104,13 +85,7 @@ class SharedLimitReached(LimitReached):
 
 
 class StorageLimitReached(BodyTooLarge):
-    """The files of the library's owner would exceed their storage limit."""
-
-    def __init__(self, size: int, limit: int) -> None:
-        super().__init__(
-            f"The file has {size / 1e6:.1f} MB, and the library's owner has a limit of {limit / 1e6:.0f} MB. "
-            "Delete some files first."
-        )
+    sentence = "The file has {size} MB, and the library's owner has a limit of {limit} MB. Delete some files first."
 
 
 def _in_words(seconds: float) -> str:

@@ -292,4 +292,4 @@ def _refuse_beyond(connection: Connection, library_id: int | None, size: int, ma
     owner = connection.execute(select(libraries.c.person_id).where(libraries.c.id == library_id)).scalar()
     lock(connection, f"files of {owner}")
     if bytes_of(connection, owner) + size > max_bytes:
-        raise errors.StorageLimitReached(size, max_bytes)
+        raise errors.StorageLimitReached(f"{size / 1e6:.1f}", f"{max_bytes / 1e6:.0f}")

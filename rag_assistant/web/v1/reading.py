@@ -62,7 +62,7 @@ def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
         return MODES[model], None
     by_model = projects_by_model()
     if model not in by_model:
-        raise ModelNotFound(model, [*MODES, *by_model])
+        raise ModelNotFound(model, ", ".join([*MODES, *by_model]))
     return None, by_model[model]
 
 

@@ -90,7 +90,7 @@ def embeddings() -> Response:
     body, _ = read_openai(EmbeddingsBody)
     embedder = services().embedders.configured()
     if body.model not in (EMBEDDINGS_MODEL, embedder.name):
-        raise ModelNotFound(body.model, (EMBEDDINGS_MODEL, embedder.name))
+        raise ModelNotFound(body.model, f"{EMBEDDINGS_MODEL}, {embedder.name}")
     width = len(embedder.probe)
     if body.dimensions not in (None, width):
         raise InvalidRequest(f"dimensions is {body.dimensions}; the embedding model has {width}.", param="dimensions")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from rag_assistant.conversations.prompts import ASK_BACK
+from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.conversations.summary_lines import LEAD
 from rag_assistant.web import create_app
 from tests.testkit.stub_model import Reply, StubModel
@@ -199,11 +199,11 @@ def test_a_search_leans_on_quotes_without_the_line_that_leads_them(environment: 
 
 def test_a_connected_model_is_told_to_ask_what_is_meant(client: FlaskClient, stub: StubModel) -> None:
     first = ask(client, "What does the lighthouse lamp burn?")
-    assert ASK_BACK not in stub.requests[-1].messages[-1]["content"]
+    assert PROMPTS["ask_back"] not in stub.requests[-1].messages[-1]["content"]
     ask(client, "And the other one?", conversation_id=first["conversation_id"])
-    assert f"</passages>\n\n{ASK_BACK}\n\nAnd the other one?" in stub.requests[-1].messages[-1]["content"]
+    assert f"</passages>\n\n{PROMPTS['ask_back']}\n\nAnd the other one?" in stub.requests[-1].messages[-1]["content"]
     ask(client, "And why?", conversation_id=first["conversation_id"])
-    assert ASK_BACK not in stub.requests[-1].messages[-1]["content"], "it leans on what was said"
+    assert PROMPTS["ask_back"] not in stub.requests[-1].messages[-1]["content"], "it leans on what was said"
 
 
 def delete_all(client: FlaskClient) -> None:

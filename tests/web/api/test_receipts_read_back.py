@@ -9,7 +9,7 @@ from flask.testing import FlaskClient
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rag_assistant.conversations.prompts import REWRITE_INSTRUCTIONS, TABLE_INSTRUCTIONS
+from rag_assistant.conversations.prompts import PROMPTS
 from rag_assistant.history.erasing import receipt_without
 from rag_assistant.services import Services
 from tests.testkit.stub_model import Reply, Seen, StubModel
@@ -118,8 +118,8 @@ class Life:
 
     def note(self, turn_id: int, before: int) -> None:
         requests = self.stub.requests[before:]
-        rewriting = [one for one in requests if one.messages[0]["content"] == REWRITE_INSTRUCTIONS]
-        querying = [one for one in requests if one.messages[0]["content"] == TABLE_INSTRUCTIONS]
+        rewriting = [one for one in requests if one.messages[0]["content"] == PROMPTS["rewrite"]]
+        querying = [one for one in requests if one.messages[0]["content"] == PROMPTS["query_table"]]
         answering = [one for one in requests if one not in (*rewriting, *querying)]
         turn = self.services.turns.get(turn_id)
         self.sent[turn_id, turn.version] = {
