@@ -96,10 +96,7 @@ PEOPLE_AT_ONCE = 256
 
 
 def open_services(environment: Mapping[str, str] | None = None) -> Services:
-    """Return the services for the settings, as used by the application and the commands.
-
-    Raises SettingsError if a setting is invalid.
-    """
+    """Return the services for the settings. Raises SettingsError if a setting is invalid."""
     provide_settings_file(environment)
     return Services(open_settings(environment))
 
@@ -360,10 +357,7 @@ class Services:
         return Doctor(checks, self.chunks, self.embeddings, self.uploads, self.library)
 
     def check_connection(self, tried: Settings | None = None) -> ConnectionCheck:
-        """Test the configured endpoints, or only the model's with the settings ``tried``.
-
-        Raises NoEndpoint if there is nothing to test.
-        """
+        """Test the endpoints, or only the model's with the settings ``tried``. Raises NoEndpoint without any."""
         builtin = self.settings.current.embedder.startswith("builtin")
         embed = None if builtin else lambda text: self.embedders.configured().embed([text])[0]
         models = self.models.trying(tried) if tried is not None else self.models

@@ -99,10 +99,7 @@ class Accounts:
         return None if session is None else Identity(session[0], session[0].abilities, session=session[1])
 
     def by_token(self, secret: str) -> Identity | None:
-        """Return the identity of a token, ``None`` if it has expired.
-
-        It has the token's scopes, as far as the person still has them.
-        """
+        """Return a token's identity, with the scopes that its person still has; ``None`` if it has expired."""
         used = self.credentials.token(secret) if secret.startswith(TOKEN_START) else None
         if used is None:
             return None
@@ -295,9 +292,7 @@ class Setup:
         self._code: str | None = None
 
     def prepare(self, settings: Settings) -> None:
-        """Without an account, refuse settings that admit others or, in a container, log a setup code. Raises
-        SettingsError.
-        """
+        """Without an account, refuse settings that admit others; in a container, log a code. Raises SettingsError."""
         others = self._others(settings)
         if others is None or self._accounts.any():
             return

@@ -1,6 +1,4 @@
-"""Limits per person: questions per minute, concurrent answers and requests, bytes; and tokens
-per day, also in total.
-"""
+"""Limits per person: questions per minute, concurrent answers and requests, bytes; tokens per day, also in total."""
 
 import logging
 import threading
@@ -74,10 +72,7 @@ class PersonalLimits:
         self._ended: set[int] = set()
 
     def take_question(self) -> int:
-        """Count a question about to be answered, and return its number for release.
-
-        Raises LimitReached; then it doesn't count.
-        """
+        """Count a question and return its number for release. Raises LimitReached; then it doesn't count."""
         self._keep_ended()
         settings = self._settings()
         at_once, per_minute = settings.max_running_answers_per_person, settings.max_questions_per_minute
@@ -103,10 +98,7 @@ class PersonalLimits:
 
 
 class TokenLimits:
-    """Counts the tokens models use, and enforces the daily limits, in total and per person.
-
-    Running answers continue.
-    """
+    """Counts the tokens models use, and enforces the daily limits, in total and per person, on new answers."""
 
     def __init__(self, settings: Callable[[], Settings], usage: UsageStore, person_id: int | None = None) -> None:
         self._settings = settings

@@ -82,10 +82,7 @@ class SingleSignOn(Struct, frozen=True):
         return self.sign_in(userinfo, address, browser)
 
     def unlink(self, person: Person, identity_id: int, keep_session: int | None, actor: Actor) -> None:
-        """Unlink an external identity and end the sessions started with it, except one.
-
-        Raises CredentialNotFound, LastWayIn.
-        """
+        """Unlink an identity and end the sessions started with it, except one. Raises CredentialNotFound, LastWayIn."""
         gone = self.identities.remove(person.id, identity_id, keep_session)
         self.accounts.note(actor, "unlinked an account", f"{person.name}: {gone.label}")
 

@@ -100,10 +100,7 @@ class Assistant:
         return live
 
     def retry(self, turn_id: int, quotes: bool = False) -> Turn:
-        """Answer a failed turn again, by the model or with ``quotes``, and return it.
-
-        Raises TurnNotFound, TurnNotRetryable, Overloaded.
-        """
+        """Answer a failed turn again, by the model or ``quotes``. Raises TurnNotFound, TurnNotRetryable, Overloaded."""
         return self._begin(partial(self._turns.retry, turn_id), quotes=quotes)
 
     def regenerate(self, turn_id: int) -> Turn:

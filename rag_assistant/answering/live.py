@@ -1,6 +1,4 @@
-"""A turn being answered in this process: its committed text, its followers, and how to stop it. Also turns as stream
-events.
-"""
+"""A turn being answered in this process: its committed text, its followers, how to stop it. Turns as stream events."""
 
 import itertools
 import threading

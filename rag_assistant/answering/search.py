@@ -160,10 +160,7 @@ NO_REWRITE = Rewrite(None, None)
 
 
 def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Exchange], endpoint: Endpoint) -> Rewrite:
-    """Return a turn's question as rewritten by a model; no query if it answers late, or with something else.
-
-    Raises AnswerStopped.
-    """
+    """Return a turn's question as a model rewrites it; no query if it is late or invalid. Raises AnswerStopped."""
     request = ModelRequest(
         tuple(rewrite_request(live.turn.question, exchanges)),
         max_tokens=MAX_TOKENS,

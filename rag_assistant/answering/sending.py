@@ -145,9 +145,7 @@ def show(task: Task, text: str, *, is_continued: bool = False) -> None:
 
 
 def check_ending(live: LiveTurn, text: str, reply: ModelReply, request: ModelRequest, rounds: int) -> None:
-    """Note why an answer ended, unless normally. Raises ModelFailed for an empty last message after ``rounds`` of
-    calls.
-    """
+    """Note why an answer ended, unless normally. Raises ModelFailed for an empty last message after ``rounds``."""
     reason = reply.finish_reason
     ending = ENDINGS.get(reason, "") if reason else NO_ENDING
     if reason == "length" and request.max_tokens is not None:

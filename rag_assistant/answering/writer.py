@@ -120,10 +120,7 @@ class AnswerWriter:
         self._turns.keep_iteration(turn.id, messages)
 
     def finish(self, live: LiveTurn, status: TurnStatus, error: tuple[str, str] | None = None) -> Turn:
-        """Store the end of a turn with everything known of it. Retries for a while if the disk is full or busy.
-
-        Raises StorageFailed.
-        """
+        """Store the end of a turn, retrying for a while if the disk is full or busy. Raises StorageFailed."""
         text = live.text()
         turn = replace(with_citation_checks(live.turn, text), unseen=not live.followers)
         end = time.monotonic() + KEEP_TIMEOUT_SECONDS

@@ -115,7 +115,7 @@ class HistoryActions(Struct, frozen=True):
         max_history_turns: int | Unset | None = UNSET,
         strategy: HistoryStrategy | None = None,
     ) -> HistoryView:
-        """Return what the model would see with the next question, optionally with another window or strategy.
+        """Return what the model would see with the next question, or with another window or strategy.
 
         Raises ConversationNotFound.
         """

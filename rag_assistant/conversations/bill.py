@@ -69,10 +69,7 @@ class Bill(Struct, frozen=True):
     max_tokens: int
 
     def lines_to_keep(self, ids: Sequence[str] | None) -> list[str]:
-        """Return the lines to keep: the given ids and those always kept; with ``None``, the ticked ones.
-
-        Raises InvalidRequest.
-        """
+        """Return the lines to keep: those always kept, and the given ids or those ticked. Raises InvalidRequest."""
         item_ids = {one.id for one in self.items}
         if unknown := [one for one in ids or () if one not in item_ids]:
             raise InvalidRequest(f'keep has "{unknown[0]}", which is not on the bill of this conversation.')

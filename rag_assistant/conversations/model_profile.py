@@ -124,9 +124,7 @@ def _instructions(endpoint: Endpoint, settings: Settings, uses_tools: bool, *mor
 
 
 def _answer_tokens(settings: Settings, endpoint: Endpoint) -> tuple[int | None, str | None]:
-    """Return an answer's maximum length, and a sentence if that is less than configured, to
-    leave room for a request.
-    """
+    """Return an answer's maximum length, and a sentence if it is below the setting, to leave room for a request."""
     wanted, limit = settings.max_answer_tokens, endpoint.context_tokens
     if wanted is None or limit is None or wanted < limit:
         return wanted, None

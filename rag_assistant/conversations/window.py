@@ -128,10 +128,7 @@ def load_window(
 def fit_window(
     window: Window, profile: ModelProfile, question: Message, iterations: Sequence[Message] = ()
 ) -> FittedHistory:
-    """Return what the model sees: instructions, window, question and the answer's tool iterations so far. Pure.
-
-    Raises QuestionDoesNotFit.
-    """
+    """Return what the model sees, with the answer's tool iterations so far. Pure. Raises QuestionDoesNotFit."""
     policy = replace(
         window.policy,
         count_tokens=profile.count_tokens,

@@ -86,10 +86,7 @@ def build_single_sign_on(values: Settings, database: Database, accounts: Account
 
 
 def open_files(where: str, values: Settings, data_dir: Path) -> FileStore:
-    """Return the store at an ``s3://`` address or in a folder. Raises SettingsError.
-
-    The S3 client is loaded only if it is used.
-    """
+    """Return the store at an ``s3://`` address, which alone loads a client, or in a folder. Raises SettingsError."""
     if not where.startswith("s3://"):
         # If several processes share a folder of files, any of them may read documents.
         return FolderFiles(Path(where), installation_id((data_dir / "uploads").resolve().parent))
@@ -157,10 +154,7 @@ def open_sources(values: Settings, data_dir: Path) -> list[Source]:
 
 
 def build_remote_tools(values: Settings) -> RemoteTools:
-    """Return the tools of the configured servers, not connected yet. Raises SettingsError.
-
-    The SDK is loaded only if there are any.
-    """
+    """Return the configured servers' tools, not connected yet; without any, no SDK is loaded. Raises SettingsError."""
     if not values.mcp_servers:
         return RemoteTools()
     with extra_for("mcp_servers", "mcp"):

@@ -66,9 +66,7 @@ class Membership:
             self._heartbeat.start()
 
     def hold(self) -> None:
-        """Renew the lease, so that what is accepted now isn't taken over at once: this process
-        may have hung for long.
-        """
+        """Renew the lease, so that what is accepted now isn't taken over at once: this process may have hung."""
         if self._heartbeat is not None and not self._leases.is_held:
             with self._beating:
                 if not self._leases.is_held:

@@ -1,7 +1,4 @@
-"""What was left out of a request and why, in figures; and the notice for the model.
-
-Pure: no Flask, no SQL, no network, no clock.
-"""
+"""What was left out of a request and why, in figures; and the notice for the model. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

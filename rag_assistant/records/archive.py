@@ -1,7 +1,4 @@
-"""Whole conversations for export and import: every turn, with versions, ratings and notes.
-
-The types are checked when an archive is read.
-"""
+"""Whole conversations for export and import; the types are checked when an archive is read."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict

@@ -324,10 +324,7 @@ class Branch(Struct, frozen=True):
 
 
 class PastTurn(Struct, frozen=True):
-    """A completed turn as the window needs it: its number and messages.
-
-    ``waiting_call`` is the id of a tool call that awaits confirmation.
-    """
+    """A completed turn as the window needs it. ``waiting_call`` is the id of a tool call that awaits confirmation."""
 
     number: int
     messages: tuple[Message, ...]

@@ -271,10 +271,7 @@ def rated_view(turn: Turn) -> RatedAnswer:
 
 
 def receipt_data(turn: Turn, body: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the API's view of a receipt: the exact requests, what was left out and why, the figures.
-
-    Raises ReceiptNotFound if there is none.
-    """
+    """Return a receipt as in the API: the exact requests, what was left out, the figures. Raises ReceiptNotFound."""
     if body is None:
         raise ReceiptNotFound(turn.id)
     shown = {**body, "messages": messages_sent(body)}

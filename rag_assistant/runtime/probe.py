@@ -11,9 +11,7 @@ MAX_SECONDS = 1.0
 
 
 class Probe:
-    """Checks the state of a part, which is ``silent`` after a second or an error. Results are cached for
-    ``max_age_seconds``.
-    """
+    """Checks a part's state, ``silent`` after a second or an error, and caches it for ``max_age_seconds``."""
 
     def __init__(self, name: str, ask: Callable[[], str], silent: str, max_age_seconds: float = 0.0) -> None:
         self._name = name

@@ -41,10 +41,7 @@ def is_nobodys(owner: ColumnElement[str | None]) -> ColumnElement[bool]:
 
 
 class Leases(Store):
-    """Registers this process, and removes those that died.
-
-    ``settings`` are compared with those of other servers; see settings/schema.py.
-    """
+    """Registers this process, compares its ``settings`` with those of other servers, and removes those that died."""
 
     def __init__(self, database: Database, installation: str, settings: Callable[[], Mapping[str, Any]]) -> None:
         super().__init__(database)

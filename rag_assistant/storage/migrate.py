@@ -1,7 +1,4 @@
-"""Prepare a database: refuse unsuitable poolers, and upgrade the schema.
-
-Alembic is loaded only when there is something to do.
-"""
+"""Prepare a database: refuse unsuitable poolers, and upgrade the schema, for which alone Alembic is loaded."""
 
 import logging
 import uuid

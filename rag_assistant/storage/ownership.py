@@ -43,9 +43,7 @@ def own_conversations(connection: sa.Connection, *, of_few: bool = False) -> sa.
 
 
 def owner_of_new(connection: sa.Connection) -> int | sa.ScalarSelect[int]:
-    """Return the owner of a new row; rows created without a person, such as by a command, go to the first
-    administrator.
-    """
+    """Return the owner of a new row; of one without a person, as from a command, the first administrator."""
     return _FIRST_ADMIN if (person := person_of(connection)) is None else person
 
 

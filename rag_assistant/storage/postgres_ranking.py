@@ -49,10 +49,7 @@ class RankedWords(Struct, frozen=True):
     def best(
         self, connection: sa.Connection, words: Sequence[str], limit: int, only: sa.ColumnElement[bool] | None
     ) -> list[Hit]:
-        """Return up to ``limit`` (id, score) of the rows that contain any of ``words``, best first.
-
-        ``only`` is a further condition.
-        """
+        """Return up to ``limit`` (id, score) of rows with any of ``words`` and the condition ``only``, best first."""
         stems = sa.func.unnest(sa.func.tsvector_to_array(sa.func.to_tsvector(self.config, " ".join(words))))
         total = self._rows(connection)
         rows_with = self._rows_with(connection, list(connection.execute(sa.select(stems)).scalars()), total)

@@ -40,10 +40,7 @@ class Signals:
         self._work: Callable[[], None] = lambda: None
 
     def start(self, stop: Callable[[int], None], look: Callable[[], None], work: Callable[[], None]) -> None:
-        """Start listening: ``stop`` ends a turn answered here, ``look`` checks for turns to stop.
-
-        ``work`` checks for waiting documents.
-        """
+        """Listen: ``stop`` ends a turn answered here, ``look`` finds turns to stop, ``work`` documents that wait."""
         self._stop, self._look, self._work = stop, look, work
         jobs = [self._look_on, *([] if self._database.is_sqlite else [self._tell_on])]
         self._threads = [threading.Thread(target=job, name="signals", daemon=True) for job in jobs]

@@ -24,10 +24,7 @@ NESTED = "The body is nested too deeply; one object with plain values is enough.
 
 
 def read_body(model: type[Body]) -> Body:
-    """Return the request's body: JSON, or on a page the fields of a form.
-
-    Raises UnsupportedContentType, MalformedBody, InvalidRequest.
-    """
+    """Return the body, JSON or on a page a form. Raises UnsupportedContentType, MalformedBody, InvalidRequest."""
     content = json_object() if request.path.startswith(API) else form_fields(model)
     if model is QueryBody and "question" in content and "query" in content:
         raise InvalidRequest('"question" and "query" mean the same; send one of them.')

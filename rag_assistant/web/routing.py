@@ -17,9 +17,7 @@ from rag_assistant.services import Services
 
 
 class Policy(Struct, frozen=True):
-    """The ability that a request needs, ``None`` for public routes. ``session``: tokens don't suffice; ``person``:
-    needs an account.
-    """
+    """The ability a request needs, ``None`` if public. ``session``: no token will do; ``person``: needs an account."""
 
     ability: Ability | None
     session: bool = False

@@ -31,10 +31,7 @@ BROKEN = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplement
 
 
 def read_export(file: IO[bytes], max_bytes: int, max_conversations: int = MAX_CONVERSATIONS) -> Export:
-    """Return the content of an exported file whose text has up to ``max_bytes``.
-
-    Raises BodyTooLarge, MalformedBody, InvalidRequest.
-    """
+    """Return an exported file's content of up to ``max_bytes``. Raises BodyTooLarge, MalformedBody, InvalidRequest."""
     beginning = file.read(len(ZIP))
     file.seek(0)
     if beginning != ZIP:
@@ -156,10 +153,7 @@ DOCUMENTS_AT_ONCE = 100
 
 
 def archived_documents(documents: DocumentStore, open_file: OpenFile | None) -> Iterator[Archived]:
-    """Yield every document, newest first; with ``open_file``, together with its file, if that exists.
-
-    Documents deleted meanwhile are left out.
-    """
+    """Yield every document that still exists, newest first; with ``open_file``, with its file, if that exists."""
     before: int | None = None
     while page := documents.page(DOCUMENTS_AT_ONCE, before):
         before = page[-1].id

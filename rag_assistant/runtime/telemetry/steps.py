@@ -44,10 +44,7 @@ _TRACEPARENT = re.compile(
 
 
 def continue_trace(traceparent: str | None) -> None:
-    """Continue the trace of the request's caller.
-
-    A malformed ``traceparent`` counts as none, as the standard says.
-    """
+    """Continue the trace of the request's caller. A malformed ``traceparent`` counts as none (the standard)."""
     _traceparent.set(traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None)
 
 

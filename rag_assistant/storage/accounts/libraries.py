@@ -59,9 +59,7 @@ class SharedStore(Store, Generic[Kind]):
         """Raise if the name is taken; libraries may share a name."""
 
     def share(self, item_id: int, name: str, access: Access | None) -> Kind:
-        """Give somebody access to an item, or revoke it. Raises its not-found and not-owner errors, and
-        AccountNotFound.
-        """
+        """Give somebody access to an item, or revoke it. Raises its not-found and owner errors, AccountNotFound."""
         with self._database.write() as connection:
             self._own(connection, item_id)
             person_id = connection.execute(select(people.c.id).where(people.c.name_key == name_key(name))).scalar()
@@ -128,9 +126,7 @@ class LibraryStore(SharedStore[LibraryRecord]):
         return self._add({"name": name})
 
     def change(self, library_id: int, values: dict[str, Any]) -> LibraryRecord:
-        """Rename a library, or set what ``everyone`` may do: nothing, read or write. Raises LibraryNotFound,
-        NotLibraryOwner.
-        """
+        """Rename a library, or set what ``everyone`` may do with it. Raises LibraryNotFound, NotLibraryOwner."""
         with self._database.write() as connection:
             self._own(connection, library_id)
             if values:

@@ -87,10 +87,7 @@ class BranchStore(Store):
             return Branch(row["id"], row["title"], branched_from["turn"]) if row["listed"] else None
 
     def conversation_before(self, turn: Turn) -> Conversation:
-        """Return a turn's conversation as a branch before that turn would be; no branch is created.
-
-        Raises ConversationNotFound.
-        """
+        """Return a turn's conversation as a branch before that turn would be. Raises ConversationNotFound."""
         with self._database.read() as connection:
             row = dict(load_conversation(connection, turn.conversation_id))
             row |= {"turns": turn.number - 1} | _view_before(connection, row, turn.number)
@@ -98,10 +95,7 @@ class BranchStore(Store):
 
 
 def branch_for(connection: Connection, question: Question, title: str) -> int:
-    """Create the branch for an edited question and return its id.
-
-    Raises TurnNotFound, ConversationNotFound, InvalidRequest.
-    """
+    """Create an edited question's branch; return its id. Raises TurnNotFound, ConversationNotFound, InvalidRequest."""
     turn = load_turn(connection, question.edits_turn or 0)
     # Locked, so that no turn of it is erased during the copy.
     origin = load_conversation(connection, turn.conversation_id, lock=True)

@@ -200,10 +200,7 @@ class ConversationManager(Store):
             list_again(connection, row["origin_id"])
 
     def restore(self, conversation_id: int, *, as_used: bool = False) -> Conversation:
-        """Restore a deleted conversation; with ``as_used`` it counts as used now.
-
-        Raises ConversationNotFound if it never existed.
-        """
+        """Restore a deleted conversation; ``as_used`` counts as using it now. Raises ConversationNotFound."""
         values = {"updated_at": now()} if as_used else {}
         with self._database.write() as connection:
             this = conversations.c.id == conversation_id, own_conversations(connection), IS_WHOLE

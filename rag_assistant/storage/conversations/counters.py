@@ -83,10 +83,7 @@ def recount(connection: Connection, conversation_id: int) -> None:
 
 
 def _mark_held(connection: Connection, row: Mapping[str, Any]) -> None:
-    """Mark as held the turns that are read wherever the view begins.
-
-    Those that are pinned, wait for confirmation, or were skipped by a summary.
-    """
+    """Hold the turns that are read wherever the view begins: pinned, awaiting confirmation, or skipped by a summary."""
     covered = covered_by(connection, row["summary_id"])
     number = turns.c.number
     passed_over = (number < row["view_start"]) & ~or_(

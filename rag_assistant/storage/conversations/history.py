@@ -214,10 +214,7 @@ class HistoryStore(Store):
             return load_turn(connection, turn_id)
 
     def undo(self, conversation_id: int) -> tuple[Conversation, str]:
-        """Undo the last change; return the conversation and the kind of change.
-
-        Raises NothingToUndo, also while a summary is being written.
-        """
+        """Undo the last change; return the conversation and its kind. Raises NothingToUndo, also during a summary."""
         with self._database.write() as connection:
             row = load_conversation(connection, conversation_id, lock=True)
             refuse_while_running(connection, row)

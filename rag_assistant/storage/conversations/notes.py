@@ -33,10 +33,7 @@ class NoteStore(Store):
     def add(
         self, text: str, *, turn_id: int | None = None, project_id: int | None = None, pinned: bool = False
     ) -> Note:
-        """Store a note from a turn, for all conversations or those of a project.
-
-        Raises TurnNotFound, TurnErased, ProjectNotFound.
-        """
+        """Store a note, for all conversations or a project's. Raises TurnNotFound, TurnErased, ProjectNotFound."""
         with self._database.write() as connection:
             if turn_id is not None and (turn := load_turn(connection, turn_id)).status == "erased":
                 raise TurnErased(turn.number)

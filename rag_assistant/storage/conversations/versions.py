@@ -62,9 +62,7 @@ class VersionStore:
         return sorted([*others, present], key=lambda one: one.version)
 
     def choose(self, turn_id: int, version: int) -> Turn:
-        """Make another answer current, which the model then sees. Raises VersionNotFound, VersionFixed,
-        ConversationBusy.
-        """
+        """Make another answer current for the model. Raises VersionNotFound, VersionFixed, ConversationBusy."""
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
             if version == turn.version:

@@ -89,10 +89,7 @@ class EmbeddingStore(Store):
             return connection.execute(own).scalar_one(), total
 
     def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
-        """Store vectors for chunks of a document. Return False if the chunks are gone.
-
-        Vectors that another process has stored already stay.
-        """
+        """Store vectors for chunks, except those that have one already; return False if the chunks are gone."""
         with self._database.write() as connection:
             connection.execute(sa.select(documents.c.id).where(documents.c.id == document_id).with_for_update())
             ids = [chunk_id for chunk_id, _ in vectors]

@@ -133,10 +133,7 @@ class DocumentProgress(DocumentLists):
         return bool(self._values(select(documents.c.id).where(*conditions).limit(1)))
 
     def count_attempt(self, document_id: int) -> int | None:
-        """Count a failed attempt to embed a document and return how many there were since it was read.
-
-        ``None`` if the document is gone.
-        """
+        """Count a failed attempt to embed a document; return their number since it was read, ``None`` if it is gone."""
         counted = update(documents).where(documents.c.id == document_id).values(attempts=documents.c.attempts + 1)
         with self._database.write() as connection:
             return connection.execute(counted.returning(documents.c.attempts)).scalar()

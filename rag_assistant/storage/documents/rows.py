@@ -34,10 +34,7 @@ class ScanStore(Store):
     """Stores the results of text recognition page by page, so that a restart continues where it stopped."""
 
     def add(self, document_id: int, pages: Collection[int]) -> dict[int, RecognisedPage]:
-        """Record which pages of a document are scanned; return the results of an earlier reading.
-
-        Pages that failed are tried again.
-        """
+        """Record a document's scanned pages; return an earlier reading's results, without the pages that failed."""
         own = scanned_pages.c.document_id == document_id
         with self._database.write() as connection:
             strange = scanned_pages.c.page.not_in(pages)

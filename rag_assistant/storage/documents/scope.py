@@ -89,10 +89,7 @@ class ChunksInScope:
         return connection.execute(select(func.count()).select_from(some)).scalar_one() > count
 
     def _documents(self, connection: Connection) -> Sequence[Any]:
-        """Return id, number of chunks, first and last chunk of each document.
-
-        The chunks of a document were stored in order.
-        """
+        """Return each document's id, number of chunks, first and last chunk, which are stored in order."""
         own = select(chunks.c.id).where(chunks.c.document_id == documents.c.id).limit(1)
         first = own.order_by(chunks.c.position, chunks.c.id).scalar_subquery()
         last = own.order_by(chunks.c.position.desc(), chunks.c.id.desc()).scalar_subquery()

@@ -1,7 +1,4 @@
-"""Paging of lists: ``cursor`` is where a page begins, ``next_cursor`` where the next one does.
-
-Cursors are opaque to clients.
-"""
+"""Paging of lists: ``cursor``, opaque to clients, is where a page begins, ``next_cursor`` where the next one does."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -116,9 +116,7 @@ def make_link(conversation_id: int, with_sources: bool) -> tuple[ConversationLin
 
 
 def read_shared(secret: str) -> SharedAnswer:
-    """Return the conversation behind a link, as it is now, with the sources the reader may
-    read. Raises LinkNotFound.
-    """
+    """Return the conversation behind a link as it is now, with the sources the reader may read. Raises LinkNotFound."""
     owner_id, link = whole_services().links.owner_of(secret)
     owners = whole_services().for_person(owner_id, changes_documents=False)
     conversation = owners.conversations.get(link.conversation_id)
