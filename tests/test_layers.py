@@ -96,7 +96,7 @@ HOMES = {
     "markdown_it": ("web", "retrieval"),
     "nh3": ("web",),
     "waitress": ("server",),
-    "obstore": ("files",),
+    "botocore": ("files",),
     "argon2": ("accounts",),
     "prometheus_client": ("runtime",),
     "opentelemetry": ("runtime",),
@@ -244,7 +244,9 @@ def at_start() -> tuple[list[str], list[str]]:
 def test_what_no_start_needs_is_not_loaded_before_it_is_used() -> None:
     loaded, _ = at_start()
     assert "sqlalchemy.dialects.sqlite" in loaded
-    late = "alembic chromadb obstore onnxruntime openai opentelemetry psycopg sqlalchemy.dialects.postgresql tokenizers"
+    late = (
+        "alembic botocore chromadb onnxruntime openai opentelemetry psycopg sqlalchemy.dialects.postgresql tokenizers"
+    )
     assert set(late.split()).isdisjoint(loaded)
 
 

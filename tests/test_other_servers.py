@@ -74,7 +74,11 @@ def read_file(url: str, folder: Path) -> object:
     return files.verified("a" * 32, "0" * 64, 1000).read()
 
 
-ASKING = [ask_model, embed, pytest.param(list_tools, marks=needs_mcp), sign_in, fetch_page, read_file]
+def list_files(url: str, folder: Path) -> object:
+    return list(S3Files("s3://documents/x", url.removesuffix("/v1"), "us-east-1", True, folder).stored())
+
+
+ASKING = [ask_model, embed, pytest.param(list_tools, marks=needs_mcp), sign_in, fetch_page, read_file, list_files]
 JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 SHAPES = {

@@ -1,5 +1,5 @@
-"""Files in an S3 bucket, which every server reaches. obstore is used only here: it finds keys, in the environment or
-by the machine's role, signs requests, and lists. httpx2 sends the others, since obstore follows redirects.
+"""Files in an S3 bucket, which every server reaches. botocore is used only here: it finds keys, in the environment or
+by the machine's role, and signs addresses. httpx2 sends the requests, bounded, and follows no redirects.
 
 Files are read in parts, and sent as they are read, so that memory use doesn't depend on their size.
 """
@@ -9,24 +9,27 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING
+from urllib.parse import unquote_plus
+from xml.etree import ElementTree
 
+import botocore.session
 import httpx2
-import obstore
-from obstore.exceptions import BaseError
-from obstore.store import S3Store
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from rag_assistant.files.store import FILE_NAME, StoredFile
-from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
-from rag_assistant.runtime.bounded_http import BoundedTransport, deadline
+from rag_assistant.records.errors import FileDamaged, FilesUnavailable, SettingsError, StorageFailed
+from rag_assistant.runtime.bounded_http import INVALID, BoundedTransport, deadline
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -38,12 +41,17 @@ MIN_BYTES_PER_SECOND = 300_000
 CONNECT_TIMEOUT_SECONDS = 5.0
 RETRIES = 1
 # How long a signed address of a file holds: as much as clocks may differ.
-SIGNED_FOR_SECONDS = 900.0
+SIGNED_FOR_SECONDS = 900
 MAX_REASON_BYTES = 4096
+# A list comes in pages of 1,000 keys, each of up to 1,024 bytes, which may take three times as many in an address.
+MAX_PAGE_BYTES = 4 << 20
+MAX_PAGES = 10_000
+LIST: dict[str, str | int] = {"EncodingType": "url"}
 
 KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 RIGHTS = "{address} rejected the keys. They need permission to list, read, write and delete there."
 REDIRECTED = "{address} leads to another server, which is not asked. Correct s3_endpoint_url or s3_region."
+NO_KEYS = f"There are no keys for {{address}}. Set {KEYS}."
 REGION = "The bucket of {address} is in another region. Correct s3_region."
 # Messages by S3's own error codes, with what to do.
 REFUSALS = {
@@ -54,16 +62,15 @@ REFUSALS = {
     "RequestTimeTooSkewed": "This machine's clock and that of {address} differ too much. Set the clock.",
     "PermanentRedirect": REGION,
     "AuthorizationHeaderMalformed": REGION,
+    "AuthorizationQueryParametersError": REGION,
     "NotImplemented": "{address} does not support conditional writes (If-None-Match), so files are not safe there.",
 }
 FULL = ("InsufficientCapacity", "QuotaExceeded", "XMinioStorageFull")
 SIZE = re.compile(r"\d{1,15}")
 RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/")
-CODE = re.compile(r"<Code>(\w+)</Code>")
-# Messages for responses without a code, as to HEAD; names and times may contain any digits.
-REFUSED = re.compile(r"status code: 40[13]\b")
-# Where obstore looks for the machine's role if there are no keys.
-METADATA = "169.254.169.254"
+CODE = re.compile(rb"<Code>(\w+)</Code>")
+# Other responses to requests for a file.
+MEANINGS = {404: FileNotFoundError, 412: FileExistsError, 416: FileDamaged}
 
 
 class S3Files:
@@ -76,34 +83,27 @@ class S3Files:
         self.owner = url.rstrip("/")
         self.address = f"{url} at {endpoint}" if endpoint else url
         self.incoming = incoming
-        by_host = endpoint is None or not path_style
-        if endpoint and by_host:
-            endpoint = endpoint.replace("://", f"://{bucket}.", 1)
-        self._store = S3Store(
-            bucket,
-            prefix=prefix.strip("/") or None,
-            config={
-                "virtual_hosted_style_request": by_host,
-                **({"endpoint": endpoint.rstrip("/")} if endpoint else {}),
-                **({"region": region} if region else {}),
-            },
-            client_options={
-                "allow_http": (endpoint or "").startswith("http://"),
-                "connect_timeout": timedelta(seconds=CONNECT_TIMEOUT_SECONDS),
-                "timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS),
-            },
-            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=REQUEST_TIMEOUT_SECONDS)},
-        )
+        self._bucket = bucket
+        self._prefix = "".join(f"{part}/" for part in prefix.split("/") if part)
+        style = {"addressing_style": "path" if endpoint and path_style else "virtual"}
+        config = Config(signature_version="s3v4", s3=style, request_checksum_calculation="when_required")
+        try:
+            self._signer = botocore.session.get_session().create_client(
+                "s3", region or os.environ.get("AWS_REGION"), endpoint_url=endpoint, config=config
+            )
+        except (BotoCoreError, ValueError) as error:
+            raise SettingsError(f"{self.address} cannot be used: {error}") from error
         timeout = httpx2.Timeout(REQUEST_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-        transport = BoundedTransport(sys.maxsize)
-        self._client = httpx2.Client(timeout=timeout, transport=transport, headers={"Connection": "close"})
+        # On a kept connection that the server has closed, a file would be sent again from where it was read to.
+        close = {"Connection": "close"}
+        self._client = httpx2.Client(timeout=timeout, transport=BoundedTransport(sys.maxsize), headers=close)
 
     def keep(self, path: Path, name: str) -> None:
         """Send a file and delete it here; it is durable once S3 has answered.
 
         If an earlier attempt's response was lost, its object counts if it is the same.
         """
-        with path.open("rb") as file, self._failures_named():
+        with path.open("rb") as file:
             if not self._send(file, path.stat().st_size, name):
                 self.verified(name, hashlib.file_digest(file, "sha256").hexdigest()).close()
         path.unlink()
@@ -167,8 +167,7 @@ class S3Files:
             self.check()  # This response doesn't show whether the whole bucket is gone.
             raise
         if not SIZE.fullmatch(size):
-            address = self.address
-            raise FilesUnavailable(f"{address} does not say how large a file is.")
+            raise FilesUnavailable(f"{self.address} does not say how large a file is.")
         return io.BufferedReader(_RemoteFile(self, name, int(size)), PART_BYTES)
 
     def read(self, name: str, start: int, length: int) -> memoryview:
@@ -192,33 +191,37 @@ class S3Files:
     @contextmanager
     def _signed(
         self,
-        method: Literal["GET", "HEAD", "PUT", "DELETE"],
-        name: str,
+        method: str,
+        name: str = "",
         headers: Mapping[str, str] | None = None,
         content: IO[bytes] | None = None,
         seconds: float | None = None,
+        query: Mapping[str, str | int] = LIST,
     ) -> Iterator[httpx2.Response]:
-        """Send a signed request for a file without following redirects; obstore would follow them to any server.
+        """Send a signed request for a file, or for a page of the list, which has no name.
 
         Raises FileNotFoundError, FileExistsError, FileDamaged if it is shorter than stated, and FilesUnavailable.
         """
-        with self._failures_named():
-            url = obstore.sign(self._store, method, name, timedelta(seconds=SIGNED_FOR_SECONDS))
+        operation = f"{method.lower()}_object" if name else "list_objects_v2"
+        params = {"Key": self._prefix + name} if name else {"Prefix": self._prefix, **query}
+        try:
+            url = self._signer.generate_presigned_url(operation, {"Bucket": self._bucket, **params}, SIGNED_FOR_SECONDS)
             stream = self._client.stream(method, url, headers=headers, content=content)
             with deadline(seconds or REQUEST_TIMEOUT_SECONDS), stream as response:
                 if response.is_success:
                     yield response
                     return
-                reason = f"status code: {response.status_code} {next(response.iter_raw(MAX_REASON_BYTES), b'')!r}"
-        if response.is_redirect and not CODE.search(reason):
-            raise FilesUnavailable(REDIRECTED.format(address=self.address))
-        if response.status_code == httpx2.codes.RANGE_NOT_SATISFIABLE:
-            raise FileDamaged(name)
-        if response.status_code == httpx2.codes.PRECONDITION_FAILED:
-            raise FileExistsError(name)
-        if response.status_code == httpx2.codes.NOT_FOUND and "NoSuchBucket" not in reason:
-            raise FileNotFoundError(name)
-        raise _failure(self.address, reason)
+                named = CODE.search(next(response.iter_raw(MAX_REASON_BYTES), b""))
+        except (BotoCoreError, ClientError) as error:
+            reason = NO_KEYS if isinstance(error, NoCredentialsError) else f"{{address}} cannot be used: {error}"
+            raise FilesUnavailable(reason.format(address=self.address)) from error
+        except httpx2.HTTPError as error:
+            problem = "did not respond in time" if isinstance(error, httpx2.TimeoutException) else "cannot be reached"
+            raise FilesUnavailable(f"{self.address} {problem}.") from error
+        code = named[1].decode() if named else ""
+        if name and response.status_code in MEANINGS and code not in REFUSALS:
+            raise MEANINGS[response.status_code](name)
+        raise _refusal(self.address, code, response.status_code)
 
     def drop(self, name: str) -> None:
         with suppress(FileNotFoundError), self._signed("DELETE", name):
@@ -226,54 +229,67 @@ class S3Files:
 
     def stored(self) -> Iterator[StoredFile]:
         """Yield all objects with generated names, and ignore the rest."""
-        with self._failures_named():
-            for some in obstore.list(self._store):
-                for one in some:
-                    if FILE_NAME.fullmatch(one["path"]):
-                        yield StoredFile(one["path"], one["size"], one["last_modified"].timestamp())
+        return (file for file, _ in self._listed() if FILE_NAME.fullmatch(file.name))
 
     def objects(self) -> Iterator[tuple[str, str]]:
         """Yield the keys of all objects, each with a mark that changes with its content."""
-        with self._failures_named():
-            for some in obstore.list(self._store):
-                for one in some:
-                    yield one["path"], f"{one['size']} {one['e_tag'] or one['last_modified'].isoformat()}"
+        return ((file.name, mark) for file, mark in self._listed())
 
     def check(self) -> None:
         """Raise FilesUnavailable, with the reason, if the bucket can't be listed."""
-        with self._failures_named():
-            next(iter(obstore.list(self._store, chunk_size=1)), None)
+        self._page(LIST | {"MaxKeys": 1})
 
-    @contextmanager
-    def _failures_named(self) -> Iterator[None]:
-        """Translate S3's errors, except FileNotFoundError."""
+    def _listed(self) -> Iterator[tuple[StoredFile, str]]:
+        """Yield the objects below the prefix, except those that stand for folders, each with its mark."""
+        tokens: set[str | None] = {""}
+        objects, token = self._page()
+        while True:
+            yield from objects
+            if token is None:
+                return
+            if token in tokens or len(tokens) == MAX_PAGES:
+                raise FilesUnavailable(f"{self.address} does not end its list of files.")
+            tokens.add(token)
+            objects, token = self._page(LIST | {"ContinuationToken": token})
+
+    def _page(self, query: Mapping[str, str | int] = LIST) -> tuple[list[tuple[StoredFile, str]], str | None]:
+        """Return a page of the list, and the token of the next one."""
+        with self._signed("GET", query=query) as response:
+            content = next(response.iter_raw(MAX_PAGE_BYTES), b"")
         try:
-            yield
-        except FileNotFoundError as error:
-            if "NoSuchBucket" in str(error):
-                raise _failure(self.address, str(error)) from error
-            raise
-        except httpx2.TimeoutException as error:
-            raise FilesUnavailable(f"{self.address} did not respond in time.") from error
-        except (BaseError, TimeoutError, httpx2.HTTPError) as error:
-            raise _failure(self.address, str(error)) from error
+            page = ElementTree.fromstring(content, ElementTree.XMLParser(target=_PlainXml()))  # noqa: S314 - bounded
+            decoded = unquote_plus if page.findtext("{*}EncodingType") == "url" else str
+            objects = []
+            for one in page.iterfind("{*}Contents"):
+                facts = {element.tag.rpartition("}")[2]: element.text or "" for element in one}
+                key, modified = decoded(facts["Key"]), datetime.fromisoformat(facts["LastModified"])
+                if not SIZE.fullmatch(facts["Size"]):
+                    raise ValueError(facts["Size"])
+                if key.startswith(self._prefix) and not key.endswith("/"):
+                    file = StoredFile(key.removeprefix(self._prefix), int(facts["Size"]), modified.timestamp())
+                    objects.append((file, f"{facts['Size']} {facts.get('ETag') or modified.isoformat()}"))
+        except (ElementTree.ParseError, *INVALID) as error:
+            raise FilesUnavailable(f"{self.address} does not list its files as S3 does.") from error
+        is_last = page.findtext("{*}IsTruncated") != "true"
+        return objects, None if is_last else page.findtext("{*}NextContinuationToken", "")
 
 
-def _failure(address: str, reason: str) -> StorageFailed:
-    named = CODE.search(reason)
-    code = named[1] if named else ""
+class _PlainXml(ElementTree.TreeBuilder):
+    def doctype(self, *_: object) -> None:
+        raise ValueError("a document type")
+
+
+def _refusal(address: str, code: str, status: int) -> StorageFailed:
     if code in FULL:
         return StorageFailed(f"{address} is full. Nothing that was stored is lost.")
     if code in REFUSALS:
         return FilesUnavailable(REFUSALS[code].format(address=address))
+    if httpx2.codes.is_redirect(status) and not code:
+        return FilesUnavailable(REDIRECTED.format(address=address))
     if code:
         return FilesUnavailable(f"{address} is rejecting requests at the moment ({code}).")
-    if METADATA in reason:
-        return FilesUnavailable(f"There are no keys for {address}. Set {KEYS}.")
-    if REFUSED.search(reason):
+    if status in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
         return FilesUnavailable(RIGHTS.format(address=address))
-    if "kind: Timeout" in reason:
-        return FilesUnavailable(f"{address} did not respond in time.")
     return FilesUnavailable(f"{address} cannot be reached.")
 
 

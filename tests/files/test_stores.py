@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -9,13 +10,26 @@ import uuid
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from rag_assistant.files import s3 as module
 from rag_assistant.files.s3 import S3Files
 from rag_assistant.files.store import FileStore, FolderFiles
 from rag_assistant.records.errors import FileDamaged, FilesUnavailable, StorageFailed
-from tests.testkit.s3_server import BUCKET, Fault, FaultyProxy, Passing, S3Server, breaking_off, hanging, refusal
+from tests.testkit.lying_endpoint import Shape, lying_endpoint
+from tests.testkit.s3_server import (
+    BUCKET,
+    KEY,
+    SECRET,
+    Fault,
+    FaultyProxy,
+    Passing,
+    S3Server,
+    breaking_off,
+    hanging,
+    refusal,
+)
 from tests.testkit.server_process import free_port
 
 TEXT = b"Geese hiss. " * 20
@@ -243,20 +257,141 @@ def when_reading(fault: Fault) -> Fault:
     return lambda request: request.command == "GET" and fault(request)
 
 
-def test_missing_keys_are_named() -> None:
-    told = "Error performing PUT http://169.254.169.254/latest/api/token in 8 ms - error sending request"
-    assert str(module._failure("s3://documents", told)) == (
-        "There are no keys for s3://documents. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+def test_missing_keys_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    files = S3Files("s3://documents", f"http://127.0.0.1:{free_port()}", None, True, tmp_path)
+    with pytest.raises(FilesUnavailable) as raised:
+        files.check()
+    assert str(raised.value) == (
+        f"There are no keys for {files.address}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
     )
 
 
-def test_the_name_of_the_bucket_may_be_a_part_of_the_host(tmp_path: Path) -> None:
-    """Only the address is looked at: there is no such host."""
-    files = S3Files("s3://geese/shelf/", "https://s3.example/", "eu-central-1", False, tmp_path)
-    assert files._store.config["endpoint"] == "https://geese.s3.example"
-    assert files._store.prefix is not None
-    amazon = S3Files("s3://geese", None, None, True, tmp_path)
-    assert amazon._store.config["virtual_hosted_style_request"] in (True, "true")
+def test_the_keys_may_be_those_of_the_role_of_the_machine(
+    s3_proxy: FaultyProxy, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def role(request: bytes) -> Shape:
+        keys = {"AccessKeyId": KEY, "SecretAccessKey": SECRET, "Token": "", "Expiration": "2999-01-01T00:00:00Z"}
+        return Shape(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + json.dumps(keys).encode())
+
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with lying_endpoint(role) as url:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", url)
+        files = S3Files(f"s3://{BUCKET}/{prefix}", s3_proxy.url, None, True, tmp_path / "transfers")
+        name = keep(files, TEXT)
+    assert files.open(name).read() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "region", "path_style", "expected"),
+    [
+        ("s3://geese/shelf/", "https://s3.example/", "eu-central-1", False, "https://geese.s3.example/shelf/"),
+        ("s3://geese/shelf", "https://s3.example", None, True, "https://s3.example/geese/shelf/"),
+        ("s3://geese", None, "eu-central-1", True, "https://geese.s3.eu-central-1.amazonaws.com/"),
+        ("s3://geese", None, None, True, "https://geese.s3.amazonaws.com/"),
+    ],
+)
+def test_the_name_of_the_bucket_is_in_the_host_or_in_the_path(
+    url: str,
+    endpoint: str | None,
+    region: str | None,
+    path_style: bool,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the addresses are looked at: there are no such hosts."""
+    sent: list[httpx2.URL] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.url)
+        return httpx2.Response(404, stream=httpx2.ByteStream(b""))
+
+    monkeypatch.setattr(module, "BoundedTransport", lambda _: httpx2.MockTransport(answer))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    S3Files(url, endpoint, region, path_style, tmp_path).drop("a" * 32)
+    assert str(sent[0].copy_with(query=None)).removesuffix("?") == expected + "a" * 32
+    assert f"/{region or 'us-east-1'}/s3/" in sent[0].params["X-Amz-Credential"]
+
+
+def listing(*pages: str) -> Fault:
+    """Respond with the pages of a list, and with the last one again and again."""
+    left = list(pages)
+
+    def respond(request: Passing) -> bool:
+        body = (left.pop(0) if len(left) > 1 else left[0]).encode()
+        request.send_response_only(200)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+        return True
+
+    return respond
+
+
+def page(*keys: str, token: str = "") -> str:
+    about = "<Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag>"
+    contents = "".join(f"<Contents><Key>{key}</Key>{about}</Contents>" for key in keys)
+    more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+    return f"<ListBucketResult {space}><EncodingType>url</EncodingType>{more}{contents}</ListBucketResult>"
+
+
+def test_keys_of_any_letters_are_listed_and_read_in_pages(
+    s3_files: S3Files, s3: S3Server, s3_proxy: FaultyProxy, prefix: str
+) -> None:
+    names = ["a b+c%20d&e.md", "gänse <1>.txt", "shelf/鵝?#.txt", *(f"shelf/{number}" for number in range(1100))]
+    for name in names:
+        (s3.folder / prefix / name).parent.mkdir(parents=True, exist_ok=True)
+        (s3.folder / prefix / name).write_bytes(TEXT)
+    marks = dict(s3_files.objects())
+    assert set(marks) == set(names)
+    assert len([one for one in s3_proxy.seen if "list-type" in one[1]]) == 2
+    for name in names[:3]:
+        with s3_files.open(name) as file:
+            assert file.read() == TEXT
+        assert marks[name].startswith(f"{len(TEXT)} ")
+
+
+def test_what_a_list_has_of_others_is_left_out(s3_files: S3Files, s3_proxy: FaultyProxy, prefix: str) -> None:
+    s3_proxy.fault = listing(page(f"{prefix}/a+b%2Bc", f"{prefix}/folder/", f"{prefix}/", "elsewhere/d"))
+    assert list(s3_files.objects()) == [("a b+c", '1 "e"')]
+
+
+@pytest.mark.parametrize(
+    ("pages", "told"),
+    [
+        ([page("a", token="t")], "does not end its list of files"),
+        ([page("a", token="t"), page("a", token="u"), page("a", token="t"), page("a")], "does not end its list"),
+        ([page("a").replace("<Contents>", "<IsTruncated>true</IsTruncated><Contents>")], "does not end its list"),
+        (["geese"], "does not list its files as S3 does"),
+        ([""], "does not list its files as S3 does"),
+        ([page("a").replace("2026-01-01", "2026-13-01")], "does not list its files as S3 does"),
+        ([page("a").replace("<Size>1<", f"<Size>{'1' * 5000}<")], "does not list its files as S3 does"),
+        ([page("a").replace("<Key>a</Key>", "")], "does not list its files as S3 does"),
+        ([f"<!DOCTYPE x [<!ENTITY a 'b'>]>{page('&a;')}"], "does not list its files as S3 does"),
+    ],
+)
+def test_a_list_that_lies_is_refused(
+    s3_proxy: FaultyProxy, pages: list[str], told: str, tmp_path: Path, s3_files: S3Files
+) -> None:
+    s3_proxy.fault = listing(*pages)
+    with pytest.raises(FilesUnavailable, match=told):
+        list(S3Files(f"s3://{BUCKET}", s3_proxy.url, None, True, tmp_path).objects())
+
+
+def test_a_list_that_never_ends_is_given_up(
+    s3_files: S3Files, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_PAGES", 20)
+    s3_proxy.fault = lambda request: listing(page("a", token=f"t{len(s3_proxy.seen)}"))(request)
+    with pytest.raises(FilesUnavailable, match="does not end its list of files"):
+        list(s3_files.objects())
+    assert len(s3_proxy.seen) == 20
 
 
 CONSTANT = """

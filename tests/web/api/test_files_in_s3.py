@@ -220,13 +220,11 @@ def test_a_store_leads_to_no_other_server(
     number, other = ready(client), FaultyProxy(s3.port)
 
     def leading_on(request: Passing) -> bool:
-        if "list-type" not in request.path:
-            request.send_response_only(status)
-            request.send_header("Location", f"{other.url}{request.path}")
-            request.send_header("Content-Length", "0")
-            request.end_headers()
-            return True
-        return False
+        request.send_response_only(status)
+        request.send_header("Location", f"{other.url}{request.path}")
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+        return True
 
     s3_proxy.fault = leading_on
     response = client.get(f"/api/documents/{number}/file")
@@ -238,6 +236,8 @@ def test_a_store_leads_to_no_other_server(
     (tmp_path / "new.part").write_bytes(TEXT)
     with pytest.raises(FilesUnavailable, match="leads to another server"):
         services.uploads.store.keep(tmp_path / "new.part", "c" * 32)
+    with pytest.raises(FilesUnavailable, match="leads to another server"):
+        list(services.uploads.store.stored())
     other.close()
     assert (response.status_code, other.seen) == (503, [])
     assert "leads to another server, which is not asked." in response.json["error"]["message"]
