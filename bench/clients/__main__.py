@@ -21,6 +21,8 @@ OPEN_WEBUI = INSTALLED / "open-webui" / "bin" / "python"
 CLIENTS = {
     "openai SDK (Python)": (PYTHON, "openai_sdk.py", "openai"),
     "openai SDK (JavaScript)": (None, "openai_sdk.mjs", "openai"),
+    "anthropic SDK (Python)": (PYTHON, "anthropic_sdk.py", "anthropic"),
+    "anthropic SDK (JavaScript)": (None, "anthropic_sdk.mjs", "@anthropic-ai/sdk"),
     "LangChain": (PYTHON, "langchain_chat.py", "langchain-openai"),
     "litellm": (PYTHON, "litellm_chat.py", "litellm"),
     "pydantic-ai": (PYTHON, "pydantic_ai_chat.py", "pydantic-ai-slim"),

@@ -14,7 +14,7 @@ from rag_assistant.records import errors
 from rag_assistant.records.errors import AssistantError
 from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
-from rag_assistant.web.v1.errors import openai_error, openai_status
+from rag_assistant.web.v1.errors import anthropic_error, openai_error, openai_status
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ RETRY_AFTER_SECONDS = 5
 # Besides every 503: errors that may go away by themselves.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 OPENAI = "/v1/"
+ANTHROPIC = "/v1/messages"
 PROBLEM = "application/problem+json"
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "This could not be written to disk; see the server log. Nothing that was stored is lost."
@@ -156,7 +157,8 @@ def _answer(status: int, data: dict[str, Any], param: str | None = None) -> Resp
     if _wants_problem():
         return _problem(status, data)
     if request.path.startswith(OPENAI):
-        return make_response(jsonify(error=openai_error(status, data, param)), status)
+        shown = anthropic_error(status, data, param) if request.path.startswith(ANTHROPIC) else None
+        return make_response(jsonify(shown or {"error": openai_error(status, data, param)}), status)
     wants_page = not request.path.startswith(FOR_PROGRAMS) and request.accept_mimetypes.accept_html
     if wants_page and status != 400:
         return make_response(render_template("error.html", status=status, error=data), status)

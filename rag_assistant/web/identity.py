@@ -15,6 +15,8 @@ from rag_assistant.web.routing import API, IDENTITY, PUBLIC, SESSION_ONLY, Polic
 
 SESSION = "session"
 BEARER = "bearer "
+# Its clients send their key in a header of their own.
+ANTHROPIC = "/v1/messages"
 NO_ACCOUNTS = "This needs an account, and this server has none."
 
 
@@ -85,7 +87,9 @@ def identify(whole: Services) -> Identity:
 def bearer_token() -> str | None:
     """Return the token of a request, which may be empty; ``None`` if it has none."""
     authorization = request.headers.get("Authorization", "")
-    return authorization[len(BEARER) :].strip() if authorization.lower().startswith(BEARER) else None
+    if authorization.lower().startswith(BEARER):
+        return authorization[len(BEARER) :].strip()
+    return request.headers.get("X-Api-Key") if request.path.startswith(ANTHROPIC) else None
 
 
 def by_token(whole: Services, secret: str) -> Identity:

@@ -1,6 +1,6 @@
 """The request bodies of OpenAI's protocol: which fields count, have no effect, or are refused by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
@@ -58,9 +58,9 @@ SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed",
 
 
 class ContextEdit(Passed):
-    """One way to make room: summarise above a number of tokens, or leave out older tool uses."""
+    """One way to make room: summarise above a number of tokens, or leave out older tool uses; others are ignored."""
 
-    type: Literal["compaction", "clear_tool_uses_20250919"]
+    type: str
     compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
     keep: Kept | None = None
 
@@ -68,6 +68,10 @@ class ContextEdit(Passed):
     def kept_uses(self) -> int:
         """The number of tool uses to keep; Anthropic's default where the body has none."""
         return self.keep.value if self.keep else 3
+
+
+# The ways that we know.
+EDITS = ("compaction", "clear_tool_uses_20250919")
 
 
 class ContextEdits(Lenient):
@@ -113,6 +117,8 @@ class OpenAIBody(AnyQuestionBody):
     """The fields that the bodies share. ``ignored`` names those sent without effect."""
 
     hints: ClassVar[tuple[str, ...]] = HINTS
+    # The field that has the answer's format.
+    format_field: ClassVar[str] = "response_format"
     model: str = field(..., "the id of a model, as /v1/models lists them")
     metadata: Metadata | None = field(None, METADATA)
     temperature: float | None = field(None, "a number from 0 to 2", ge=0, le=2)
@@ -124,6 +130,29 @@ class OpenAIBody(AnyQuestionBody):
         None, "a list of what makes room: compaction, clear_tool_uses_20250919; or an object with it as edits"
     )
     rag_assistant: OwnFields | None = field(None, 'an object: {"retrieval": "auto"}, or "off"')
+
+    @staticmethod
+    def is_foreign(tool: Mapping[str, Any]) -> bool:
+        """Return whether another server would carry out a tool."""
+        return tool.get("type", "function") in HOSTED
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How the answer is drawn, in the words of a chat."""
+        return {name: getattr(self, name) for name in SAMPLING}
+
+    def endpoint_fields(self) -> dict[str, Any]:
+        """Return the fields for the model's endpoint in the shape of a chat."""
+        raise NotImplementedError
+
+    def as_fields(
+        self, tools: Sequence[Any] | None, choice: Any, parallel: bool | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Return fields of a chat with those that are given, and how the answer is drawn."""
+        more |= self.sampling
+        if tools:
+            more |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": parallel}
+        return {name: as_sent(value) for name, value in more.items() if value is not None}
 
     @property
     def edits(self) -> dict[str, ContextEdit]:
@@ -155,12 +184,9 @@ class ChatBody(OpenAIBody):
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields that go to the model's endpoint unchanged."""
         form = self.response_format if self.response_format and self.response_format.type != "text" else None
-        return _sent(self, self.tools, self.tool_choice, response_format=form, stop=self.stop or None)
-
-    @property
-    def sampling(self) -> dict[str, Any]:
-        """How the answer is drawn."""
-        return {name: getattr(self, name) for name in SAMPLING}
+        return self.as_fields(
+            self.tools, self.tool_choice, self.parallel_tool_calls, response_format=form, stop=self.stop or None
+        )
 
 
 class Item(Lenient):
@@ -184,6 +210,7 @@ INPUT = "text, or a list of items such as messages; the last is the user's"
 class ResponseBody(OpenAIBody):
     """The body of /v1/responses."""
 
+    format_field: ClassVar[str] = "text"
     input: Input = field(..., INPUT)
     instructions: str | None = field(None, "text")
     previous_response_id: str | None = field(None, "the id of a stored response")
@@ -197,27 +224,20 @@ class ResponseBody(OpenAIBody):
 
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields for the model's endpoint in the shape of a chat, a named function in its own object."""
-        tools = [_as_in_chat(one, "function") for one in self.tools or ()]
+        tools = [as_in_chat(one.as_sent(), "function") for one in self.tools or ()]
         choice = self.tool_choice
         form = self.text.format if self.text and self.text.format and self.text.format.type != "text" else None
-        return _sent(
-            self,
+        return self.as_fields(
             tools,
-            _as_in_chat(choice, "function") if isinstance(choice, ResponseTool) else choice,
-            response_format=form and _as_in_chat(form, "json_schema"),
+            as_in_chat(choice.as_sent(), "function") if isinstance(choice, ResponseTool) else choice,
+            self.parallel_tool_calls,
+            response_format=form and as_in_chat(form.as_sent(), "json_schema"),
         )
 
     @property
     def sampling(self) -> dict[str, Any]:
         """How the answer is drawn, in the words of a chat."""
         return {"top_p": self.top_p, "reasoning_effort": self.reasoning and self.reasoning.effort}
-
-
-def _sent(body: ChatBody | ResponseBody, tools: Sequence[Any] | None, choice: Any, **more: Any) -> dict[str, Any]:
-    more |= body.sampling
-    if tools:
-        more |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": body.parallel_tool_calls}
-    return {name: as_sent(value) for name, value in more.items() if value is not None}
 
 
 def as_sent(value: Any) -> Any:
@@ -227,10 +247,10 @@ def as_sent(value: Any) -> Any:
     return [as_sent(one) for one in value] if isinstance(value, list) else value
 
 
-def _as_in_chat(part: Passed, name: str) -> dict[str, Any]:
-    inner = part.as_sent()
-    kind = inner.pop("type")
-    return {"type": kind} | ({name: inner} if inner else {})
+def as_in_chat(part: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a part of a body as a chat has it: what is beside its type in an object of its own."""
+    inner = {key: value for key, value in part.items() if key != "type"}
+    return {"type": part["type"]} | ({name: inner} if inner else {})
 
 
 class CompactBody(Strict):
@@ -275,8 +295,8 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
     ignored = sorted(name for name in unneeded - set(REFUSED) if content.get(name) is not None)
     if content.get("max_tokens") == -1:  # Some clients' word for no limit.
         content = {name: value for name, value in content.items() if name != "max_tokens"}
-    if model in (ChatBody, ResponseBody) and isinstance(tools := content.get("tools"), list):
-        foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and one.get("type", "function") in HOSTED]
+    if issubclass(model, OpenAIBody) and isinstance(tools := content.get("tools"), list):
+        foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and model.is_foreign(one)]
         ignored += [f"tools[{n}]" for n in foreign]
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
     body = checked(model, {name: value for name, value in content.items() if name not in unneeded})

@@ -28,6 +28,17 @@ def openai_error(status: int, error: Mapping[str, Any], param: str | None = None
     return shown | ({"details": error["details"]} if "details" in error else {})
 
 
+# Anthropic's kinds by status.
+ANTHROPIC = {401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"}
+
+
+def anthropic_error(status: int, error: Mapping[str, Any], param: str | None = None) -> dict[str, Any]:
+    """Return an error in Anthropic's shape, for OpenAI's status; ``param`` is the invalid field."""
+    shown = openai_error(status, error, param)
+    kind = ANTHROPIC.get(status) or shown["type"].replace("server_error", "api_error")
+    return {"type": "error", "error": shown | {"type": kind}}
+
+
 def code_of(name: str) -> str:
     """Return the code of an error's name, such as conversation_not_found."""
     return CODES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -16,7 +16,7 @@ from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message,
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.routing import services
-from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
+from rag_assistant.web.v1.bodies import EDITS, NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
 from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
 
 # The answer modes, each as a model.
@@ -27,6 +27,11 @@ MODES: dict[str, AnswerMode] = {
 }
 # The prefix of project names, which are models, too.
 OF_PROJECT = "rag-assistant/"
+# Fields that have no effect on quotes.
+OF_A_MODEL = (
+    *("max_completion_tokens", "max_output_tokens", "max_tokens", "output_config", "stop", "stop_sequences"),
+    *("temperature", *SAMPLING),
+)
 NEW = "new"
 SYSTEM = ("system", "developer")
 PICTURES = ("image_url", "input_image")
@@ -67,7 +72,7 @@ def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
 
 
 def question_of(
-    body: ChatBody | ResponseBody,
+    body: OpenAIBody,
     sent: Sent,
     max_answer_tokens: int | None,
     key: str | None,
@@ -110,22 +115,32 @@ def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None
         raise InvalidRequest(STORED_TOOLS, param="tools")
 
 
-def ignored_fields(body: ChatBody | ResponseBody) -> list[str]:
+def ignored_fields(body: OpenAIBody) -> list[str]:
     """Return the fields without effect, here or for quotes. Raises InvalidRequest for those that need a model."""
     ignored = [
-        f"context_management.{kind}.{name}" for kind, edit in body.edits.items() for name in edit.model_extra or ()
+        f"context_management.{kind}{name and f'.{name}'}"
+        for kind, edit in body.edits.items()
+        for name in (edit.model_extra or () if kind in EDITS else [""])
     ]
-    if isinstance(body, ChatBody) and set(body.metadata or ()) - {"conversation_id"}:
+    if not isinstance(body, ResponseBody) and set(body.metadata or ()) - {"conversation_id"}:
         ignored.append("metadata")
-    if not body.tools:
-        ignored += [n for n in ("parallel_tool_calls", "tool_choice") if getattr(body, n) not in NOTHING]
+    if not getattr(body, "tools", None):
+        ignored += [n for n in ("parallel_tool_calls", "tool_choice") if getattr(body, n, None) not in NOTHING]
     if services().models.connected:
         return ignored
     for name in ("tools", "response_format"):
         if name in body.endpoint_fields():
-            named = "text" if name not in type(body).model_fields else name
+            named = body.format_field if name == "response_format" else name
             raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
-    without_effect = ("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "temperature", *SAMPLING)
+    without_effect = (
+        "max_completion_tokens",
+        "max_output_tokens",
+        "max_tokens",
+        "stop",
+        "stop_sequences",
+        "temperature",
+        *SAMPLING,
+    )
     return ignored + [name for name in without_effect if getattr(body, name, None) is not None]
 
 
@@ -152,13 +167,13 @@ def read_chat(body: ChatBody) -> Sent:
     # While tools run, a provider wants its model's thoughts back; of earlier turns they are left out.
     last_question = max((n for n, one in enumerate(body.messages) if one.role == "user"), default=0)
     messages = [_message_of(one, places[n], n > last_question) for n, one in enumerate(body.messages)]
-    return _sent(messages, (), places)
+    return sent_along(messages, (), places)
 
 
 def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) -> Sent:
     """Return the content of a response's input. Raises InvalidRequest, ResponseNotFound."""
     if isinstance(given, str):
-        return _sent([{"role": "user", "content": given}], instructions, ["input"])
+        return sent_along([{"role": "user", "content": given}], instructions, ["input"])
     messages: list[Message] = []
     places: list[str] = []
     ignored: list[str] = []
@@ -192,7 +207,7 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
                 param=where,
             )
         places += [where] * (len(messages) - len(places))
-    return _sent(messages, instructions, places, summary, behind, ignored)
+    return sent_along(messages, instructions, places, summary, behind, ignored)
 
 
 def stored_turn(name: str) -> int:
@@ -278,7 +293,7 @@ def _function(item: Item, where: str) -> dict[str, Any]:
     return {"name": item.name, "arguments": item.arguments or "{}"}
 
 
-def _sent(
+def sent_along(
     messages: Sequence[Message],
     instructions: Iterable[str | None],
     places: Sequence[str],

@@ -16,7 +16,7 @@ from rag_assistant.records.views import turn_data
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1.answers import Asked, about, streamed, whole
-from rag_assistant.web.v1.bodies import CompactBody, ResponseBody, as_sent, read_openai
+from rag_assistant.web.v1.bodies import CompactBody, OpenAIBody, ResponseBody, as_sent, read_openai
 from rag_assistant.web.v1.reading import (
     MODES,
     OF_PROJECT,
@@ -108,17 +108,22 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
 def input_tokens() -> Response:
     """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
     body, _ = read_openai(ResponseBody)
-    sent, models = read_input(body.input, [body.instructions]), services().models
-    history: ViewedHistory = sent.history
-    conversation, running = sent.history.conversation, [{"role": "user", "content": sent.history.question}]
+    before = None
     if body.previous_response_id is not None:
-        history = services().history
-        conversation = services().conversations.get(_turn_of(body.previous_response_id).conversation_id)
+        before = services().conversations.get(_turn_of(body.previous_response_id).conversation_id)
+    count = tokens_sent(body, read_input(body.input, [body.instructions]), before)
+    return jsonify(object="response.input_tokens", input_tokens=count)
+
+
+def tokens_sent(body: OpenAIBody, sent: Sent, stored: Conversation | None = None) -> int:
+    """Estimate the tokens of all turns that a request brings or continues, with its instructions and tools."""
+    models, running = services().models, [{"role": "user", "content": sent.history.question}]
+    history: ViewedHistory = services().history if stored else sent.history
+    conversation = stored or sent.history.conversation
     past = _messages(history.past(conversation, conversation.turns + 1, None))
     system = [{"role": "system", "content": sent.instructions}] if sent.instructions else []
     whole = ModelRequest((*system, *past, *running, *sent.history.iterations), fields=body.endpoint_fields())
-    count = round(estimated_tokens(whole) * models.calibration.ratio(models.known_endpoint()))
-    return jsonify(object="response.input_tokens", input_tokens=count)
+    return round(estimated_tokens(whole) * models.calibration.ratio(models.known_endpoint()))
 
 
 @blueprint.get(

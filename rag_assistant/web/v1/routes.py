@@ -10,10 +10,13 @@ from rag_assistant.records.errors import InvalidRequest, ModelNotFound
 from rag_assistant.web.request_parsing import idempotency_key, take_pictures
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.v1.answers import Asked, streamed, whole
-from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, read_openai
+from rag_assistant.web.v1.bodies import ChatBody, EmbeddingsBody, OpenAIBody, read_openai
 from rag_assistant.web.v1.chat import chunks, completion
+from rag_assistant.web.v1.messages import frames, message
+from rag_assistant.web.v1.messages_body import MessagesBody, read_messages
 from rag_assistant.web.v1.reading import (
     MODES,
+    Sent,
     conversation_named,
     ignored_fields,
     mode_of,
@@ -22,8 +25,8 @@ from rag_assistant.web.v1.reading import (
     read_chat,
     refuse_stored_calls,
 )
-from rag_assistant.web.v1.response_routes import blueprint
-from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, Model
+from rag_assistant.web.v1.response_routes import blueprint, tokens_sent
+from rag_assistant.web.v1.schemas import ChatChunk, ChatCompletion, MessageAnswer, MessageEvent, Model
 
 EMBEDDINGS_MODEL = "rag-assistant-embeddings"
 DESCRIBED = {
@@ -60,22 +63,41 @@ def chat_completions() -> Response:
     """Answer the last message of a chat; the window applies to those before it, or to a stored conversation."""
     take_pictures()
     body, ignored = read_openai(ChatBody)
-    sent = read_chat(body)
-    ignored += [*sent.ignored, *ignored_fields(body)]
-    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
-    question = question_of(
-        body,
-        sent,
-        body.max_completion_tokens or body.max_tokens,
-        idempotency_key(),
-        named if isinstance(named, int) else None,
-    )
-    refuse_stored_calls(question, sent, stored=named is not None)
-    incoming = Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
+    incoming = _asked(body, read_chat(body), body.max_completion_tokens or body.max_tokens, ignored)
     if not body.stream:
         return whole(incoming, completion)
     include_usage = bool(body.stream_options and body.stream_options.include_usage)
     return streamed(incoming, lambda events, about: chunks(events, about, include_usage))
+
+
+@blueprint.post(
+    "/messages",
+    policy=ASK,
+    answer=MessageAnswer,
+    body=MessagesBody,
+    example={"model": "rag-assistant", "max_tokens": 1024, "messages": [{"role": "user", "content": "How large?"}]},
+    headers=("X-Conversation-Id", "Idempotency-Key"),
+    events={"*": MessageEvent},
+)
+def messages() -> Response:
+    """Answer the last message in Anthropic's protocol; the window applies as to a chat."""
+    take_pictures()
+    body, ignored = read_openai(MessagesBody)
+    incoming = _asked(body, read_messages(body), body.max_tokens, ignored)
+    return streamed(incoming, frames) if body.stream else whole(incoming, message)
+
+
+@blueprint.post(
+    "/messages/count_tokens",
+    policy=ASK,
+    answer={"input_tokens": int},
+    body=MessagesBody,
+    example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},
+)
+def count_tokens() -> Response:
+    """Count the tokens of messages with what goes along; what a window would leave out is counted, too."""
+    body, _ = read_openai(MessagesBody)
+    return jsonify(input_tokens=tokens_sent(body, read_messages(body)))
 
 
 @blueprint.post(
@@ -107,6 +129,16 @@ def embeddings() -> Response:
     ]
     tokens = sum(map(estimate_tokens, texts))
     return jsonify(object="list", data=data, model=body.model, usage={"prompt_tokens": tokens, "total_tokens": tokens})
+
+
+def _asked(body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, ignored: list[str]) -> Asked:
+    """Return what the messages of a request ask."""
+    ignored += [*sent.ignored, *ignored_fields(body)]
+    named = conversation_named(request.headers.get("X-Conversation-Id"), body)
+    conversation_id = named if isinstance(named, int) else None
+    question = question_of(body, sent, max_answer_tokens, idempotency_key(), conversation_id)
+    refuse_stored_calls(question, sent, stored=named is not None)
+    return Asked(question, sent, body.model, ignored, named is not None, bool(body.edits))
 
 
 def _model(name: str) -> dict[str, Any]:

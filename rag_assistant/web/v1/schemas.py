@@ -62,6 +62,27 @@ class ChatChunk(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rag_assistant: Told | UnsetType = UNSET
 
 
+class MessageAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A message of Anthropic's protocol."""
+
+    id: str
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: str
+    content: list[dict[str, Any]]
+    stop_reason: Literal["end_turn", "max_tokens", "tool_use", "refusal"] | None
+    stop_sequence: None
+    usage: dict[str, int]
+    history_trimmed: bool
+    rag_assistant: Told
+
+
+class MessageEvent(Struct, frozen=True, kw_only=True):
+    """An event of a message; its other fields depend on its type."""
+
+    type: str
+
+
 class ResponseAnswer(Struct, frozen=True, kw_only=True):
     """A response (Open Responses, ResponseResource); the fields not listed have fixed values."""
 

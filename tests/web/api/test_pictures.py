@@ -149,6 +149,11 @@ def test_a_chat_in_openais_protocol_has_pictures(client: FlaskClient, stub: Stub
     item["content"].append({"type": "input_image", "image_url": PICTURE, "detail": "auto"})
     assert client.post("/v1/responses", json={"model": "rag-assistant", "input": [item]}).status_code == 200
     assert stub.requests[-1].messages[-1]["content"] == parts("What?", PICTURE)
+    kind, _, data = PICTURE.removeprefix("data:").partition(";base64,")
+    block = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
+    sent = [{"role": "user", "content": [{"type": "text", "text": "What?"}, block]}]
+    assert client.post("/v1/messages", json={"model": "rag-assistant", "messages": sent}).status_code == 200
+    assert stub.requests[-1].messages[-1]["content"] == parts("What?", PICTURE)
 
 
 def test_no_address_is_fetched_for_a_chat(client: FlaskClient, stub: StubModel) -> None:

@@ -18,6 +18,7 @@ from typing import (
 )
 
 import pytest
+from anthropic.types import message_create_params as message
 from flask.testing import FlaskClient
 from openai.types.chat import completion_create_params as chat
 from openai.types.responses import response_create_params as responses
@@ -33,6 +34,7 @@ MAX_DEPTH, MAX_FORMS_DEPTH = 5, 3
 USED = {
     "chat": {"model", "messages", "stream", "stream_options.include_usage", "max_completion_tokens", "max_tokens", "n"},
     "responses": {"model", "input", "instructions", "store", "previous_response_id", "max_output_tokens", "truncation"},
+    "messages": {"model", "messages", "max_tokens", "system", "stream"},
 }
 # Fields whose place says what they mean: roles and kinds.
 KINDS = {"type", "role"}
@@ -79,6 +81,7 @@ def fields_of(base: Any, streaming: Any) -> list[tuple[str, Any]]:
 
 
 CHAT = fields_of(chat.CompletionCreateParamsBase, chat.CompletionCreateParamsNonStreaming)
+MESSAGE = fields_of(message.MessageCreateParamsBase, message.MessageCreateParamsNonStreaming)
 RESPONSE = fields_of(responses.ResponseCreateParamsBase, responses.ResponseCreateParamsNonStreaming)
 
 
@@ -100,24 +103,23 @@ def untold(answer: Any, sent: Any, name: str, value: Any, used: set[str]) -> lis
     return [place for place in lost if place.rpartition(".")[2] not in KINDS]
 
 
-@pytest.mark.parametrize(("name", "value"), CHAT, ids=[f"{name}{n}" for n, (name, _) in enumerate(CHAT)])
-def test_no_field_of_a_chat_is_dropped_silently(client: FlaskClient, stub: StubModel, name: str, value: Any) -> None:
-    body: dict[str, Any] = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}]}
-    if name == "messages":
-        value = [*value, {"role": "user", "content": "Why?"}]
-    body |= {name: value} if name != "model" else {}
-    answer = client.post("/v1/chat/completions", json=body)
-    sent = json.dumps([one.body for one in stub.requests])
-    assert untold(answer, sent, name, value, USED["chat"] - {"messages"}) == []
+ROUTES: dict[str, tuple[str, str, list[tuple[str, Any]]]] = {
+    "chat": ("/v1/chat/completions", "messages", CHAT),
+    "responses": ("/v1/responses", "input", RESPONSE),
+    "messages": ("/v1/messages", "messages", MESSAGE),
+}
+EVERY = [(route, name) for route, (_, _, fields) in ROUTES.items() for name in dict.fromkeys(dict(fields))]
 
 
-@pytest.mark.parametrize(("name", "value"), RESPONSE, ids=[f"{name}{n}" for n, (name, _) in enumerate(RESPONSE)])
-def test_no_field_of_a_response_is_dropped_silently(
-    client: FlaskClient, stub: StubModel, name: str, value: Any
-) -> None:
-    if name == "input" and isinstance(value, list):
-        value = [*value, {"role": "user", "content": "Why?"}]
-    body: dict[str, Any] = {"model": "rag-assistant", "input": "Why?"} | ({name: value} if name != "model" else {})
-    answer = client.post("/v1/responses", json=body)
-    sent = json.dumps([one.body for one in stub.requests]) + json.dumps((answer.json or {}).get("metadata"))
-    assert untold(answer, sent, name, value, USED["responses"] - {"input"}) == []
+@pytest.mark.parametrize(("route", "name"), EVERY)
+def test_no_field_is_dropped_silently(client: FlaskClient, stub: StubModel, route: str, name: str) -> None:
+    path, messages, fields = ROUTES[route]
+    question: list[Any] = [{"role": "user", "content": "Why?"}]
+    for value in (value for field, value in fields if field == name):
+        if name == messages and isinstance(value, list):
+            value += question
+        stub.requests.clear()
+        body = {"model": "rag-assistant", messages: question} | ({name: value} if name != "model" else {})
+        answer = client.post(path, json=body)
+        sent = json.dumps([one.body for one in stub.requests]) + json.dumps((answer.json or {}).get("metadata"))
+        assert untold(answer, sent, name, value, USED[route] - {messages}) == []
