@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.clients.agents import table
 from bench.clients.model import ToolModel
 from tests.testkit.server_process import PROJECT, ServerProcess
 
@@ -52,6 +53,9 @@ def main() -> None:
             server.send("POST", "/api/documents", form, "multipart/form-data; boundary=b")
             server.wait_for_documents()
             told = [section(name, f"{server.url}/v1", server.url) for name in CLIENTS]
+            told.append(
+                f"### Agents\n\nEach reads a file with a tool of its own ([agents.py](agents.py)).\n\n{table(INSTALLED / 'js')}\n"
+            )
         finally:
             server.terminate()
             model.close()

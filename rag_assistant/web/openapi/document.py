@@ -75,7 +75,8 @@ QUERY: dict[str, tuple[Schema, str]] = {
     "strategy": ({"type": "string", "enum": ["window", "smart"]}, "The strategy to try."),
     # Headers that clients of OpenAI's protocol send.
     **dict.fromkeys(
-        ("include", "include_obfuscation", "stream", "starting_after", "after", "order"), (TEXT, "Without effect.")
+        ("beta", "include", "include_obfuscation", "stream", "starting_after", "after", "order"),
+        (TEXT, "Without effect."),
     ),
 }
 HEADERS: dict[str, tuple[Schema, str]] = {

@@ -58,9 +58,9 @@ SAMPLING = ("frequency_penalty", "presence_penalty", "reasoning_effort", "seed",
 
 
 class ContextEdit(Passed):
-    """One way to make room: summarise above a number of tokens, or leave out older tool uses; others are ignored."""
+    """One way to make room: summarise above a number of tokens, or leave out older tool uses."""
 
-    type: str
+    type: Literal["compaction", "clear_tool_uses_20250919"]
     compact_threshold: int | None = Field(None, ge=MIN_THRESHOLD)
     keep: Kept | None = None
 
@@ -68,10 +68,6 @@ class ContextEdit(Passed):
     def kept_uses(self) -> int:
         """The number of tool uses to keep; Anthropic's default where the body has none."""
         return self.keep.value if self.keep else 3
-
-
-# The ways that we know.
-EDITS = ("compaction", "clear_tool_uses_20250919")
 
 
 class ContextEdits(Lenient):
@@ -102,6 +98,8 @@ HOSTED = (
     "web_search",
     "web_search_preview",
 )
+# An edit for Anthropic's own models, whose thoughts are not passed on.
+THINKING_EDIT = "clear_thinking"
 MAX_METADATA = 16
 MAX_TOOLS = 128
 MAX_STOPS = 4
@@ -299,6 +297,11 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and model.is_foreign(one)]
         ignored += [f"tools[{n}]" for n in foreign]
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
+    given = content.get("context_management")
+    if isinstance(given, dict) and isinstance(edits := given.get("edits"), list):  # As Anthropic's clients have it.
+        known = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(THINKING_EDIT))]
+        ignored += ["context_management.edits"] if len(known) < len(edits) else []
+        content = content | {"context_management": {"edits": known}}
     body = checked(model, {name: value for name, value in content.items() if name not in unneeded})
     return body, [*ignored, *dict.fromkeys(_unread(body, content))]
 

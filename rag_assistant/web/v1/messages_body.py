@@ -156,12 +156,12 @@ def _text(blocks: Sequence[Block]) -> str:
 
 def _messages_of(role: str, blocks: Sequence[Block], where: str) -> list[Message]:
     """Return a message in the form of a chat: results are messages of their own, before what is said beside them."""
-    found: list[Message] = []
+    messages: list[Message] = []
     for n, block in enumerate(blocks):
         if block.type == "tool_result":
             text = _text(_blocks(block.content or "", "system", f"{where}[{n}].content"))
             told = f"Error: {text}" if block.is_error else text
-            found.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": told})
+            messages.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": told})
     sources = [block.source or Source() for block in blocks if block.type == "image"]
     pictures = [one.url or f"data:{one.media_type};base64,{one.data}" for one in sources]
     if pictures:
@@ -174,4 +174,6 @@ def _messages_of(role: str, blocks: Sequence[Block], where: str) -> list[Message
     ]
     if calls:
         said |= {"content": said["content"] or None, "tool_calls": calls}
-    return [*found, with_pictures(said, pictures)] if said["content"] or pictures or calls or not found else found
+    if said["content"] or pictures or calls or not messages:
+        messages.append(with_pictures(said, pictures))
+    return messages

@@ -16,7 +16,7 @@ from rag_assistant.records import MAX_INT32, AnswerMode, AnswerOptions, Message,
 from rag_assistant.records.errors import InvalidRequest, ModelNotFound, ResponseNotFound
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.routing import services
-from rag_assistant.web.v1.bodies import EDITS, NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
+from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
 from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
 
 # The answer modes, each as a model.
@@ -118,9 +118,7 @@ def refuse_stored_calls(question: Question, sent: Sent, *, stored: bool) -> None
 def ignored_fields(body: OpenAIBody) -> list[str]:
     """Return the fields without effect, here or for quotes. Raises InvalidRequest for those that need a model."""
     ignored = [
-        f"context_management.{kind}{name and f'.{name}'}"
-        for kind, edit in body.edits.items()
-        for name in (edit.model_extra or () if kind in EDITS else [""])
+        f"context_management.{kind}.{name}" for kind, edit in body.edits.items() for name in edit.model_extra or ()
     ]
     if not isinstance(body, ResponseBody) and set(body.metadata or ()) - {"conversation_id"}:
         ignored.append("metadata")

@@ -77,6 +77,7 @@ def chat_completions() -> Response:
     body=MessagesBody,
     example={"model": "rag-assistant", "max_tokens": 1024, "messages": [{"role": "user", "content": "How large?"}]},
     headers=("X-Conversation-Id", "Idempotency-Key"),
+    params=("beta",),
     events={"*": MessageEvent},
 )
 def messages() -> Response:
@@ -90,6 +91,7 @@ def messages() -> Response:
 @blueprint.post(
     "/messages/count_tokens",
     policy=ASK,
+    params=("beta",),
     answer={"input_tokens": int},
     body=MessagesBody,
     example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},

@@ -31,7 +31,7 @@ def claude(served: str) -> Iterator[anthropic.Anthropic]:
 
 
 def send(client: FlaskClient, messages: Any, **fields: Any) -> Any:
-    return client.post(MESSAGES, json={"model": MODEL, "max_tokens": 100, "messages": messages} | fields)
+    return client.post(f"{MESSAGES}?beta=true", json={"model": MODEL, "max_tokens": 100, "messages": messages} | fields)
 
 
 def test_the_sdk_gets_an_answer_from_the_documents(
@@ -140,13 +140,13 @@ def test_tokens_are_counted_with_what_goes_along(claude: anthropic.Anthropic) ->
 
 
 def test_what_only_that_provider_does_is_ignored_by_name(client: FlaskClient, stub: StubModel) -> None:
-    edits = {"edits": [{"type": "clear_thinking_20251015", "keep": {"type": "tool_uses", "value": 1}}]}
+    edits = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
     tools = [TOOL, {"type": "web_search_20250305", "name": "web_search"}]
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "abc"}
     spoken = {"role": "assistant", "content": [thought, {"type": "text", "text": "Yes."}]}
     answer = send(client, [*talk(0), spoken, *talk(0)], tools=tools, context_management=edits, top_k=3)
     assert sorted(answer.json["rag_assistant"]["ignored"]) == [
-        "context_management.clear_thinking_20251015",
+        "context_management.edits",
         "messages[].content[].signature",
         "messages[].content[].thinking",
         "tools[1]",
