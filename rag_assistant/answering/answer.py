@@ -17,12 +17,12 @@ from rag_assistant.answering.request import BuiltRequest, Draft, SearchResult, b
 from rag_assistant.answering.search import search_for
 from rag_assistant.answering.sending import announce, check_ending, say, show, stream
 from rag_assistant.answering.task import Dependencies, Task
-from rag_assistant.answering.tools import DELETES, ToolCalls, is_confirmation, with_results
+from rag_assistant.answering.tools import DELETES, is_confirmation, with_results, with_thoughts
 from rag_assistant.conversations.model_profile import ModelProfile, profile_for, settings_for
 from rag_assistant.conversations.window import load_window, rules_for
 from rag_assistant.llm.calibration import estimated_tokens
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
-from rag_assistant.records import Conversation, ModelRequest, Turn
+from rag_assistant.records import Conversation, ModelReply, ModelRequest, Turn
 from rag_assistant.records.errors import AssistantError, ContextTooLong, ModelError, QuestionDoesNotFit, ToolsRefused
 from rag_assistant.runtime.telemetry.steps import step
 
@@ -124,12 +124,12 @@ def _exchange(task: Task, draft: Draft, quotes: bool) -> None:
             continue
         show(task, held, is_continued=bool(text))
         if calls and "tools" in draft.profile.fields:
-            live.turn = replace(live.turn, tool_calls=calls)
+            live.turn = replace(live.turn, tool_calls=calls, thoughts=reply.thoughts)
             return None
         if not calls or not may_call:
             return check_ending(live, text + held, reply, request, rounds if calls else 0)
         rounds += 1
-        draft = call_tools(draft, text + held, calls, task)
+        draft = call_tools(draft, text + held, reply, task)
         if live.turn.waiting is not None:
             return None
 
@@ -258,12 +258,12 @@ def shortened(draft: Draft, request: ModelRequest, error: ContextTooLong, task: 
 # --- tools
 
 
-def call_tools(draft: Draft, text: str, calls: ToolCalls, task: Task) -> Draft:
+def call_tools(draft: Draft, text: str, reply: ModelReply, task: Task) -> Draft:
     """Run the model's calls after its ``text``, store and show the iteration, and return the draft with it.
 
     A call that needs confirmation makes the turn wait.
     """
-    live, deps = task.live, task.deps
+    live, deps, calls = task.live, task.deps, reply.tool_calls
     names = ", ".join(dict.fromkeys(call["function"]["name"] for call in calls))
     live.tell("calling", f"Calling {names}.")
     results = deps.tools.run_all(calls, live.turn.scope, draft.profile.tools)
@@ -280,7 +280,7 @@ def call_tools(draft: Draft, text: str, calls: ToolCalls, task: Task) -> Draft:
     asks = next((result.asks for result in results if result.asks is not None), None)
     if asks is not None:
         show(task, asks)
-    return replace(draft, iterations=(*draft.iterations, *messages))
+    return replace(draft, iterations=(*draft.iterations, with_thoughts(messages[0], reply), *messages[1:]))
 
 
 def reply_to_confirmation(task: Task) -> str:

@@ -33,7 +33,7 @@ from rag_assistant.answering.tool_arguments import (
 from rag_assistant.conversations.model_profile import PROPOSES_NOTE
 from rag_assistant.conversations.prompts import passages_text
 from rag_assistant.llm.tool_calls import calls_in_text
-from rag_assistant.records import Message, Passage, Scope, Turn
+from rag_assistant.records import Message, ModelReply, Passage, Scope, Turn
 from rag_assistant.records.errors import AssistantError, DocumentNotFound, LibraryReadOnly, ToolFailed
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.runtime.telemetry.steps import step
@@ -264,7 +264,14 @@ def well_formed(call: dict[str, Any]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         is_object = False
     name = function["name"] if LEGAL_NAME.fullmatch(function["name"]) else "unknown_tool"
-    return call | {"function": {"name": name, "arguments": function["arguments"] if is_object else "{}"}}
+    whole = {"name": name, "arguments": function["arguments"] if is_object else "{}"}
+    return {"id": call["id"], "type": "function", "function": whole}
+
+
+def with_thoughts(message: Message, reply: ModelReply) -> Message:
+    """Return a message of calls as its provider wants it back while tools run; the thoughts are not stored."""
+    calls = [given | call for given, call in zip(reply.tool_calls, message["tool_calls"], strict=True)]
+    return message | reply.thoughts | {"tool_calls": calls}
 
 
 def _documents(count: int) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rag_assistant.history.turns import tool_calls_of
 from rag_assistant.history.window import keep_last_iterations
-from rag_assistant.records import Message, text_in
+from rag_assistant.records import THOUGHTS, Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 
 CountTokens = Callable[[str], int]
@@ -43,7 +43,7 @@ def count_message(message: Message, count_tokens: CountTokens) -> int:
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         tokens += count_tokens(function.get("name") or "") + count_tokens(function.get("arguments") or "")
-    return tokens
+    return tokens + sum(count_tokens(str(message[name])) for name in THOUGHTS if name in message)
 
 
 def count_messages(messages: Sequence[Message], count_tokens: CountTokens) -> int:

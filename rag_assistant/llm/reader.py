@@ -1,13 +1,14 @@
 """Reads the text of an answer from an endpoint's JSON, streamed or whole, about which nothing is certain."""
 
 import json
+from itertools import chain
 from typing import Any
 
 from rag_assistant.llm.failures import CHECK_ADDRESS, reported_error
 from rag_assistant.llm.prompt_counts import is_name, reported_usage
 from rag_assistant.llm.refusals import is_web_page
 from rag_assistant.llm.thoughts import ThoughtFilter
-from rag_assistant.llm.tool_calls import ToolCallCollector
+from rag_assistant.llm.tool_calls import ToolCallCollector, thoughts_in
 from rag_assistant.records import ModelReply
 from rag_assistant.records.errors import TEXT_SAVED, AnswerInterrupted, AnswerTooLong, ModelFailed
 from rag_assistant.records.validation import storable
@@ -16,8 +17,6 @@ from rag_assistant.records.validation import storable
 MAX_START_CHARS = 1000
 # Twice what current models write at most (128,000 tokens); one that writes more won't stop.
 MAX_ANSWER_CHARS = 1_000_000
-# The names under which endpoints send a model's reasoning.
-REASONING = ("reasoning_content", "reasoning")
 SAME_REASONS = {"model_length": "length", "max_tokens": "length"}  # As Mistral and Anthropic call it.
 
 
@@ -33,13 +32,15 @@ class AnswerReader:
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
         self.tool_calls = ToolCallCollector()
+        self._carried: dict[str, list[Any]] = {}
 
     def reply(self) -> ModelReply:
         calls = self.tool_calls.calls()
         reason = "refusal" if self.refused else self.finish_reason
         details = (self.usage or {}).get("completion_tokens_details")
         hidden = bool(details.get("reasoning_tokens")) if isinstance(details, dict) else False
-        return ModelReply(reason, self.usage, calls, thought=hidden or self.thoughts.chars > 0)
+        thoughts = {name: _joined(pieces) for name, pieces in self._carried.items()}
+        return ModelReply(reason, self.usage, calls, hidden or self.thoughts.chars > 0, thoughts if calls else {})
 
     def whole_answer(self, body: str) -> str:
         """Return the text of an answer that isn't streamed. Raises ModelFailed if it isn't one."""
@@ -91,8 +92,9 @@ class AnswerReader:
         """Read everything in a delta, such as tool calls, and return the text. Raises AnswerTooLong."""
         if delta.get("tool_calls"):
             self.tool_calls.feed(delta["tool_calls"])
-        if thought := sum(len(str(delta[name])) for name in REASONING if delta.get(name)):
-            self.thoughts.chars += thought
+        for name, piece in thoughts_in(delta).items():
+            self._carried.setdefault(name, []).append(piece)
+            self.thoughts.chars += len(str(piece))
             self.thoughts.is_opened = False
         if self.thoughts.chars > MAX_ANSWER_CHARS:
             raise AnswerTooLong(f"The model thought for more than {MAX_ANSWER_CHARS:,} characters, so it was stopped.")
@@ -104,6 +106,12 @@ class AnswerReader:
 
 def _no_answer(chunk: object) -> ModelFailed:
     return ModelFailed(f"The model sent something that is not an answer: {json.dumps(chunk)[:80]}.")
+
+
+def _joined(pieces: list[Any]) -> Any:
+    if all(isinstance(one, str) for one in pieces):
+        return "".join(pieces)
+    return [*chain(*pieces)] if all(isinstance(one, list) for one in pieces) else pieces[-1]
 
 
 def _text_in(content: Any) -> str:

@@ -3,8 +3,10 @@
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from typing import Any
 
+from rag_assistant.records import THOUGHTS
 from rag_assistant.records.errors import AnswerTooLong
 from rag_assistant.records.validation import storable
 
@@ -22,8 +24,8 @@ class ToolCallCollector:
     """Takes the ``tool_calls`` of deltas and messages, and returns whole calls in the OpenAI format."""
 
     def __init__(self) -> None:
-        self._calls: list[dict[str, str]] = []
-        self._by_index: dict[int, dict[str, str]] = {}
+        self._calls: list[dict[str, Any]] = []
+        self._by_index: dict[int, dict[str, Any]] = {}
         self._argument_chars = 0
 
     def feed(self, pieces: Any) -> None:
@@ -44,7 +46,7 @@ class ToolCallCollector:
             if call is None and not name and not call_id and self._calls:
                 call = self._calls[-1]
             if call is None or (name and _is_another(call, call_id)):
-                call = {"id": "", "name": "", "arguments": ""}
+                call = {"id": "", "name": "", "arguments": "", "thoughts": {}}
                 self._calls.append(call)
                 if len(self._calls) > MAX_CALLS:
                     raise AnswerTooLong(f"The model called more than {MAX_CALLS} tools at once. Try again.")
@@ -53,9 +55,11 @@ class ToolCallCollector:
             call["id"] = call["id"] or call_id
             # A name may come in pieces, or whole each time.
             call["name"] = name if name.startswith(call["name"]) else call["name"] + name
+            thoughts = thoughts_in(piece)
+            call["thoughts"] |= thoughts
             arguments = function.get("arguments")
             text = arguments if isinstance(arguments, str) else _as_json(arguments)
-            self._argument_chars += len(text)
+            self._argument_chars += len(text) + len(str(thoughts))
             if self._argument_chars > MAX_ARGUMENTS_CHARS:
                 raise AnswerTooLong(f"The model called tools with more than {MAX_ARGUMENTS_CHARS:,} characters.")
             call["arguments"] += text
@@ -71,8 +75,13 @@ class ToolCallCollector:
             seen.add(call_id)
             name = storable(call["name"]).removeprefix("functions.").partition("<|")[0]
             function = {"name": name, "arguments": _plain_arguments(storable(call["arguments"]))}
-            whole.append({"id": call_id, "type": "function", "function": function})
+            whole.append(call["thoughts"] | {"id": call_id, "type": "function", "function": function})
         return tuple(whole)
+
+
+def thoughts_in(part: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a provider wants back of a message or a call while tools run."""
+    return {name: part[name] for name in THOUGHTS if part.get(name)}
 
 
 def may_be_calls(text: str) -> bool:
@@ -103,10 +112,10 @@ def calls_in_text(text: str) -> tuple[dict[str, Any], ...]:
     return collector.calls()
 
 
-def _is_another(call: dict[str, str], call_id: str) -> bool:
+def _is_another(call: dict[str, Any], call_id: str) -> bool:
     """Return whether a piece that names a tool begins another call than the one with its index."""
     if call_id and call["id"]:
-        return call_id != call["id"]
+        return bool(call_id != call["id"])
     try:
         json.loads(call["arguments"])
     except (ValueError, RecursionError):

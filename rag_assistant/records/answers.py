@@ -111,16 +111,22 @@ class ModelCounts(Struct, frozen=True):
     whole_counts: int = 0
 
 
+# What a provider wants back while tools run, in a message or its calls.
+THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thought_signature", "extra_content")
+
+
 class ModelReply(Struct, frozen=True):
     """What follows an answer's text: the tool calls and the final figures.
 
-    ``thought``: the model wrote reasoning, which isn't part of the answer.
+    ``thought``: the model wrote reasoning, which isn't part of the answer; ``thoughts`` is what its provider wants back
+    while tools run, of THOUGHTS.
     """
 
     finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     tool_calls: tuple[dict[str, Any], ...] = ()
     thought: bool = False
+    thoughts: dict[str, Any] = field(default_factory=dict)
     reading: Reading | None = None
 
 

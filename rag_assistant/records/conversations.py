@@ -206,6 +206,7 @@ class Turn(Struct, frozen=True):
     images: tuple[str, ...] = ()
     # Calls of the caller's own tools.
     tool_calls: tuple[dict[str, Any], ...] = ()
+    thoughts: dict[str, Any] = {}
     # Nobody was watching when its answer ended.
     unseen: bool = False
 

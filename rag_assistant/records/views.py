@@ -125,6 +125,7 @@ class TurnAnswer(TurnStart, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     finished_at: datetime | None
     pictures: int = field(default=0, name="images")
     tool_calls: tuple[dict[str, Any], ...] = ()
+    thoughts: dict[str, Any] = {}
     erased_at: datetime | None = None
     error: ErrorData | None = None
     corrections: list[CorrectionAnswer] | None = None

@@ -46,8 +46,10 @@ class Reply:
     usage: dict[str, Any] | None = None
     # None: it ends without a finish reason.
     finish_reason: str | None = "stop"
-    # Each {"id", "name", "arguments"}; arguments as a dict or as the text to send.
+    # Each {"id", "name", "arguments"}; arguments as a dict or as the text to send. More fields are sent with the name.
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    # Deltas that precede the calls.
+    thoughts: list[dict[str, Any]] = field(default_factory=list)
 
     def parts(self) -> list[str]:
         """Return the pieces in which the text is streamed."""
@@ -235,8 +237,8 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.seconds_between:
                 due += reply.seconds_between
                 time.sleep(max(0.0, due - time.monotonic()))
-        for delta in _call_deltas(reply.tool_calls):
-            self._event({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}, "finish_reason": None}]}, reply)
+        for delta in [*reply.thoughts, *({"tool_calls": [one]} for one in _call_deltas(reply.tool_calls))]:
+            self._event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}, reply)
         ended = "tool_calls" if reply.tool_calls else reply.finish_reason
         if ended is not None:
             self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}, reply)
@@ -283,7 +285,8 @@ def _call_deltas(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
         arguments = call["arguments"] if isinstance(call["arguments"], str) else json.dumps(call["arguments"])
         half = len(arguments) // 2
         named = {"name": call["name"], "arguments": ""}
-        deltas.append({"index": index, "id": call["id"], "type": "function", "function": named})
+        more = {name: call[name] for name in call.keys() - {"id", "name", "arguments"}}
+        deltas.append({"index": index, "id": call["id"], "type": "function", "function": named} | more)
         deltas += [{"index": index, "function": {"arguments": piece}} for piece in (arguments[:half], arguments[half:])]
     return deltas
 

@@ -5,11 +5,11 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from rag_assistant.records import THOUGHTS
 from rag_assistant.records.errors import InvalidRequest
 from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
 from rag_assistant.web.v1.parts import (
-    THOUGHTS,
     AnswerFormat,
     ChatMessage,
     ChatTool,
@@ -299,9 +299,9 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
     given = content.get("context_management")
     if isinstance(given, dict) and isinstance(edits := given.get("edits"), list):  # As Anthropic's clients have it.
-        known = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(THINKING_EDIT))]
-        ignored += ["context_management.edits"] if len(known) < len(edits) else []
-        content = content | {"context_management": {"edits": known}}
+        rest = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(THINKING_EDIT))]
+        ignored += ["context_management.edits"] if len(rest) < len(edits) else []
+        content = content | {"context_management": {"edits": rest}}
     body = checked(model, {name: value for name, value in content.items() if name not in unneeded})
     return body, [*ignored, *dict.fromkeys(_unread(body, content))]
 

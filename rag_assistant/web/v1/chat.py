@@ -18,7 +18,7 @@ def completion(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     cited = _annotations(data, about)
     message = {"role": "assistant", "content": data["answer"], "refusal": None, "annotations": cited}
     if calls := data.get("tool_calls"):
-        message |= {"content": data["answer"] or None, "tool_calls": calls}
+        message |= data.get("thoughts", {}) | {"content": data["answer"] or None, "tool_calls": calls}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason_of(data)}
     return _object("chat.completion", about) | {"choices": [choice], "usage": usage(data)} | extension(data, about)
 
@@ -47,7 +47,8 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             cited = _annotations(event.data, about)
             extra = extension(event.data, about)
             if calls := event.data.get("tool_calls"):
-                yield _chunk(about, {"tool_calls": [{"index": n} | call for n, call in enumerate(calls)]}, None, more)
+                delta = {"tool_calls": [{"index": n} | call for n, call in enumerate(calls)]}
+                yield _chunk(about, event.data.get("thoughts", {}) | delta, None, more)
             yield _chunk(about, {"annotations": cited} if cited else {}, finish_reason_of(event.data), more | extra)
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})

@@ -1,12 +1,15 @@
 """Our additions to OpenAI's answers: what was left out, as a field and as headers; and the sources. Pure."""
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from rag_assistant.history import estimate_tokens
-from rag_assistant.records import QUOTES
+from rag_assistant.llm.tool_calls import thoughts_in
+from rag_assistant.records import QUOTES, Message
 from rag_assistant.retrieval.claims import CITATION, cited_numbers
 
 TOLD = ("notice", "history", "search", "support", "sources", "notes", "waiting")
@@ -46,6 +49,27 @@ def extension(data: Mapping[str, Any], about: About) -> dict[str, Any]:
         "history_trimmed": data.get("history_trimmed", False),
         "rag_assistant": fields | ids | {"ignored": list(about.ignored)},
     }
+
+
+def packed_thoughts(data: Mapping[str, Any]) -> str:
+    """Return what a provider wants back with an answer's calls as an opaque text, empty if that is nothing."""
+    calls = [thoughts_in(call) for call in data.get("tool_calls", ())]
+    thoughts = data.get("thoughts", {})
+    return base64.b64encode(msgspec.json.encode([thoughts, calls])).decode() if thoughts or any(calls) else ""
+
+
+def with_packed_thoughts(message: Message, packed: str) -> Message | None:
+    """Return a message of calls with the thoughts in such a text; ``None`` if another server made it."""
+    try:
+        thoughts, calls = msgspec.json.decode(
+            base64.b64decode(packed), type=tuple[dict[str, Any], list[dict[str, Any]]]
+        )
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    if len(calls) != len(message.get("tool_calls") or ()):
+        return None
+    whole = [thoughts_in(carried) | call for carried, call in zip(calls, message["tool_calls"], strict=True)]
+    return thoughts_in(thoughts) | message | {"tool_calls": whole}
 
 
 def headers_of(data: Mapping[str, Any], about: About) -> dict[str, str]:

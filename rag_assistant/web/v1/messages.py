@@ -7,14 +7,18 @@ import msgspec
 
 from rag_assistant.records import Event
 from rag_assistant.web.v1.errors import anthropic_error
-from rag_assistant.web.v1.extension import About, extension, finish_reason_of, tokens_of
+from rag_assistant.web.v1.extension import About, extension, finish_reason_of, packed_thoughts, tokens_of
 
 STOPPED = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+# Thoughts of a provider's own form are opaque.
+THINKING = {"type": "thinking", "thinking": "", "signature": ""}
 
 
 def message(data: Mapping[str, Any], about: About) -> dict[str, Any]:
     """Return a finished answer as a message."""
     texts = [{"type": "text", "text": data["answer"]}] if data["answer"] else []
+    if packed := packed_thoughts(data):
+        texts.append(THINKING | {"signature": packed})
     calls = [_call(one) | {"input": _input(one)} for one in data.get("tool_calls", ())]
     return _message(data, about, [*texts, *calls], STOPPED[finish_reason_of(data)])
 
@@ -39,7 +43,12 @@ def frames(events: Iterable[Event | None], about: About) -> Iterator[bytes]:
         elif event.name == "end":
             if speaks:
                 yield _frame("content_block_stop", index=0)
-            for n, call in enumerate(event.data.get("tool_calls", ()), int(speaks)):
+            if packed := packed_thoughts(event.data):
+                yield _frame("content_block_start", index=int(speaks), content_block=THINKING)
+                signed = {"type": "signature_delta", "signature": packed}
+                yield _frame("content_block_delta", index=int(speaks), delta=signed)
+                yield _frame("content_block_stop", index=int(speaks))
+            for n, call in enumerate(event.data.get("tool_calls", ()), int(speaks) + bool(packed)):
                 arguments = {"type": "input_json_delta", "partial_json": call["function"]["arguments"]}
                 yield _frame("content_block_start", index=n, content_block=_call(call) | {"input": {}})
                 yield _frame("content_block_delta", index=n, delta=arguments)

@@ -13,9 +13,9 @@ from rag_assistant.web.request_bodies import field
 from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import HINTS, MAX_TOOLS, TOOLS, OpenAIBody
 from rag_assistant.web.v1.parts import Lenient
-from rag_assistant.web.v1.reading import Sent, sent_along
+from rag_assistant.web.v1.reading import Sent, sent_along, with_thoughts
 
-# The kinds of content by role. Thoughts are those of another model, so no model gets them.
+# The kinds of content by role.
 TAKEN = {
     "system": ("text",),
     "user": ("text", "image", "tool_result"),
@@ -43,6 +43,7 @@ class Block(Lenient):
     id: str | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
+    signature: str | None = None
     tool_use_id: str | None = None
     content: "str | list[Block] | None" = None
     is_error: bool | None = None
@@ -131,11 +132,16 @@ def read_messages(body: MessagesBody) -> Sent:
     """Return the content of the messages. Raises InvalidRequest, which names what is not taken."""
     messages: list[Message] = []
     places: list[str] = []
+    thoughts: list[tuple[int, str, str]] = []
     for n, one in enumerate(body.messages):
         blocks = _blocks(one.content, one.role, f"messages[{n}].content")
+        for m, block in enumerate(blocks):
+            if block.type == "thinking":
+                thoughts.append((len(messages), f"messages[{n}].content[{m}]", block.signature or ""))
         messages += _messages_of(one.role, blocks, f"messages[{n}].content")
         places += [f"messages[{n}]"] * (len(messages) - len(places))
-    return sent_along(messages, [_text(_blocks(body.system or "", "system", "system"))], places)
+    ignored = with_thoughts(messages, thoughts)
+    return sent_along(messages, [_text(_blocks(body.system or "", "system", "system"))], places, ignored=ignored)
 
 
 def _blocks(content: str | Sequence[Block], role: str, where: str) -> Sequence[Block]:
@@ -155,25 +161,25 @@ def _text(blocks: Sequence[Block]) -> str:
 
 
 def _messages_of(role: str, blocks: Sequence[Block], where: str) -> list[Message]:
-    """Return a message in the form of a chat: results are messages of their own, before what is said beside them."""
+    """Return a message in the form of a chat: results are messages of their own, before what is written beside them."""
     messages: list[Message] = []
     for n, block in enumerate(blocks):
         if block.type == "tool_result":
             text = _text(_blocks(block.content or "", "system", f"{where}[{n}].content"))
-            told = f"Error: {text}" if block.is_error else text
-            messages.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": told})
+            text = f"Error: {text}" if block.is_error else text
+            messages.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": text})
     sources = [block.source or Source() for block in blocks if block.type == "image"]
     pictures = [one.url or f"data:{one.media_type};base64,{one.data}" for one in sources]
     if pictures:
         check_pictures(pictures, taken=services().settings.current.model_images, field=where)
-    said: Message = {"role": role, "content": _text(blocks)}
+    message: Message = {"role": role, "content": _text(blocks)}
     calls = [
         {"id": one.id, "type": "function", "function": {"name": one.name, "arguments": json.dumps(one.input or {})}}
         for one in blocks
         if one.type == "tool_use"
     ]
     if calls:
-        said |= {"content": said["content"] or None, "tool_calls": calls}
-    if said["content"] or pictures or calls or not messages:
-        messages.append(with_pictures(said, pictures))
+        message |= {"content": message["content"] or None, "tool_calls": calls}
+    if message["content"] or pictures or calls or not messages:
+        messages.append(with_pictures(message, pictures))
     return messages

@@ -4,8 +4,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# What a provider wants back while tools run, in a message or its calls.
-THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details", "thought_signature", "extra_content")
+from rag_assistant.records import THOUGHTS
 
 
 class Lenient(BaseModel):

@@ -17,6 +17,7 @@ from rag_assistant.records.errors import InvalidRequest, ModelNotFound, Response
 from rag_assistant.records.validation import spells_number
 from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
+from rag_assistant.web.v1.extension import with_packed_thoughts
 from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
 
 # The answer modes, each as a model.
@@ -174,7 +175,7 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
         return sent_along([{"role": "user", "content": given}], instructions, ["input"])
     messages: list[Message] = []
     places: list[str] = []
-    ignored: list[str] = []
+    thoughts: list[tuple[int, str, str]] = []
     summary: SentSummary | None = None
     behind: int | None = None
     for n, item in enumerate(given):
@@ -197,7 +198,7 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
         elif item.type == "message" and item.role:
             messages.append(_said(item.role, item.content, f"{where}.content"))
         elif item.type == "reasoning":
-            ignored.append(where)
+            thoughts.append((len(messages), where, item.encrypted_content or ""))
         else:
             raise InvalidRequest(
                 f"{where} is of the type {item.type}{'' if item.role else ' without a role'}; this server takes "
@@ -205,7 +206,24 @@ def read_input(given: str | Sequence[Item], instructions: Iterable[str | None]) 
                 param=where,
             )
         places += [where] * (len(messages) - len(places))
+    ignored = with_thoughts(messages, thoughts)
     return sent_along(messages, instructions, places, summary, behind, ignored)
+
+
+def with_thoughts(messages: list[Message], thoughts: Iterable[tuple[int, str, str]]) -> list[str]:
+    """Give the running turn's calls the thoughts that came with them, and return the places of all others.
+
+    ``thoughts`` are the number of the message they precede, their place, and their text.
+    """
+    ignored = []
+    last_question = max((n for n, message in enumerate(messages) if message["role"] == "user"), default=0)
+    for n, where, packed in thoughts:
+        message = with_packed_thoughts(messages[n], packed) if last_question < n < len(messages) else None
+        if message is None:
+            ignored.append(where)
+        else:
+            messages[n] = message
+    return ignored
 
 
 def stored_turn(name: str) -> int:

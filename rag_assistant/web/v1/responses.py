@@ -10,7 +10,7 @@ from rag_assistant.records import Event, Message
 from rag_assistant.web.api.events import HEARTBEAT
 from rag_assistant.web.v1.chat import DONE
 from rag_assistant.web.v1.errors import code_of
-from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, tokens_of
+from rag_assistant.web.v1.extension import About, citations_of, extension, finish_reason_of, packed_thoughts, tokens_of
 
 STATUS = {"running": "in_progress", "stopped": "cancelled", "interrupted": "failed", "failed": "failed"}
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -114,6 +114,7 @@ def _events(events: Iterable[Event | None], about: About, wanted: Wanted) -> Ite
             yield from _closing(event.data, about) if speaks and "answer" in event.data else ()
             for n, item in enumerate(_output(event.data, about)):
                 yield from _called(n, item) if item["type"] == "function_call" else ()
+                yield from _whole_item(n, item) if item["type"] == "reasoning" else ()
             yield {"type": f"response.{LAST.get(whole['status'], 'completed')}", "response": whole}
 
 
@@ -132,12 +133,22 @@ def _closing(data: Mapping[str, Any], about: About) -> Iterator[dict[str, Any]]:
 
 
 def _output(data: Mapping[str, Any], about: About) -> list[dict[str, Any]]:
-    calls = data.get("tool_calls", ())
-    return ([_message(data, about)] if data.get("answer") else []) + [
-        {"type": "function_call", "id": f"fc_{about.id}_{n}", "call_id": call["id"], "status": "completed"}
-        | call["function"]
-        for n, call in enumerate(calls)
-    ]
+    calls, packed = data.get("tool_calls", ()), packed_thoughts(data)
+    thought = {"type": "reasoning", "id": f"rs_{about.id}", "summary": [], "encrypted_content": packed}
+    return (
+        ([_message(data, about)] if data.get("answer") else [])
+        + ([thought] if packed else [])
+        + [
+            {"type": "function_call", "id": f"fc_{about.id}_{n}", "call_id": call["id"], "status": "completed"}
+            | call["function"]
+            for n, call in enumerate(calls)
+        ]
+    )
+
+
+def _whole_item(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "response.output_item.added", "output_index": n, "item": item}
+    yield {"type": "response.output_item.done", "output_index": n, "item": item}
 
 
 def _called(n: int, item: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -67,6 +67,21 @@ def test_what_the_model_says_before_a_call_is_no_answer_but_is_sent_back(client:
     )  # fmt: skip
 
 
+def test_thoughts_go_back_while_tools_run_and_are_not_kept(client: FlaskClient, stub: StubModel) -> None:
+    signed = {"extra_content": {"google": {"thought_signature": "s1"}}}
+    thoughts = [{"reasoning_content": "Let me "}, {"reasoning_content": "look."}, {"reasoning_details": [{"id": 1}]}]
+    calls = [call("search_documents", query="office") | signed]
+    stub.replies.extend([Reply(tool_calls=calls, thoughts=thoughts), Reply("At seven."), Reply("Yes.")])
+    answer = ask(client, "When?")
+    message = stub.requests[1].messages[2]
+    assert (message["reasoning_content"], message["reasoning_details"]) == ("Let me look.", [{"id": 1}])
+    assert message["tool_calls"][0]["extra_content"] == signed["extra_content"]
+    ask(client, "Really?", conversation_id=answer["conversation_id"])
+    assert "search_documents" in json.dumps(stub.requests[-1].messages)
+    assert "look." not in json.dumps(stub.requests[-1].messages)
+    assert "s1" not in json.dumps(stub.requests[-1].messages)
+
+
 def test_what_a_failed_answer_used_is_kept(client: FlaskClient, stub: StubModel) -> None:
     first = search("office")
     first.usage = {"prompt_tokens": 70, "completion_tokens": 5}

@@ -196,6 +196,60 @@ def test_thoughts_are_passed_on_while_tools_run_and_not_later(client: FlaskClien
     assert "thought_signature" not in str(stub.requests[-1].messages)
 
 
+THOUGHTFUL = Reply(
+    tool_calls=[CALLS[0] | {"extra_content": {"google": {"thought_signature": "s1"}}}],
+    thoughts=[{"reasoning_content": "Hm."}],
+)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_gets_the_thoughts_that_its_provider_wants_back(
+    sdk: openai.OpenAI, stub: StubModel, stream: bool
+) -> None:
+    stub.replies.append(THOUGHTFUL)
+    asked: dict[str, Any] = {"model": MODEL, "messages": talk(0), "tools": TOOLS}
+    if stream:
+        deltas = [one.choices[0].delta for one in sdk.chat.completions.create(stream=True, **asked)]
+        message: Any = next(one for one in deltas if one.tool_calls)
+    else:
+        message = sdk.chat.completions.create(**asked).choices[0].message
+    assert message.reasoning_content == "Hm."
+    assert message.tool_calls[0].extra_content == {"google": {"thought_signature": "s1"}}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_carry_thoughts_in_an_item_that_only_we_can_read(
+    sdk: openai.OpenAI, client: FlaskClient, stub: StubModel, stream: bool
+) -> None:
+    stub.replies.append(THOUGHTFUL)
+    given: list[Any] = [{"role": "user", "content": "How is the weather?"}]
+    asked: dict[str, Any] = {"model": MODEL, "tools": FLAT, "input": given}
+    if stream:
+        with sdk.responses.stream(**asked) as events:
+            first: Any = events.get_final_response()
+    else:
+        first = sdk.responses.create(**asked)
+    thought, call = first.output
+    assert (thought.type, call.type) == ("reasoning", "function_call")
+    output = {"type": "function_call_output", "call_id": call.call_id, "output": "Rain."}
+    running = [*given, thought.model_dump(exclude_none=True), call.model_dump(), output]
+    told = respond(client, running, tools=FLAT).json["rag_assistant"]
+    assert "input[1]" not in told["ignored"]
+    (message,) = (one for one in stub.requests[-1].messages if one["role"] == "assistant")
+    assert message["reasoning_content"] == "Hm."
+    assert message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s1"}}
+    later = [*running, {"role": "assistant", "content": "Rain."}, {"role": "user", "content": "Why?"}]
+    assert "input[1]" in respond(client, later, tools=FLAT).json["rag_assistant"]["ignored"]
+    assert "Hm." not in json.dumps(stub.requests[-1].messages)
+    foreign = [
+        *given,
+        thought.model_dump(exclude_none=True) | {"encrypted_content": "gAAAA"},
+        call.model_dump(),
+        output,
+    ]
+    assert "input[1]" in respond(client, foreign, tools=FLAT).json["rag_assistant"]["ignored"]
+
+
 def test_what_the_endpoint_refuses_is_told_in_its_own_words(client: FlaskClient, stub: StubModel) -> None:
     stub.default = Reply(status=400, body=b'{"error": {"message": "Invalid schema for function weather."}}')
     response = chat(client, talk(0), tools=TOOLS)

@@ -12,6 +12,7 @@ from flask.testing import FlaskClient
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.conftest import ask, upload
 from tests.web.v1.test_chat import MODEL, talk
+from tests.web.v1.test_client_tools import THOUGHTFUL
 
 MESSAGES = "/v1/messages"
 TOOL: Any = {
@@ -99,6 +100,25 @@ def test_the_sdk_calls_its_own_tools_and_gets_an_answer_from_their_results(
     assert stub.requests[-1].messages[-2]["content"] == "Error: The service is down."
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_thoughts_come_back_while_tools_run(claude: anthropic.Anthropic, stub: StubModel, stream: bool) -> None:
+    stub.replies.append(THOUGHTFUL)
+    asked: dict[str, Any] = {"model": MODEL, "max_tokens": 50, "tools": [TOOL]}
+    messages = talk(0)
+    if stream:
+        with claude.messages.stream(messages=messages, **asked) as events:
+            first: Any = events.get_final_message()
+    else:
+        first = claude.messages.create(messages=messages, **asked)
+    assert [one.type for one in first.content] == ["thinking", "tool_use"]
+    result = {"type": "tool_result", "tool_use_id": first.content[1].id, "content": "Rain."}
+    messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": [result]}]
+    claude.messages.create(messages=messages, **asked)
+    (message,) = (one for one in stub.requests[-1].messages if one["role"] == "assistant")
+    assert message["reasoning_content"] == "Hm."
+    assert message["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s1"}}
+
+
 def test_a_named_conversation_is_the_history(client: FlaskClient, stub: StubModel) -> None:
     stored = ask(client, "What burns?")
     told = send(client, talk(0), metadata={"conversation_id": str(stored["conversation_id"])}).json["rag_assistant"]
@@ -147,7 +167,7 @@ def test_what_only_that_provider_does_is_ignored_by_name(client: FlaskClient, st
     answer = send(client, [*talk(0), spoken, *talk(0)], tools=tools, context_management=edits, top_k=3)
     assert sorted(answer.json["rag_assistant"]["ignored"]) == [
         "context_management.edits",
-        "messages[].content[].signature",
+        "messages[1].content[0]",
         "messages[].content[].thinking",
         "tools[1]",
         "top_k",
