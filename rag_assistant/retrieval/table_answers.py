@@ -93,7 +93,7 @@ class _Reader(Conditions):
         names = [None if n is None else self.columns[n].name for n in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
-        self.read_words(fillers(self.language) | self.about)
+        self.read_cells(fillers(self.language) | self.about)
         self.finish()
         own, named = {one.column for one in self.where}, self.named()
         others = [one for one in earlier.where if one.column not in own] if earlier else []

@@ -1,7 +1,6 @@
 """Read a question's conditions on the rows of a table: cells, figures, dates, yes or no, and nothing. Pure."""
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from rag_assistant.retrieval.table_query import DENIED, THOUSANDS, YEAR, Comparison, Condition, date_of
@@ -46,33 +45,54 @@ class Conditions(Words):
         names = {n: " ".join([self.columns[n].name, *self.columns[n].units]) for n in self.of_kind("number")}
         return [n for n, name in names.items() if NAMES[measure].search(name)]
 
-    def read_cells(self) -> None:
-        """Read the words that are all of a cell, the longest first; several of one column are alternatives."""
-        by_column: dict[int, dict[str, range]] = {}
-        size = len(self.forms)
-        for where in (range(start, start + n) for n in range(size, 0, -1) for start in range(size - n + 1)):
+    def read_cells(self, skipped: Set[str] | None = None) -> None:
+        """Read the words that are all of a cell, the longest first; with words to skip, the rest as parts of cells.
+
+        Several cells of one column are alternatives; parts must be in one of its cells together.
+        """
+        size, is_part = len(self.forms), skipped is not None
+        left = {n for n in self.left() if skipped and skipped.isdisjoint((self.tokens[n], self.forms[n]))}
+        by_column: dict[int, list[tuple[range, set[str]]]] = {}
+        for where in (
+            range(n, n + words) for words in range(1 if is_part else size, 0, -1) for n in range(size - words + 1)
+        ):
             phrase = tuple(self.forms[where[0] : where[-1] + 1])
-            having = {n: cells for n in self.of_kind("text") if (cells := self.columns[n].by_phrase.get(phrase))}
-            if having and self.explained.isdisjoint(where) and self._is_value(where, having):
+            having = {
+                n: cells for n in self.of_kind("text") if (cells := self.columns[n].by_words[is_part].get(phrase))
+            }
+            is_free = where[0] in left if is_part else self.explained.isdisjoint(where)
+            if having and is_free and (is_part or self._is_value(where, having)):
                 number = self._column_of(having, where)
-                by_column.setdefault(number, {}).update(dict.fromkeys(having[number], where))
-                self._explain_cell(where)
-        for number, by_cell in by_column.items():
-            places = set().union(*by_cell.values())
+                by_column.setdefault(number, []).append((where, having[number]))
+                self.explained.update(where)
+                self.by_cells.update(where)
+        for number, values in by_column.items():
+            places = sorted({n for where, _ in values for n in where})
+            between = set(self.tokens[max(0, places[0] - 1) : places[-1]])
+            cells = (
+                set.intersection(*(cells for _, cells in values))
+                if is_part
+                else set().union(*(cells for _, cells in values))
+            )
             # "January to March" is more than its two ends.
-            if len(by_cell) > 1 and WORDS["range"] & set(self.tokens[max(0, min(places) - 1) : max(places)]):
+            if not is_part and len(cells) > 1 and WORDS["range"] & between:
                 raise NotExplained
-            self._add(number, "=", sorted(by_cell), places)
+            self._add_cells(number, cells, places)
+
+    def _add_cells(self, number: int, cells: Set[str], places: Sequence[int]) -> None:
+        """Add a condition that a cell is one of some, or that it contains what the question says, if many do."""
+        part = " ".join(self.originals[n] for n in places)
+        containing = {cell for cell in self.columns[number].cells if part.casefold() in cell.casefold()}
+        is_short = len(cells) > 2 and containing == cells
+        self._add(number, "contains" if is_short else "=", [part] if is_short else sorted(cells), places)
 
     def _is_value(self, where: range, columns: Mapping[int, set[str]]) -> bool:
         """Return whether words are meant as a cell: "IT" is a department, "it" nothing, and 12 no name."""
         tokens = [self.tokens[n] for n in where]
-        if all(word.isdigit() for word in tokens):
-            return not self.named([where[0] - 1]).keys().isdisjoint(columns)
         if len(where) == 1 and tokens[0] in JOINING:
             original = self.originals[where[0]]
             return where[0] > 0 and original.isupper() and any(original in cells for cells in columns.values())
-        return any(word not in STOP_WORDS for word in tokens)
+        return any(word not in STOP_WORDS and not word.isdigit() for word in tokens)
 
     def _column_of(self, columns: Collection[int], where: range) -> int:
         """Return which of several columns a value is in: the one whose name is beside it."""
@@ -88,10 +108,6 @@ class Conditions(Words):
                 return next(iter(some))
         raise NotExplained
 
-    def _explain_cell(self, where: Iterable[int]) -> None:
-        self.explained.update(where)
-        self.by_cells.update(where)
-
     def read_compared(self, about: Set[str]) -> None:
         """Read periods, "after May 2025", and comparisons with figures, "over 500 euros"."""
         dates = self.of_kind("date")
@@ -103,9 +119,8 @@ class Conditions(Words):
                     self._compare(number, signs, self._dates(texts, number), where)
         for signs, pattern in FIGURES.items():
             for match, where in list(self.find(pattern)):
-                if date_of(match[1]) is None:
-                    figures = list(map(self._figure, filter(None, match.groups())))
-                    self._compare(self._of_figures(where), signs, figures, where)
+                figures = list(map(self._figure, filter(None, match.groups())))
+                self._compare(self._of_figures(where), signs, figures, where)
 
     def _compare(self, number: int, signs: str, values: Sequence[str], where: range) -> None:
         for sign, value in zip(signs.split(), values, strict=True):
@@ -174,36 +189,6 @@ class Conditions(Words):
             if self.tokens[n] not in JOINING:
                 return False
         return False
-
-    def read_words(self, skipped: Collection[str]) -> None:
-        """Read the remaining words as parts of cells: the rows that have all of them, in one column each."""
-        left = [n for n in self.left() if self.tokens[n] not in skipped and self.forms[n] not in skipped]
-        having = {n: [one for one in self.of_kind("text") if self.forms[n] in self.columns[one].by_word] for n in left}
-        words = Counter(number for numbers in having.values() for number in numbers)
-        by_column: dict[int, list[int]] = {}
-        for n, numbers in having.items():
-            most = [number for number in numbers if words[number] == max(map(words.__getitem__, numbers))]
-            if most:
-                by_column.setdefault(self._column_of(most, range(n, n + 1)), []).append(n)
-        for number, where in by_column.items():
-            self._add_parts(number, where)
-
-    def _add_parts(self, number: int, where: Sequence[int]) -> None:
-        column = self.columns[number]
-        having = [column.by_word[self.forms[n]] for n in where]
-        rows = set.intersection(*having)
-        if not rows:
-            if {"and", "or", "und", "oder"}.isdisjoint(self.tokens[where[0] : where[-1] + 1]):
-                raise NotExplained
-            rows = set().union(*having)
-        cells = sorted({column.cells[row] for row in rows})
-        self._explain_cell(where)
-        parts = [self.originals[n] for n in where]
-        for part in (" ".join(parts), max(parts, key=len)):
-            contained = {row for row, cell in enumerate(column.cells) if part.casefold() in cell.casefold()}
-            if len(cells) > 2 and contained == rows:
-                return self._add(number, "contains", [part], where)
-        return self._add(number, "=", cells, where)
 
     def _add(self, number: int, comparison: Comparison, values: Sequence[str], where: Collection[int]) -> None:
         """Add a condition that the words before it may deny."""

@@ -4,7 +4,8 @@ What the words mean, in English and German, is in table_words.json.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property, lru_cache
 from itertools import repeat
@@ -59,6 +60,7 @@ UN = re.compile(r"\b(?:un|in|im|dis|non|ir)([^\W\d_]{4,})", re.IGNORECASE)
 MIN_OF_KIND = 0.8
 
 Kind = Literal["text", "number", "date", "flag"]
+Cells = Mapping[tuple[str, ...], set[str]]
 
 
 class Column(Struct, frozen=True, dict=True):
@@ -86,21 +88,15 @@ class Column(Struct, frozen=True, dict=True):
         return tuple(sorted({cell for cell in self.cells if cell.casefold() in ABSENT or figure(cell) == 0}))
 
     @cached_property
-    def by_phrase(self) -> dict[tuple[str, ...], set[str]]:
-        """Its different cells by their words."""
-        cells: dict[tuple[str, ...], set[str]] = {}
+    def by_words(self) -> tuple[Cells, Cells]:
+        """Its different cells, by all of their words, and by each of them."""
+        whole, parts = defaultdict[tuple[str, ...], set[str]](set), defaultdict[tuple[str, ...], set[str]](set)
         for cell in set(self.cells):
-            cells.setdefault(tuple(forms_of(cell, self.language)), set()).add(cell)
-        return cells
-
-    @cached_property
-    def by_word(self) -> dict[str, set[int]]:
-        """The numbers of its rows by the words in them."""
-        rows: dict[str, set[int]] = {}
-        for row, cell in enumerate(self.cells):
-            for form in forms_of(cell, self.language):
-                rows.setdefault(form, set()).add(row)
-        return rows
+            words = forms_of(cell, self.language)
+            whole[tuple(words)].add(cell)
+            for word in words:
+                parts[(word,)].add(cell)
+        return whole, parts
 
 
 def language_in(question: str) -> str:
@@ -169,7 +165,7 @@ class Words:
     def __init__(self, question: str, columns: Sequence[Column], language: str) -> None:
         def plain(match: re.Match[str]) -> str:
             denied, whole = (form_of(word.lower(), language) for word in (match[1], match[0]))
-            is_known = any(whole in one.words or whole in one.by_word for one in columns)
+            is_known = any(whole in one.words or (whole,) in one.by_words[1] for one in columns)
             return match[0] if is_known or not any(map(Column.is_named, columns, repeat(denied))) else f"not {match[1]}"
 
         self.originals: list[str] = TOKEN.findall(UN.sub(plain, GENITIVE.sub("", NOT.sub(" not", question))))
