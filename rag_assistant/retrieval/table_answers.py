@@ -165,8 +165,6 @@ class _Reader(Conditions):
         """Return the column of figures that is meant: the named one, the one of its kind, or of money, or the only."""
         numbers, text = self.of_kind("number"), f"{superlative} {self.text}"
         of_noun, named = (self._named_of(numbers, among) for among in ([] if noun is None else [noun], None))
-        if len(of_noun) != 1 and len(named) > 1:
-            raise NotExplained
         of_measures = [self.measuring(measure) for measure in MEASURES if ASKS[measure].search(text)]
         return self._only(of_noun, named, of_measures[0] if of_measures else self.measuring("money") or numbers)
 
@@ -202,7 +200,7 @@ class _Reader(Conditions):
         is_number_of = ASKS["number of"].fullmatch(word) is not None
         group = next((n for n in self._asked() if is_number_of and self.columns[n].repeats), None)
         is_figure = noun is None or self._named_of(self.of_kind("number"), [noun])
-        if is_number_of and noun is not None and not (is_figure or ASKS["money"].match(self.tokens[noun])):
+        if is_number_of and noun is not None and not is_figure:
             if group is None or not (noun in self.by_cells or self._is_of_rows(noun)):
                 raise NotExplained
             return operation, None, group

@@ -135,14 +135,9 @@ class Conditions(Words):
 
     def _of_figures(self, where: range) -> int:
         """Return the column that a figure is compared with: named behind it, or before, or the one of money, or all."""
-        behind = range(where[-1] + 1, min(where[-1] + 4, len(self.forms)))
-        currency = {n for n in (*where, *behind[:1]) if self.forms[n] in CURRENCIES}
-        numbers, of_money = self.of_kind("number"), self.measuring("money")
-        if currency:
-            wanted = {self.forms[n] for n in currency}
-            of_money = numbers = [n for n in of_money if wanted <= (CURRENCIES & self.columns[n].units or wanted)]
-            self.explained.update(currency)
-        return self._only(*(self._named_of(numbers, some) for some in (behind, range(where[0]))), of_money, numbers)
+        numbers, behind = self.of_kind("number"), range(where[-1] + 1, where[-1] + 4)
+        named = (self._named_of(numbers, some) for some in (behind, range(where[0])))
+        return self._only(*named, self.measuring("money"), numbers)
 
     def _is_counted(self, where: range) -> bool:
         """Return whether figures that might be years are followed by what they count: "up to 2000 euros"."""
@@ -198,7 +193,8 @@ class Conditions(Words):
     def _append(self, number: int, comparison: Comparison, values: Sequence[str], where: Collection[int]) -> None:
         if not values:
             raise NotExplained
-        self.explained.update(where)
+        # A currency is explained by a column that has it.
+        self.explained.update(n for n in where if self.forms[n] not in CURRENCIES)
         value = values[0] if len(values) == 1 else tuple(values)
         self.where.append(Condition(self.columns[number].name, comparison, value))
 
