@@ -16,7 +16,7 @@ from rag_assistant.records import Passage
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.quotes import Compare
 from rag_assistant.retrieval.sentences import split_text
-from rag_assistant.retrieval.table_words import FILLERS
+from rag_assistant.retrieval.table_words import WORDS
 from rag_assistant.retrieval.tables import Tables, cells_of, rows_of
 from rag_assistant.retrieval.tokenize import STOP_WORDS, content_words, query_words, search_words, stem
 from rag_assistant.retrieval.value_kinds import has_named_kind
@@ -95,7 +95,7 @@ def names_row(question: str, text: str) -> bool:
             if named and len(set(keys)) == len(keys):
                 rest = words.replace(max(named, key=len), " | ")
                 things = {word for phrase in THING.findall(rest) for word in phrase.split()}
-                return in_text.issuperset(things - set(map(stem, FILLERS)))
+                return in_text.issuperset(things - set(map(stem, WORDS["fillers"])))
     return False
 
 

@@ -8,20 +8,7 @@ from msgspec.structs import replace
 
 from rag_assistant.retrieval.table_conditions import Conditions, NotExplained
 from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.table_words import (
-    ASKS,
-    FIGURES,
-    JOINING,
-    MEASURES,
-    NAMES,
-    TOKEN,
-    WORDS,
-    columns_of,
-    fillers,
-    forms_of,
-    language_in,
-    tokens_of,
-)
+from rag_assistant.retrieval.table_words import ASKS, FIGURES, JOINING, MEASURES, NAMES, WORDS, fillers, forms_of
 from rag_assistant.retrieval.tables import Table, headings_above
 
 COMPUTED = ("count", "sum", "average", "largest", "smallest")
@@ -47,12 +34,11 @@ def answer_from(question: str, text: str, table: Table, document: str, before: s
 
 def query_for(question: str, text: str, table: Table, document: str, before: str = "") -> TableQuery | None:
     """Return a question as a query of a table or list, ``None`` if it leaves a word of the question unexplained."""
-    words = " ".join(tokens_of(question))
-    is_fragment = ASKS["follow-up"].match(words) or not WORDS["refers"].isdisjoint(TOKEN.findall(question))
+    is_fragment = ASKS["follow-up"].match(question) or ASKS["referring"].search(question)
     earlier = query_for(before, text, table, document) if before and is_fragment else None
-    is_unlike_list = table.is_list and not ASKS["rows"].search(words)
-    is_long = words.count(" ") >= MAX_QUESTION_WORDS
-    if (is_fragment and not earlier) or ASKS["reason"].match(words) or is_unlike_list or is_long:
+    is_unlike_list = table.is_list and not ASKS["rows"].search(question)
+    is_long = len(question.split()) > MAX_QUESTION_WORDS
+    if (is_fragment and not earlier) or ASKS["reason"].match(question) or is_unlike_list or is_long:
         return None
     try:
         return _Reader(question, text, table, document).query(earlier)
@@ -78,10 +64,9 @@ class _Reader(Conditions):
     """Reads a question as a query of one table."""
 
     def __init__(self, question: str, text: str, table: Table, document: str) -> None:
-        language = language_in(question)
-        super().__init__(question, columns_of(text, table, language), language)
+        super().__init__(question, text, table)
         names = (document.rpartition(".")[0], *headings_above(text, table.start), table.title)
-        self.about = set(forms_of(" ".join(names).replace("_", " "), language, JOINING))
+        self.about = set(forms_of(" ".join(names).replace("_", " "), self.language, JOINING))
         self.is_list, self.asks_for_all = table.is_list, ASKS["all"].search(question) is not None
 
     def query(self, earlier: TableQuery | None) -> TableQuery:

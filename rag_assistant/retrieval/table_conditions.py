@@ -4,19 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from rag_assistant.retrieval.table_query import DENIED, THOUSANDS, YEAR, Comparison, Condition, date_of
-from rag_assistant.retrieval.table_words import (
-    ASKS,
-    CURRENCIES,
-    DATES,
-    FIGURES,
-    JOINING,
-    NAMES,
-    WORDS,
-    YES,
-    Column,
-    Words,
-    tokens_of,
-)
+from rag_assistant.retrieval.table_words import ASKS, DATES, FIGURES, JOINING, NAMES, WORDS, Words, tokens_of
+from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
 WITH = re.compile(r"\b(?:with|in|has|have|having|mit|hat|haben)(?: (?:an?|any|eine?n?))?$")
@@ -32,8 +21,8 @@ class NotExplained(Exception):
 class Conditions(Words):
     """The conditions of a question on the rows of a table, each with the words that it explains."""
 
-    def __init__(self, question: str, columns: Sequence[Column], language: str) -> None:
-        super().__init__(question, columns, language)
+    def __init__(self, question: str, text: str, table: Table) -> None:
+        super().__init__(question, text, table)
         self.where: list[Condition] = []
         self._denials = {where[0] for _, where in self.find(ASKS["negation"])}
 
@@ -142,7 +131,7 @@ class Conditions(Words):
     def _is_counted(self, where: range) -> bool:
         """Return whether figures that might be years are followed by what they count: "up to 2000 euros"."""
         unit = self.forms[where[-1] + 1] if where[-1] + 1 < len(self.forms) else ""
-        return unit in CURRENCIES or any(self.columns[n].is_named(unit) for n in self.of_kind("number"))
+        return unit in WORDS["currencies"] or any(self.columns[n].is_named(unit) for n in self.of_kind("number"))
 
     def _dates(self, texts: Sequence[str], number: int) -> list[str]:
         """Return dates as ISO 8601; months without a year must be in one year only."""
@@ -165,7 +154,7 @@ class Conditions(Words):
                 continue
             is_denied = self._is_denied(first)
             if column.kind == "flag":
-                cells = {cell for cell in column.cells if (cell.strip().casefold() in YES) is not is_denied}
+                cells = {cell for cell in column.cells if (cell.strip().casefold() in WORDS["yes"]) is not is_denied}
                 self._append(number, "=", sorted(cells), where)
             elif is_denied:
                 self._append(number, "=", column.absent, where)
@@ -194,7 +183,7 @@ class Conditions(Words):
         if not values:
             raise NotExplained
         # A currency is explained by a column that has it.
-        self.explained.update(n for n in where if self.forms[n] not in CURRENCIES)
+        self.explained.update(n for n in where if self.forms[n] not in WORDS["currencies"])
         value = values[0] if len(values) == 1 else tuple(values)
         self.where.append(Condition(self.columns[number].name, comparison, value))
 

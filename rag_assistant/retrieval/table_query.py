@@ -25,7 +25,6 @@ MAX_FIGURE_CHARS = 100
 EXACT = Context(prec=3 * MAX_FIGURE_CHARS)
 MAX_CONDITIONS, MAX_SECONDS = 8, 2
 YEAR = re.compile(r"(?:18|19|20)\d\d")
-GERMAN_DATE = re.compile(r"(\d{1,2})\. ?(\d{1,2})\. ?(\d{4})")
 OF_YEAR = "jan feb mar apr may jun jul aug sep oct nov dec jan feb mär apr mai jun jul aug sep okt nov dez"
 MONTHS = {name: n % 12 + 1 for n, name in enumerate(OF_YEAR.split())}
 MONTH = (
@@ -34,6 +33,7 @@ MONTH = (
 )
 DAY = r"(?P<day>\d{1,2})(?:\.|st|nd|rd|th)?"
 WRITTEN_DATES = [
+    re.compile(r"(?P<day>\d{1,2})\. ?(?P<month>\d{1,2})\. ?(?P<year>\d{4})"),
     re.compile(rf"(?:{DAY} )?(?P<month>{MONTH})\.?,? (?P<year>\d{{4}})", re.IGNORECASE),
     re.compile(rf"(?P<month>{MONTH})\.? {DAY},? (?P<year>\d{{4}})", re.IGNORECASE),
 ]
@@ -150,10 +150,10 @@ def run(query: TableQuery, text: str, table: Table) -> TableAnswer | None:
         is_counted = column is None or query.operation == "count"
         result = _grouped(query.operation, "" if is_counted else name, head[group], groups)
     elif query.operation in ("list", "count"):
-        return TableAnswer(tuple(chosen), of_rows)
+        result = chosen, ""
     else:
         result = _computed(query.operation, name, cells) if column is not None else None
-    return TableAnswer(tuple(result[0]), f"{result[1]} {of_rows}") if result else None
+    return TableAnswer(tuple(result[0]), f"{result[1]} {of_rows}".lstrip()) if result else None
 
 
 def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -223,13 +223,11 @@ def date_of(text: str) -> str | None:
     """Return a date, or a month, as ISO 8601 writes it; ``None`` for other text."""
     if DATE.fullmatch(text):
         return text
-    if match := GERMAN_DATE.fullmatch(text):
-        return f"{match[3]}-{int(match[2]):02}-{int(match[1]):02}"
     match = next(filter(None, (one.fullmatch(text) for one in WRITTEN_DATES)), None)
     if match is None:
         return None
     day = f"-{int(match['day']):02}" if match["day"] else ""
-    return f"{match['year']}-{MONTHS[match['month'].lower()[:3]]:02}{day}"
+    return f"{match['year']}-{MONTHS.get(match['month'].lower()[:3]) or int(match['month']):02}{day}"
 
 
 @lru_cache(maxsize=100)

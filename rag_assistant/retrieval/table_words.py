@@ -44,11 +44,8 @@ DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") 
 WORDS = {name: frozenset(words.split()) for name, words in _DATA["words"].items()}
 # Words that join others; they name no column and no value by themselves.
 JOINING = WORDS["joining"].union(STOP_WORDS, COMMON_WORDS_OF["german"])
-# Words without meaning for a query, unless a table has them; their other forms are like them.
-FILLERS = WORDS["fillers"]
 # A column's name has the one, a question the other.
 UNITS = {word: words.split()[0] for words in _DATA["units"] for word in words.split()}
-CURRENCIES, YES = WORDS["currencies"], WORDS["yes"]
 # Cells that say that there is nothing.
 ABSENT = WORDS["absent"] | WORDS["no"] | {""}
 
@@ -122,8 +119,8 @@ def form_of(word: str, language: str) -> str:
 
 @cache
 def fillers(language: str) -> frozenset[str]:
-    """Return the words without meaning for a query, without their endings."""
-    return frozenset(form_of(word, one) for one in ("english", "german", language) for word in FILLERS)
+    """Return the words without meaning for a query, unless a table has them, without their endings."""
+    return frozenset(form_of(word, one) for one in ("english", "german", language) for word in WORDS["fillers"])
 
 
 # The last tables asked about, so that each is only read once.
@@ -137,7 +134,7 @@ def columns_of(text: str, table: Table, language: str) -> tuple[Column, ...]:
 
 def _column(name: str, cells: tuple[str, ...], language: str) -> Column:
     plain, _, unit = name.partition("(")
-    units = {*forms_of(unit, language), *((CURRENCIES | {"%"}) & set(forms_of(" ".join(cells[:3]), language)))}
+    units = {*forms_of(unit, language), *((WORDS["currencies"] | {"%"}) & set(forms_of(" ".join(cells[:3]), language)))}
     words = forms_of(plain, language, JOINING) or forms_of(name, language, JOINING)
     return Column(name, frozenset(words), frozenset(units), cells, _kind(name, cells), language)
 
@@ -145,7 +142,7 @@ def _column(name: str, cells: tuple[str, ...], language: str) -> Column:
 def _kind(name: str, cells: Sequence[str]) -> Kind:
     filled = [cell.strip() for cell in cells if cell.strip()]
     low = {cell.casefold() for cell in filled}
-    if low and low <= YES | WORDS["no"] and (len(low) > 1 or not low <= WORDS["unclear alone"]):
+    if low and low <= WORDS["yes"] | WORDS["no"] and (len(low) > 1 or not low <= WORDS["unclear alone"]):
         return "flag"
 
     def share(is_one: Callable[[str], object]) -> bool:
@@ -162,7 +159,10 @@ def _kind(name: str, cells: Sequence[str]) -> Kind:
 class Words:
     """The words of a question about columns, and which of them are explained so far."""
 
-    def __init__(self, question: str, columns: Sequence[Column], language: str) -> None:
+    def __init__(self, question: str, text: str, table: Table) -> None:
+        self.language = language = language_in(question)
+        self.columns = columns = columns_of(text, table, language)
+
         def plain(match: re.Match[str]) -> str:
             denied, whole = (form_of(word.lower(), language) for word in (match[1], match[0]))
             is_known = any(whole in one.words or (whole,) in one.by_words[1] for one in columns)
@@ -171,7 +171,6 @@ class Words:
         self.originals: list[str] = TOKEN.findall(UN.sub(plain, GENITIVE.sub("", NOT.sub(" not", question))))
         self.tokens = [word.lower() for word in self.originals]
         self.forms = [form_of(word, language) for word in self.tokens]
-        self.columns, self.language = columns, language
         self.explained: set[int] = set()
         # Those that are cells, which name no column.
         self.by_cells: set[int] = set()
