@@ -159,7 +159,7 @@ def _unread(
     if unread <= 0 or newest is None:
         return []
     last = (read[-newest].number if newest else before) - 1
-    unread_messages = conversation.visible_messages - sum(len(turn.messages) for turn in read)
+    unread_messages = conversation.visible_messages - sum(len(turn.messages) + turn.purged_messages for turn in read)
     reason: LeftOutReason = "filtered" if rules.strategy == "smart" else "turn_limit"
     return [left_out(reason, unread, unread_messages, conversation.view_start, last)]
 

@@ -331,6 +331,8 @@ class PastTurn(Struct, frozen=True):
     messages: tuple[Message, ...]
     pinned: bool = False
     waiting_call: str | None = None
+    # How many more are stored, of purged calls.
+    purged_messages: int = 0
 
 
 class RelatedTurn(Struct, frozen=True):

@@ -11,7 +11,7 @@ from rag_assistant.records import Message, Turn
 from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_leaning
-from rag_assistant.storage.conversations.turn_rows import load_turn
+from rag_assistant.storage.conversations.turn_rows import CALLS, PURGED, load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns
@@ -96,10 +96,27 @@ def end_turn(connection: Connection, turn: Turn, owner: str, words: str) -> Turn
     }
     connection.execute(_COUNT, more)
     if turn.waiting is not None or turn.pinned or not visible:
-        if purged:
-            connection.execute(_PURGE, {"turn": turn.confirms_turn})
+        if turn.confirms_turn is not None and purged:
+            _purge(connection, turn.confirms_turn)
         recount(connection, turn.conversation_id)
     return turn
+
+
+def _purge(connection: Connection, turn_id: int) -> None:
+    """Hide a completed confirmation from the model: the call that asked for it, or its turn if there was no other."""
+    waiting = connection.execute(select(turns.c.waiting).where(turns.c.id == turn_id)).scalar_one() or {}
+    of_turn = messages.c.turn_id == turn_id
+    extras = connection.execute(select(messages.c.extra).where(of_turn).order_by(messages.c.position)).scalars().all()
+    # A call's result follows at its place; ids may repeat.
+    calls = [(n + i, call) for n, extra in enumerate(extras, 1) for i, call in enumerate((extra or {}).get(CALLS, ()))]
+    pending = waiting.get("call_id"), waiting.get("tool")
+    own = [n for n, call in calls if (call["id"], call["function"]["name"]) == pending]
+    if len(calls) < 2 or not own:
+        connection.execute(_PURGE, {"turn": turn_id})
+        return
+    marked = {**extras[own[-1]], PURGED: True}
+    connection.execute(update(messages).where(of_turn, messages.c.position == own[-1]).values(extra=marked))
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(waiting=None))
 
 
 def words_found_by(question: str, answer: str, words_of: Callable[[str], str]) -> str:

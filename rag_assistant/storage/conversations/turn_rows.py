@@ -131,6 +131,8 @@ def hash_of(question: Question) -> str:
 
 # The field of a message's row with its picture keys.
 IMAGES = "images"
+# Of an assistant's message, and of the result of a call that the model no longer sees.
+CALLS, PURGED = "tool_calls", "purged"
 # The same picture may be in many turns.
 _URL = select(pictures.c.url).where(pictures.c.key == bindparam("key")).limit(1)
 
@@ -191,4 +193,16 @@ def turns_in_view(
     for number, pinned, waiting, role, content, extra in rows:
         messages_of.setdefault(number, []).append(message_of(role, content, extra, pictures))
         marks[number] = (pinned, waiting["call_id"] if waiting else None)
-    return [PastTurn(number, tuple(spoken), *marks[number]) for number, spoken in messages_of.items()]
+    return [_past(number, spoken, *marks[number]) for number, spoken in messages_of.items()]
+
+
+def _past(number: int, spoken: Sequence[Message], pinned: bool, waiting_call: str | None) -> PastTurn:
+    """Return a turn without the calls whose results are purged."""
+    rest: list[Message] = []
+    purged = {n for n, message in enumerate(spoken) if message.get(PURGED)}
+    for n, message in enumerate(spoken):
+        calls = message.get(CALLS, ())
+        seen = [call for result, call in enumerate(calls, n + 1) if result not in purged]
+        if n not in purged and (seen or not calls):
+            rest.append({**message, CALLS: seen} if len(seen) < len(calls) else message)
+    return PastTurn(number, tuple(rest), pinned, waiting_call, len(spoken) - len(rest))

@@ -207,6 +207,24 @@ def test_pinned_turns_are_not_summarised(client: FlaskClient, stub: StubModel) -
     assert said(stub) == ["Question 1", "Question 5", "Question 6", "Question 7", "Question 8"]
 
 
+def test_a_pin_brings_a_turn_back_that_a_summary_covers_and_none_that_was_cleared(
+    client: FlaskClient, stub: StubModel
+) -> None:
+    conversation = conversation_of(client, 6)
+    first, second, *_ = (one["turn_id"] for one in client.get(f"/api/conversations/{conversation}/turns").json["turns"])
+    stub.replies.append(Reply("One to three."))
+    summary = client.post(f"/api/conversations/{conversation}/compact").json["view"]["summary"]
+    assert summary["last_turn"] == 3
+    client.patch(f"/api/turns/{second}", json={"pinned": True})
+    ask(client, "Question 7.", conversation_id=conversation)
+    assert said(stub) == ["Question 2", "Question 4", "Question 5", "Question 6", "Question 7"]
+    assert any(summary["text"] in message["content"] for message in stub.requests[-1].messages)
+    client.post(f"/api/conversations/{conversation}/clear")
+    client.patch(f"/api/turns/{first}", json={"pinned": True})
+    ask(client, "Question 8.", conversation_id=conversation)
+    assert said(stub) == ["Question 8"]
+
+
 def test_a_compaction_after_an_undo_begins_with_the_originals(client: FlaskClient, stub: StubModel) -> None:
     conversation = conversation_of(client, 6)
     stub.replies.append(Reply("Questions, tried."))

@@ -54,6 +54,22 @@ def test_a_deletion_asks_first_and_yes_does_it(client: FlaskClient, stub: StubMo
     assert [(run["reason"], run["turns"]) for run in receipt["left_out"]] == [("purged", 2)]
 
 
+def test_a_confirmation_takes_no_result_of_another_call_with_it(client: FlaskClient, stub: StubModel) -> None:
+    calls = [call("search_documents", "c1", query="drafts"), call("delete_documents", "c1", document_ids=[1, 2])]
+    stub.replies.append(Reply(tool_calls=calls))
+    asked = ask(client, "What do the drafts say? Delete them.")
+    ask(client, "yes", conversation_id=asked["conversation_id"])
+    turns = client.get(f"/api/conversations/{asked['conversation_id']}/turns").json["turns"]
+    assert [(turn["purged"], turn["waiting"]) for turn in turns] == [(False, False), (True, False)]
+    after = ask(client, "What was that?", conversation_id=asked["conversation_id"])
+    sent = stub.requests[-1].messages
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert [one["function"]["name"] for one in sent[2]["tool_calls"]] == ["search_documents"]
+    assert "Draft number 1." in sent[3]["content"]
+    receipt = client.get(f"/api/turns/{after['turn_id']}/receipt").json
+    assert [(run["reason"], run["turns"], run["messages"]) for run in receipt["left_out"]] == [("purged", 1, 2)]
+
+
 def test_an_erased_deletion_is_never_carried_out(client: FlaskClient, stub: StubModel) -> None:
     asked, ids = deletion(client, stub)
     assert client.delete(f"/api/turns/{asked['turn_id']}?permanently=1").json["waiting"] is False
