@@ -40,7 +40,7 @@ def options(page: Page) -> Locator:
     """Open the options and return them."""
     opened = page.locator("#options")
     if opened.get_attribute("open") is None:
-        opened.get_by_text("Options", exact=True).click()
+        opened.locator("> summary").click()
     return opened
 
 

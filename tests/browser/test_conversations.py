@@ -126,7 +126,7 @@ def test_commands_marks_and_summaries_work_without_scripts(
     expect(summary).to_contain_text("written by a person")
     mark(page.locator("#turn-3"), "Leave out")
     expect(page.locator("#turn-3 .mark")).to_have_text("Left out. This turn is not sent to the model.")
-    options(page).get_by_role("button", name="Undo leaving out").click()
+    window(page).get_by_role("button", name="Undo leaving out").click()
     expect(page.locator("#turn-3 .mark")).to_have_count(0)
     plain(page, "/clear")
     expect(page.locator("#turn-1")).to_be_hidden()

@@ -5,32 +5,32 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.talk import ask, ask_many, dimmed, mark, options, say
+from tests.browser.talk import ask, ask_many, dimmed, mark, options, say, window
 from tests.testkit.stub_model import Reply, StubModel
 
 SUMMARY = "Question 1 had an answer, and so had question 2."
 
 
 @pytest.mark.long
-def test_the_buttons_of_the_options_compact_clear_reset_and_undo(page: Page, stub: StubModel) -> None:
+def test_the_buttons_of_the_memory_panel_compact_clear_reset_and_undo(page: Page, stub: StubModel) -> None:
     ask_many(page, 4)
     stub.replies.append(Reply("Four."))
-    options(page).get_by_role("button", name="Summarise").click()
+    window(page).get_by_role("button", name="Summarise").click()
     page.get_by_role("dialog").get_by_role("button", name="Summarise").click()
     expect(page.locator("#summary")).to_contain_text("in place of turns 1 and 2")
-    options(page).get_by_role("button", name="Undo summary").click()
+    window(page).get_by_role("button", name="Undo summary").click()
     expect(page.locator("#summary")).to_have_count(0)
     for action in ("Start over", "Start over with defaults"):
-        options(page).get_by_role("button", name=action, exact=True).click()
+        window(page).get_by_role("button", name=action, exact=True).click()
         expect(page.locator(".horizon .sentence")).to_have_text("0 of 4 earlier turns (4 cleared)")
-        options(page).get_by_role("button", name="Undo starting over").click()
+        window(page).get_by_role("button", name="Undo starting over").click()
         expect(page.locator(".horizon")).to_have_count(0)
 
 
 @pytest.mark.long
-def test_the_options_say_what_each_button_does(page: Page) -> None:
+def test_the_memory_panel_says_what_each_button_does(page: Page) -> None:
     ask_many(page, 1)
-    opened = options(page)
+    opened = window(page)
     for name, does in (
         ("Summarise", "Send a summary in place of the older turns."),
         ("Start over", "Hide everything so far from the model. You can undo this."),

@@ -26,7 +26,7 @@ def test_a_question_is_answered_in_place_with_markdown_and_sources_and_gives_the
     expect(turn.locator(".answer td").first).to_have_text("1")
     expect(page.locator("#conversations .title").first).to_have_text(question)
     expect(turn.locator(".sources a").first).to_be_visible()
-    page.get_by_text("Options", exact=True).click()
+    page.locator("#options > summary").click()
     expect(page.get_by_role("button", name="Delete conversation")).to_be_visible()
 
 
@@ -258,7 +258,7 @@ def test_everything_works_without_scripts(
     row.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_role("row", name="n.txt")).to_have_count(0)
     page.goto("/conversations/1")
-    page.get_by_text("Options", exact=True).click()
+    page.locator("#options > summary").click()
     page.get_by_role("button", name="Delete conversation").click()
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("#turn-1 .answer")).to_contain_text("Five [1].")

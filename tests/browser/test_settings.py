@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.talk import ask_many, options
+from tests.browser.talk import ask_many, window
 from tests.testkit.server_process import ServerProcess
 
 
@@ -81,17 +81,16 @@ def test_a_broken_file_is_a_banner_in_a_conversation_and_in_the_drawer_until_it_
 
 
 @pytest.mark.shared
-def test_a_conversation_is_given_its_own_choices_in_the_drawer(page: Page, server: ServerProcess) -> None:
+def test_the_panel_below_the_box_has_all_of_a_conversations_memory(page: Page, server: ServerProcess) -> None:
     address = f"/api/conversations/{ask_many(page, 3)}"
-    options(page).get_by_role("link", name="All settings").click()
-    own = page.locator("#drawer .own")
-    own.get_by_label("How many earlier turns to send").fill("2")
-    own.get_by_label("When the conversation gets too long").select_option("ask")
-    own.get_by_role("button", name="Apply to this conversation").click()
-    expect(own.get_by_text("Saved.")).to_be_visible()
+    panel = window(page)
+    panel.get_by_label("How many earlier turns to send").fill("2")
+    panel.get_by_label("When there are more turns than that").select_option("ask")
+    panel.get_by_label("Use my notes").select_option("false")
+    panel.get_by_role("button", name="Apply").click()
     expect(page.locator("#window summary")).to_have_text("Memory: last 2 turns")
     kept = server.call("GET", address)[1]
-    assert (kept["max_history_turns"], kept["on_overflow"]) == (2, "ask")
+    assert (kept["max_history_turns"], kept["on_overflow"], kept["notes"]) == (2, "ask", False)
     page.route(f"**{address}", lambda route: route.abort())
-    own.get_by_role("button", name="Apply to this conversation").click()
-    expect(own.get_by_role("alert")).to_have_text("The server cannot be reached.")
+    window(page).get_by_role("button", name="Apply").click()
+    expect(panel.get_by_role("alert")).to_have_text("The server cannot be reached.")

@@ -44,7 +44,7 @@ def test_the_slider_moves_the_line_before_anything_is_kept_and_the_latest_wish_w
     assert "max_history_turns" not in server.call("GET", f"/api/conversations/{conversation}")[1]
     page.keyboard.press("Escape")
     expect(panel.locator("summary")).to_be_focused()
-    expect(panel.locator("form")).to_be_hidden()
+    expect(panel.locator(".choices")).to_be_hidden()
     expect(sentence).to_have_text(SEES_FIVE)
     expect(page.locator(".gauge b.total")).to_have_text(tokens)
 

@@ -10,7 +10,6 @@ from msgspec import Struct
 from rag_assistant import __version__
 from rag_assistant.llm.client import OPENAI_BASE_URL
 from rag_assistant.llm.connection_check import ConnectionCheck
-from rag_assistant.records import MAX_INT32
 from rag_assistant.records.errors import AssistantError, NoEndpoint, NotAllowed, SettingsChanged, SettingsError
 from rag_assistant.settings.conversations import ConversationSettings, ModelSettings
 from rag_assistant.settings.declaration import Group
@@ -24,7 +23,6 @@ from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.i18n.languages import LANGUAGES, N_
 from rag_assistant.web.identity import identity, note_for_audit
 from rag_assistant.web.pages.frame import drawer, frame
-from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ADMIN, ASK, READ, services
 from rag_assistant.web.schemas import ImportAnswer
 from rag_assistant.web.security import is_from_this_machine
@@ -84,9 +82,7 @@ def settings(
     *,
     saved: bool = False,
 ) -> str:
-    """Show every setting, or those that match the words of ``filter``; with a conversation's overrides."""
-    number = whole_number("conversation", None, 1, MAX_INT32)
-    shown = services().conversations.get(number) if number is not None else None
+    """Show every setting, or those that match the words of ``filter``."""
     in_force, models = services().settings, services().models
     stamp = in_force.stamp() if may_change() else ""
     sought = request.args.get("filter", "").strip()
@@ -112,7 +108,7 @@ def settings(
         saved=saved,
         index_notice=services().vectors.notice,
         differences=services().membership.differences() if may_change() else (),
-        **frame(shown),
+        **frame(None),
     )
 
 

@@ -20,7 +20,7 @@ export function isCommand(text) {
 
 /** Run a command and show its result. A typed command goes back into the box if it fails. */
 export async function runCommand(command, typed) {
-  document.getElementById("options")?.removeAttribute("open");
+  document.getElementById("window")?.removeAttribute("open");
   composer().elements.question.focus();
   if (command.trim().toLowerCase() === "/compact" && conversationId() !== null) return showBill(command, typed);
   const block = appendResult(command.trim());

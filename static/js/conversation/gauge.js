@@ -29,6 +29,8 @@ export function drawGauge(view = null) {
   gauge.dataset.tokens = JSON.stringify(tokens);
   const sizes = Object.fromEntries(PARTS.map((name) => [name, tokens[name] ?? 0]));
   const total = Object.values(sizes).reduce((sum, size) => sum + size, 0) - sizes.free;
+  // The bar is of use where a limit is near.
+  gauge.classList.toggle("near", total > 0.7 * (tokens.limit ?? Infinity));
   sizes.free = Math.max(0, (tokens.limit ?? 0) - total);
   drawBar(gauge, sizes);
   for (const name of PARTS) drawRow(gauge.querySelector(`tr[data-part="${name}"]`), sizes[name]);

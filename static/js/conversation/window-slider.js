@@ -6,6 +6,8 @@ import { refreshPage } from "../shell/page.js";
 import { drawView, savedView } from "./horizon.js";
 
 // One preview request at a time; of those that come meanwhile, only the latest is sent.
+// What stands for nothing chosen, and for yes and no.
+const CHOICES = { "": "default", true: true, false: false };
 const requests = { current: null, next: null };
 
 /** Preview in the transcript what the window's form would change; closing it without Apply undoes the preview. */
@@ -103,10 +105,8 @@ async function save(form) {
   const value = form.elements.max_history_turns.value.trim().toLowerCase();
   const limit = value === "" ? "default" : value === "all" ? null : Number(value);
   try {
-    await send("PATCH", form.dataset.window, {
-      max_history_turns: limit,
-      history_strategy: form.elements.history_strategy.value || "default",
-    });
+    const choices = [...form.querySelectorAll("select")].map((one) => [one.name, CHOICES[one.value] ?? one.value]);
+    await send("PATCH", form.dataset.window, { max_history_turns: limit, ...Object.fromEntries(choices) });
   } catch (reason) {
     showErrorIn(form, reason);
     return;

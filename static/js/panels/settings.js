@@ -1,11 +1,9 @@
-// Settings: searched while typing, saved for the open conversation in place, and updated when their file changes.
+// Settings: searched while typing, and updated when their file changes.
 import { address } from "../lib/address.js";
-import { send } from "../lib/api.js";
 import { elementOf } from "../lib/html.js";
 import { t } from "../lib/language.js";
 import { restoreFocus } from "../lib/patch.js";
 import { poll } from "../lib/polling.js";
-import { showErrorIn } from "../lib/toast.js";
 import { refreshPage } from "../shell/page.js";
 
 const interval = { seconds: 2 };
@@ -17,9 +15,6 @@ export function enableSettings() {
   });
   document.addEventListener("submit", (event) => {
     if (event.target.matches(".settings .filter")) event.preventDefault();
-    if (!event.target.dataset.choices) return;
-    event.preventDefault();
-    save(event.target);
   });
   poll(checkVersion, interval);
 }
@@ -39,25 +34,6 @@ function search(query) {
     if (topic.matches("details")) topic.open = words.length > 0;
   }
   view.querySelector(".none").textContent = topics.every((topic) => topic.hidden) ? t("No settings found.") : "";
-}
-
-/** Save the form's choices for the open conversation. */
-async function save(form) {
-  const fields = Object.fromEntries(new FormData(form));
-  const limit = fields.max_history_turns.trim().toLowerCase();
-  try {
-    await send("PATCH", form.dataset.choices, {
-      max_history_turns: limit === "" ? "default" : limit === "all" ? null : Number(limit),
-      history_strategy: fields.history_strategy || "default",
-      on_overflow: fields.on_overflow || "default",
-      search_conversations: fields.search_conversations || "default",
-    });
-    form.querySelector(".error").hidden = true;
-    form.querySelector(".saved").textContent = t("Saved.");
-    await refreshPage();
-  } catch (reason) {
-    showErrorIn(form, reason);
-  }
 }
 
 /** Update the banners, and the settings where they are shown, if the settings have changed. */

@@ -31,6 +31,9 @@ function open(button) {
   for (const kind of ["markdown", "json"]) {
     menu().querySelector(`[data-action=${kind}]`).href = `${url}/export?format=${kind}`;
   }
+  const moving = menu().querySelector("[data-action=move]");
+  // Shown, the field opens the menu that it is in.
+  if (moving) moving.href = address(`/conversations/${id}#project`);
   // Within the row's landmark, for those who navigate by landmarks.
   button.closest("nav")?.append(menu());
   menu().showPopover();

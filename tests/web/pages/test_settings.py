@@ -236,10 +236,8 @@ def test_the_page_says_where_the_file_is_and_that_there_is_none_yet(client: Flas
     assert "To change others, create" not in page(client)
 
 
-def test_what_a_conversation_decides_for_itself_is_set_here_and_no_more_than_that(client: FlaskClient) -> None:
+def test_what_a_conversation_decides_for_itself_is_set_and_no_more_than_that(client: FlaskClient) -> None:
     conversation = ask(client)["conversation_id"]
-    assert "This conversation" in page(client, f"/settings?conversation={conversation}")
-    assert client.get("/settings?conversation=77", headers=PAGE).status_code == 404
     client.patch(f"/api/conversations/{conversation}", json={"on_overflow": "ask"})
     status, where = post(client, f"/conversations/{conversation}/change", max_history_turns="3", history_strategy="")
     assert (status, where) == (303, f"/conversations/{conversation}")
