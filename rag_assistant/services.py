@@ -1,7 +1,4 @@
-"""What entry points (the pages, the API, the command line) use: all parts, connected, started and stopped together.
-
-Only this module and ``factory/`` choose implementations.
-"""
+"""What entry points use: all parts, connected, started and stopped together. Only this and ``factory/`` choose them."""
 
 from __future__ import annotations
 

@@ -54,10 +54,7 @@ class Places:
 
 
 class PersonalLimits:
-    """Enforces one person's limits, which are settings; null is no limit.
-
-    ``process`` returns the name by which others know that this process is alive.
-    """
+    """Enforces one person's limits, from the settings; ``process`` returns this one's name among live processes."""
 
     def __init__(
         self, usage: UsageStore, person_id: int, settings: Callable[[], Settings], process: Callable[[], str]

@@ -56,10 +56,7 @@ class SingleSignOn(Struct, frozen=True):
     def link(
         self, person: Person, userinfo: Mapping[str, Any], actor: Actor, invitation: str | None = None
     ) -> LinkedIdentity:
-        """Link an external identity to a person; the one-time link of an ``invitation`` is used up.
-
-        Raises NotAllowed, IdentityTaken, LinkOver.
-        """
+        """Link an identity, using up the link of an ``invitation``. Raises NotAllowed, IdentityTaken, LinkOver."""
         external = self._admitted(userinfo).external
         linked = self.identities.find(external)
         if linked is not None and linked[0].id == person.id:
@@ -73,10 +70,7 @@ class SingleSignOn(Struct, frozen=True):
     def link_invited(
         self, invitation: str, userinfo: Mapping[str, Any], address: str, browser: str
     ) -> tuple[str, Person]:
-        """Link an external identity through a one-time link, instead of choosing a password, and sign in.
-
-        Raises LinkOver, NotAllowed, IdentityTaken.
-        """
+        """Link an identity through a one-time link, and sign in. Raises LinkOver, NotAllowed, IdentityTaken."""
         person = self.accounts.link_of(invitation)
         self.link(person, userinfo, Actor(person.name, address), invitation)
         return self.sign_in(userinfo, address, browser)

@@ -111,10 +111,7 @@ class Assistant:
         return self._begin(partial(self._turns.regenerate, turn_id))
 
     def follow(self, turn_id: int, after: int = 0) -> Iterator[Event | None]:
-        """Return the events of a turn from character ``after`` of its answer on; ``None`` is a heartbeat.
-
-        Raises TurnNotFound at once, not at the first event.
-        """
+        """Return a turn's events from character ``after`` on; ``None`` is a heartbeat. Raises TurnNotFound at once."""
         live = self._live_turn(turn_id)
         if live is not None:
             return self.follow_live(live, after)
@@ -127,10 +124,7 @@ class Assistant:
         return live.follow(after, seconds)
 
     def _follow_stored(self, turn_id: int, after: int) -> Iterator[Event | None]:
-        """Yield the events of a stored turn; one that another process answers is read again at each signal.
-
-        Should that process die, another one ends the turn.
-        """
+        """Yield a stored turn's events, read again at each signal until its process, or a survivor, has ended it."""
         position = after
         with self._signals.awaiting(turn_id) as wait:
             while (turn := self._turns.get(turn_id)).status == "running":

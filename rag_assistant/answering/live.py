@@ -145,10 +145,7 @@ class LiveTurn:
         return "".join(self._parts)
 
     def follow(self, after: int = 0, heartbeat_seconds: float = HEARTBEAT_INTERVAL_SECONDS) -> Iterator[Event | None]:
-        """Yield the events of the answer from character ``after`` on; ``None`` is a heartbeat.
-
-        What arrived between two reads comes as one event.
-        """
+        """Yield the answer's events from character ``after`` on, merged between two reads; ``None`` is a heartbeat."""
         with self._changed:
             news, seen = self._so_far(), len(self._log)
             self.followers += 1

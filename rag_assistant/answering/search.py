@@ -147,10 +147,7 @@ def exchanges_seen(window: Window, settings: Settings) -> Sequence[Exchange]:
 
 
 class Rewrite(Struct, frozen=True):
-    """A model's query, ``None`` if it gave no usable one, and the request with its answer.
-
-    If the answer wasn't used, the record's ``refused`` says why.
-    """
+    """A model's query, ``None`` if it is unusable, and the request with its answer, or why that was ``refused``."""
 
     query: str | None
     record: dict[str, Any] | None

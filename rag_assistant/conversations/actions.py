@@ -115,10 +115,7 @@ class HistoryActions(Struct, frozen=True):
         max_history_turns: int | Unset | None = UNSET,
         strategy: HistoryStrategy | None = None,
     ) -> HistoryView:
-        """Return what the model would see with the next question, or with another window or strategy.
-
-        Raises ConversationNotFound.
-        """
+        """Return what the model would see next, or with another window or strategy. Raises ConversationNotFound."""
         settings = self.settings()
         conversation = self.conversations.get(conversation_id)
         rules = rules_for(conversation, settings)

@@ -224,10 +224,7 @@ def _max_summary_tokens(profile: ModelProfile) -> float:
 
 
 def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
-    """Return the texts in parts that fit into one call each; one that is too long is split.
-
-    Raises SummaryRejected if that takes too many calls.
-    """
+    """Return the texts in parts for one call each, split if too long. Raises SummaryRejected for too many."""
     parts: list[list[str]] = [[]]
     used = 0.0
     for piece in (piece for text in texts for piece in _pieces(text, room, ratio)):

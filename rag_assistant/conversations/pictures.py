@@ -25,10 +25,7 @@ FORM = re.compile(DATA_URL)
 
 
 def check_pictures(pictures: Sequence[DataUrl], *, taken: bool, field: str = "images") -> None:
-    """Refuse too many, too large or invalid pictures, and any if the model accepts none.
-
-    Raises InvalidRequest. Links are invalid: nothing is fetched.
-    """
+    """Refuse links, too many, too large or invalid pictures, any if the model takes none. Raises InvalidRequest."""
     if not pictures:
         return
     if not taken:

@@ -1,7 +1,4 @@
-"""Automatic deletion: conversations that nobody used for ``retention_days``, and old ones in the trash.
-
-A project may have its own ``retention_days``.
-"""
+"""Automatic deletion: conversations unused for ``retention_days``, perhaps a project's, and old ones in the trash."""
 
 import logging
 from collections.abc import Callable

@@ -17,9 +17,7 @@ from rag_assistant.records import (
     Conversation,
     DataUrl,
     Message,
-    Note,
     PastTurn,
-    RelatedTurn,
     Source,
     Summary,
     Turn,
@@ -88,17 +86,11 @@ class SentHistory:
         """Return the pictures sent with the question."""
         return self.images
 
-    def related(self, *_: Any) -> list[RelatedTurn]:
-        """Find nothing: there is no index of what isn't stored."""
+    def related(self, *_: Any, **__: Any) -> list[Any]:
+        """Find nothing: there is no index of what isn't stored, and no owner who has other conversations or notes."""
         return []
 
-    def elsewhere(self, *_: Any, **__: Any) -> list[tuple[Turn, float]]:
-        """Find nothing: the conversation has no owner."""
-        return []
-
-    def notes(self, *_: Any) -> list[Note]:
-        """Return no notes."""
-        return []
+    elsewhere = notes = related
 
     def cited(self, *_: Any) -> dict[int, tuple[Source, ...]]:
         """Return no sources: messages have none."""

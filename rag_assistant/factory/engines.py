@@ -1,7 +1,4 @@
-"""Creates what the settings configure: database, models, indexes, tool servers, files, and sign-in.
-
-Extras are only imported if a setting needs them.
-"""
+"""Creates what the settings configure; extras are only imported if a setting needs them."""
 
 from __future__ import annotations
 

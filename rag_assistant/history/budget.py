@@ -1,7 +1,4 @@
-"""The token budget: what a request may cost, and what is left out when it costs more, cheapest first.
-
-Pure: no Flask, no SQL, no network, no clock.
-"""
+"""The token budget: what a request may cost, and what is left out when it costs more, cheapest first. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence

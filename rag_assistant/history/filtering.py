@@ -1,7 +1,4 @@
-"""The adaptive filter: how a conversation is structured, and how many of its completed turns are worth sending.
-
-Pure: no Flask, no SQL, no network, no clock.
-"""
+"""The adaptive filter: how a conversation is structured, and how many completed turns are worth sending. Pure."""
 
 from collections.abc import Sequence
 from typing import Literal

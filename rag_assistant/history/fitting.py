@@ -4,7 +4,6 @@ Pure: no Flask, no SQL, no network, no clock. The steps stand in ``fit_history``
 """
 
 from collections.abc import Collection, Sequence
-from itertools import dropwhile
 from typing import Literal
 
 from msgspec import Struct
@@ -35,12 +34,13 @@ from rag_assistant.history.receipt import (
     without_notices,
 )
 from rag_assistant.history.turns import (
+    holds_call,
     is_completed,
     joined,
     older_turns,
+    purge_exchange,
     repair_messages,
     split_turns,
-    tool_calls_of,
     uses_tools,
 )
 from rag_assistant.history.window import check_history_limit, keep_last_iterations, turns_in_window
@@ -325,40 +325,3 @@ def _as_sent(message: Message) -> Message:
 
 def _system(text: str) -> Message:
     return {"role": "system", "content": text}
-
-
-def purge_exchange(
-    question: Sequence[Message], answered: Sequence[Message], done: Collection[str]
-) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
-    """Return what is left of the turn that asked for confirmation and of the one that gave it; ``None`` for nothing.
-
-    ``done`` are the ids of the calls that asked. Results of other calls stay, with the answer based on them. If only
-    the second turn called another tool, the first turn's question replaces the confirmation.
-    """
-    before, after = without_calls(question, done), without_calls(answered, done)
-    if uses_tools(before):
-        return before, after if uses_tools(after) else None
-    if not uses_tools(after):
-        return None, None
-    user_messages = [message for message in question or answered if message["role"] == "user"]
-    return None, [*user_messages, *dropwhile(lambda message: message["role"] == "user", after)]
-
-
-def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
-    """Return a turn without some calls and their results."""
-    rest: list[Message] = []
-    answers: list[bool] = []
-    for message in turn:
-        calls = tool_calls_of(message)
-        if calls:
-            answers = [call.get("id") not in call_ids for call in calls]
-            remaining = [call for call, stays in zip(calls, answers, strict=True) if stays]
-            if remaining:
-                rest.append(message if len(remaining) == len(calls) else {**message, "tool_calls": remaining})
-        elif message["role"] != "tool" or answers.pop(0):
-            rest.append(message)
-    return rest
-
-
-def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:
-    return any(call.get("id") in call_ids for message in turn for call in tool_calls_of(message))

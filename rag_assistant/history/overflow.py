@@ -1,7 +1,4 @@
-"""Overflow: what can be done when a request would leave turns out, and what makes a summary acceptable.
-
-Pure: no Flask, no SQL, no network, no clock.
-"""
+"""Overflow: what can be done when a request would leave turns out, and what makes a summary acceptable. Pure."""
 
 import re
 from typing import Literal, get_args
@@ -60,10 +57,7 @@ def turns_kept_by_compaction(in_view: int) -> int:
 
 
 def checked_summary(text: str, source_tokens: int, count_tokens: CountTokens) -> str:
-    """Return a model's summary without its reasoning.
-
-    Raises SummaryRejected for one that is blank, repeats itself, or isn't shorter than what it covers.
-    """
+    """Return a model's summary without reasoning. Raises SummaryRejected if it is blank, repetitive or not shorter."""
     summary = THOUGHTS.sub("", text).strip()
     if not summary:
         raise SummaryRejected("The model gave an empty summary.")

@@ -4,8 +4,8 @@ Pure: no Flask, no SQL, no network, no clock. Messages are dicts in the OpenAI c
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import dropwhile, pairwise
 from typing import Any
 
 from msgspec import Struct
@@ -197,3 +197,40 @@ def _count_turns(messages: Sequence[Message], begin: int, end: int) -> int | Non
             return None
         before = role
     return turns or None
+
+
+def purge_exchange(
+    question: Sequence[Message], answered: Sequence[Message], done: Collection[str]
+) -> tuple[Sequence[Message] | None, Sequence[Message] | None]:
+    """Return what is left of the turn that asked for confirmation and of the one that gave it; ``None`` for nothing.
+
+    ``done`` are the ids of the calls that asked. Results of other calls stay, with the answer based on them. If only
+    the second turn called another tool, the first turn's question replaces the confirmation.
+    """
+    before, after = without_calls(question, done), without_calls(answered, done)
+    if uses_tools(before):
+        return before, after if uses_tools(after) else None
+    if not uses_tools(after):
+        return None, None
+    user_messages = [message for message in question or answered if message["role"] == "user"]
+    return None, [*user_messages, *dropwhile(lambda message: message["role"] == "user", after)]
+
+
+def without_calls(turn: Sequence[Message], call_ids: Collection[str]) -> list[Message]:
+    """Return a turn without some calls and their results."""
+    rest: list[Message] = []
+    answers: list[bool] = []
+    for message in turn:
+        calls = tool_calls_of(message)
+        if calls:
+            answers = [call.get("id") not in call_ids for call in calls]
+            remaining = [call for call, stays in zip(calls, answers, strict=True) if stays]
+            if remaining:
+                rest.append(message if len(remaining) == len(calls) else {**message, "tool_calls": remaining})
+        elif message["role"] != "tool" or answers.pop(0):
+            rest.append(message)
+    return rest
+
+
+def holds_call(turn: Sequence[Message], call_ids: Collection[str]) -> bool:
+    return any(call.get("id") in call_ids for message in turn for call in tool_calls_of(message))

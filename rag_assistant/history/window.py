@@ -1,7 +1,4 @@
-"""The window: which past turns, and which tool iterations of the running one, the model sees; whole or not at all.
-
-Pure: no Flask, no SQL, no network, no clock.
-"""
+"""The window: which past turns and which tool iterations of the running one the model sees, whole or not. Pure."""
 
 from collections.abc import Collection, Sequence
 

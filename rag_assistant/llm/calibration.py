@@ -78,10 +78,7 @@ KeepCounts = Callable[[str, str, ModelCounts], None]
 
 
 class Calibration:
-    """Learns how each model counts tokens, and the longest request it accepts.
-
-    ``keep`` stores what is learned, except small changes of a ratio.
-    """
+    """Learns how each model counts tokens, and its limit; ``keep`` stores that, except small changes of a ratio."""
 
     def __init__(self, load: LoadCounts = lambda *_: None, keep: KeepCounts = lambda *_: None) -> None:
         self._load, self._keep = load, keep

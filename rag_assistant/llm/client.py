@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from socket import getaddrinfo
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -171,10 +172,7 @@ class ModelClient:
         return None
 
     def listed(self, endpoint: Endpoint, call: ModelCall) -> tuple[str, ...]:
-        """Return the names of the endpoint's models, none if it has no list; only an answer says why.
-
-        Raises ModelUnreachable, ModelTimedOut, ModelBusy.
-        """
+        """Return the names of the endpoint's models, if it tells. Raises ModelUnreachable, ModelTimedOut, ModelBusy."""
         try:
             return tuple(self._models(endpoint, call, self._settings().connect_timeout_seconds + MAX_TIMEOUT_SECONDS))
         except (errors.ModelFailed, errors.ModelRefused):
@@ -308,10 +306,14 @@ def limit_in_list(model: dict[str, Any]) -> int | None:
     return next(filter(None, map(_limit, values)), None)
 
 
-def _of_ollama(body: Any, model: str | None) -> int | None:
-    """Return the limit of a loaded model from ``/api/ps``."""
-    loaded = _entries(body, "models")
-    return next((_limit(one.get("context_length")) for one in loaded if _is(one.get("name"), model)), None)
+def _of_loaded(listed: str, name: str, limit: str, body: Any, model: str | None) -> int | None:
+    """Return the limit of a loaded model from a list of such models."""
+    entries = body.get(listed) if isinstance(body, dict) else None
+    for one in entries if isinstance(entries, list) else ():
+        # Ollama allows leaving out that suffix.
+        if isinstance(one, dict) and one.get(name) in (model, f"{model}:latest"):
+            return _limit(one.get(limit))
+    return None
 
 
 def _set_in_ollama(body: Any, _model: str | None) -> int | None:
@@ -327,29 +329,14 @@ def _of_llama_cpp(body: Any, _model: str | None) -> int | None:
     return _limit(settings.get("n_ctx")) if isinstance(settings, dict) else None
 
 
-def _of_lm_studio(body: Any, model: str | None) -> int | None:
-    """Return the limit of a loaded model from ``/api/v0/models``."""
-    listed = _entries(body, "data")
-    return next((_limit(one.get("loaded_context_length")) for one in listed if _is(one.get("id"), model)), None)
-
-
-# Beside ``/v1``: where a server reports it, and how. Ollama needs the model's name there.
+# Beside ``/v1``: where a server reports it, and how: Ollama twice (it needs the model's name), llama.cpp, LM Studio.
 OLLAMA_SHOW = "/api/show"
 OWN_ADDRESSES: dict[str, Callable[[Any, str | None], int | None]] = {
-    "/api/ps": _of_ollama,
+    "/api/ps": partial(_of_loaded, "models", "name", "context_length"),
     OLLAMA_SHOW: _set_in_ollama,
     "/props": _of_llama_cpp,
-    "/api/v0/models": _of_lm_studio,
+    "/api/v0/models": partial(_of_loaded, "data", "id", "loaded_context_length"),
 }
-
-
-def _entries(body: Any, name: str) -> Iterable[dict[str, Any]]:
-    listed = body.get(name) if isinstance(body, dict) else None
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-
-
-def _is(name: object, model: str | None) -> bool:
-    return name in (model, f"{model}:latest")  # Ollama allows leaving out that suffix.
 
 
 def _limit(value: object) -> int | None:

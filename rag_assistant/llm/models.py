@@ -186,9 +186,7 @@ class LanguageModels:
         return {"request": request.as_body(endpoint.model), "answer": answer}
 
     def _read(self, endpoint: Endpoint, request: ModelRequest, reply: ModelReply, teaches: bool) -> Reading | None:
-        """Return how much of a request was read. After a low count, and once beside the answer's end, the server is
-        asked for its limit.
-        """
+        """Return how much of a request was read; at first and after a low count, the server is asked for its limit."""
         reading = self.calibration.read(endpoint, request, reply, teaches=teaches)
         is_low = reading is not None and (reading.limit is not None or self.calibration.suspects(endpoint, reading))
         if endpoint.local or (endpoint.key in self._asked_limits and not is_low):

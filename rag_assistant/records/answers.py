@@ -280,3 +280,27 @@ def steps_of(iterations: Sequence[Message]) -> list[Step]:
         Step(n, call["name"], call["arguments"], result)
         for n, (call, result) in enumerate(zip_longest(calls, results[: len(calls)]), 1)
     ]
+
+
+class Correction(Struct, frozen=True):
+    """A later change to something an answer rests on: an earlier turn, a summary, or source ``n``.
+
+    For a source in a summary line, ``turn`` is the number of the turn whose answer cites it.
+    """
+
+    what: Literal["source", "turn", "summary"]
+    change: Literal["changed", "deleted", "excluded", "erased", "edited"]
+    turn: int | None = None
+    n: int | None = None
+    document: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        source = f"source {self.n}" + (f" of turn {self.turn}" if self.turn else "")
+        return {
+            "changed": f"“{self.document}” has changed since: {source} is no longer in it.",
+            "deleted": f"“{self.document}” ({source}) has been deleted since.",
+            "excluded": f"Turn {self.turn} was sent with this answer and has been excluded since.",
+            "erased": f"Turn {self.turn} was sent with this answer and has been erased since.",
+            "edited": "The summary sent with this answer has been edited since.",
+        }[self.change]

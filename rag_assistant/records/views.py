@@ -12,9 +12,19 @@ from msgspec import UNSET, Struct, UnsetType, convert, field, to_builtins
 from msgspec.structs import force_setattr, replace
 
 from rag_assistant.records.accounts import Access, Share
-from rag_assistant.records.answers import Doubt, ErrorData, HistoryFigures, SearchData, Step, Strategy, Support, Usage
+from rag_assistant.records.answers import (
+    Correction,
+    Doubt,
+    ErrorData,
+    HistoryFigures,
+    SearchData,
+    Step,
+    Strategy,
+    Support,
+    Usage,
+)
 from rag_assistant.records.base import Message, Unset
-from rag_assistant.records.conversations import Conversation, Correction, Project, Turn, TurnStatus
+from rag_assistant.records.conversations import Conversation, Project, Turn, TurnStatus
 from rag_assistant.records.documents import DocumentState
 from rag_assistant.records.errors import ReceiptNotFound
 from rag_assistant.records.questions import ConversationSearch, Scope

@@ -76,10 +76,7 @@ def load_settings(
 
 
 def changed_text(text: str | None, values: Mapping[str, Any], file_name: str = "settings.json") -> str:
-    """Return a file's text with some settings changed, given by their own names.
-
-    Raises SettingsError if the text is broken or a value isn't allowed.
-    """
+    """Return a file's text with some settings changed, by their own names. Raises SettingsError."""
     for name, value in values.items():
         _check({name: value}, "", name)
     content = {} if text is None else _parse(text, file_name)

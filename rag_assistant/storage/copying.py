@@ -1,7 +1,4 @@
-"""Copy a database to another one with the same schema, on either engine.
-
-Rows are copied in small batches, so that memory use doesn't depend on their number.
-"""
+"""Copy a database to another one with the same schema, on either engine, in small batches to save memory."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -68,10 +68,7 @@ class Database:
         self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
-        """Return the same database restricted to the rows of one person.
-
-        Without ``changes_documents`` no document can be changed, whoever owns it.
-        """
+        """Return the same database for one person's rows; without ``changes_documents`` no document can be changed."""
         own = shallow_copy(self)
         own._person, own._changes_documents = person_id, changes_documents
         return own

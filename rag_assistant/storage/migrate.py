@@ -101,10 +101,7 @@ FORGETFUL = (
 
 
 def refuse_forgetful_pooler(database: Database) -> None:
-    """Raise SettingsError if a prepared statement is lost or replaced between transactions.
-
-    An unreachable database is left to whoever needs it.
-    """
+    """Raise SettingsError if prepared statements are lost between transactions; pass if the database is unreachable."""
     if database.is_sqlite:
         return
     import psycopg

@@ -89,10 +89,7 @@ def reads_everything(connection: sa.Connection) -> bool:
 
 
 def library_for_new(connection: sa.Connection, requested: int | None) -> int | None:
-    """Return the library for a new document: the requested one, or else the person's first.
-
-    ``None`` if it doesn't exist or the person may not write to it.
-    """
+    """Return a new document's library: the requested one or the person's first, ``None`` if it isn't writable."""
     person = person_of(connection)
     chosen = sa.select(libraries.c.id).order_by(libraries.c.id).limit(1)
     if requested is not None:

@@ -69,10 +69,7 @@ MIN_FREE_BYTES = 1_000_000
 
 
 def database_probe(database: Database) -> Probe:
-    """Return a probe of the database: it is ``ready``, ``missing`` or ``failed``.
-
-    SQLite's file is ``missing`` if it is gone or has been replaced by another one.
-    """
+    """Return a probe of the database: ``ready``, ``failed``, or ``missing`` if SQLite's file is gone or replaced."""
 
     def ask() -> str:
         if database.is_sqlite and not database.file_is_ours():

@@ -31,10 +31,7 @@ class NumberConverter(IntegerConverter):
 
 
 def create_app(environment: Mapping[str, str] | None = None) -> Flask:
-    """Return the application. Its services start with the first request, or with ``services.start()``.
-
-    Raises SettingsError if a setting is invalid.
-    """
+    """Return the application; its services start with the first request. Raises SettingsError."""
     return app_of(open_services(environment))
 
 

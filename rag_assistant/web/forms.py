@@ -1,7 +1,4 @@
-"""API actions as plain forms: a form's fields are the body, and a page is shown instead of the response.
-
-Redirects have the status 303, so that a reload sends nothing again.
-"""
+"""API actions as plain forms: the fields are the body, and the response is a redirect that no reload sends again."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps

@@ -29,10 +29,7 @@ OF_EVERY_ROLE = ("healthz", "readyz", "metrics")
 
 
 def init_app(app: Flask, services: Services) -> None:
-    """Add /healthz, /readyz, /metrics, /api/settings, and its version, by which pages notice changes.
-
-    A worker serves only the first three.
-    """
+    """Add /healthz, /readyz and /metrics, which are all that a worker serves; /api/settings and its version."""
 
     @app.before_request
     def leave_the_rest_to_webs() -> None:

@@ -15,21 +15,10 @@ MAX_FORM_PARTS = 20
 
 # W3C, Content Security Policy Level 3, with Trusted Types: nothing inline, nothing from elsewhere. HTML enters the page
 # at one place only, through the policy "app", and so does the address of the service worker.
-CONTENT_SECURITY_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "font-src 'self'",
-        "connect-src 'self'",
-        "manifest-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types app",
-    ]
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
+    "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types app"
 )
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,

@@ -17,9 +17,8 @@ from rag_assistant.history import (
     split_turns,
 )
 from rag_assistant.history.budget import count_message, count_messages
-from rag_assistant.history.fitting import holds_call
 from rag_assistant.history.receipt import LeftOutReason
-from rag_assistant.history.turns import tool_calls_of
+from rag_assistant.history.turns import holds_call, tool_calls_of
 from rag_assistant.records import Message, text_in
 
 SYSTEM: Message = {"role": "system", "content": "Be brief."}

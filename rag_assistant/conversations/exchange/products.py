@@ -232,10 +232,7 @@ class Export(Struct, frozen=True):
 
 
 def read_texts(texts: Sequence[bytes], max_conversations: int = MAX_CONVERSATIONS) -> Export:
-    """Return the content of the texts of one export, with up to ``max_conversations``.
-
-    Raises MalformedBody, and InvalidRequest for an unknown format or too much content.
-    """
+    """Return the content of one export's texts, up to ``max_conversations``. Raises MalformedBody, InvalidRequest."""
     if len(texts) == 1 and is_archive(texts[0]):
         records = list(read_archive(texts[0]))
         archived = tuple(one for one in records if isinstance(one, WholeConversation))

@@ -13,10 +13,7 @@ def cause_alone(message: str) -> str:
 
 
 class ModelError(AssistantError):
-    """The model did not answer. Its question is kept and can be asked again.
-
-    ``retry_after_seconds`` is how long the endpoint asked us to wait.
-    """
+    """The model did not answer. Its question is kept; the endpoint may ask us to wait for ``retry_after_seconds``."""
 
     def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)

@@ -1,6 +1,4 @@
-"""Sessions, API tokens, one-time links and links to conversations, of which only hashes are stored; linked accounts of
-identity providers.
-"""
+"""Sessions, API tokens, one-time links and conversation links, only as hashes; linked accounts of providers."""
 
 import hashlib
 from collections.abc import Sequence
@@ -258,10 +256,7 @@ class LinkedIdentityStore(Store):
             raise errors.IdentityTaken from None
 
     def remove(self, person_id: int, identity_id: int, keep_session: int | None) -> LinkedIdentity:
-        """Unlink an identity and end the sessions that began with it, except one.
-
-        Raises CredentialNotFound, and LastWayIn if the person couldn't sign in any other way.
-        """
+        """Unlink an identity and end its sessions except one. Raises CredentialNotFound, LastWayIn."""
         own = linked_identities.c.person_id == person_id, linked_identities.c.id == identity_id
         with self._database.write() as connection:
             # So that nobody unlinks another one at the same time.
@@ -307,10 +302,7 @@ class ConversationLinkStore(Store):
                 raise errors.LinkNotFound
 
     def owner_of(self, secret: str) -> tuple[int, ConversationLink]:
-        """Return a link and the owner of its conversation.
-
-        Raises LinkNotFound, also if the conversation is in the trash or its owner may not sign in.
-        """
+        """Return a link and its conversation's owner. Raises LinkNotFound, also if either is deleted or disabled."""
         welcome = sa.select(people.c.id).where(people.c.disabled_at.is_(None))
         query = (
             sa.select(conversation_links, conversations.c.person_id)

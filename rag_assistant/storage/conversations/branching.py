@@ -1,7 +1,4 @@
-"""Branches: conversations that start from a turn of another one.
-
-Earlier turns are copied: neither conversation can change what the model sees in the other.
-"""
+"""Branches: conversations from a turn of another one on. Turns are copied, so that neither changes the other."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,7 +1,4 @@
-"""The counters of a conversation: its messages, and what the model sees of them.
-
-The view is counted when it changes, never for a question.
-"""
+"""A conversation's counters: its messages, and what the model sees, counted when that changes, never for a question."""
 
 from __future__ import annotations
 

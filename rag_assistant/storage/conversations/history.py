@@ -1,7 +1,4 @@
-"""What the model sees of a conversation: the window, the context start, summaries, and changes that can be undone.
-
-Nothing here ever shortens or deletes a turn.
-"""
+"""What the model sees of a conversation; changes can be undone, and nothing here shortens or deletes a turn."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager

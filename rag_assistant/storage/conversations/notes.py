@@ -59,10 +59,7 @@ class NoteStore(Store):
     def change(
         self, note_id: int, *, text: str | None = None, pinned: bool | None = None, active: bool | None = None
     ) -> Note:
-        """Pin a note, accept it, or switch it on or off; with another ``text``, return the note that supersedes it.
-
-        Raises NoteNotFound.
-        """
+        """Pin, accept or switch a note; with another ``text``, return its successor. Raises NoteNotFound."""
         with self._database.write() as connection:
             note = _load(connection, note_id)
             marks = {"pinned": pinned, "active": active, "proposed": None if active is None else False}

@@ -178,10 +178,7 @@ class AnswerLog:
         self._tell = tell
 
     def append(self, turn_id: int, position: int, text: str) -> None:
-        """Commit ``text`` at ``position`` of an answer.
-
-        Raises StorageFailed if that fails, and AnswerTakenOver if another process has ended the turn.
-        """
+        """Commit ``text`` at ``position`` of an answer. Raises StorageFailed, or AnswerTakenOver by another process."""
         if self.append_all([(turn_id, position, text)]):
             raise AnswerTakenOver
 

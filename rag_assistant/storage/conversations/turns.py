@@ -278,10 +278,7 @@ class TurnStore(Store):
         return self._values(_STOPPED, {"present_owner": self.owner})
 
     def interrupt_unfinished(self, unchecked: Unchecked) -> list[Turn]:
-        """End the running turns whose process has died, and return them.
-
-        They keep the committed text; ``unchecked`` marks which sources it cites.
-        """
+        """End the turns of dead processes with their committed text; ``unchecked`` marks which sources it cites."""
         nobodys = turns.c.status == "running", is_nobodys(turns.c.owner)
         ended = []
         for turn_id in self._values(select(turns.c.id).where(*nobodys)):
@@ -292,10 +289,7 @@ class TurnStore(Store):
         return ended
 
     def get(self, turn_id: int) -> Turn:
-        """Return one turn; a running answer has the text committed so far.
-
-        Raises TurnNotFound, or ConversationNotFound if its conversation was deleted.
-        """
+        """Return a turn, with its text so far. Raises TurnNotFound, or ConversationNotFound if that was deleted."""
         with self._database.read() as connection:
             turn = load_turn(connection, turn_id)
             load_conversation(connection, turn.conversation_id)
@@ -325,10 +319,7 @@ class TurnStore(Store):
             after = page[-1].number
 
     def interrupt(self, turn_id: int, unchecked: Unchecked, error: tuple[str, str] | None = None) -> Turn:
-        """End one running turn, of this process or of none, with its committed text, and return it.
-
-        Without an ``error``, it counts as ended by a crash.
-        """
+        """End a running turn of this process or of none with its committed text; without ``error``, as by a crash."""
         with self._database.write() as connection:
             lock_conversation(connection, load_turn(connection, turn_id).conversation_id)
             # Whoever commits text waits for this lock, then finds the turn ended.

@@ -1,7 +1,4 @@
-"""The answers to a turn's question: one is current, the others are kept in full.
-
-Each keeps its rating; an expected answer, if given, applies to all of them.
-"""
+"""The answers to a turn's question: one is current, the others are kept in full, each with its rating."""
 
 from collections.abc import Callable
 from datetime import datetime

@@ -170,17 +170,11 @@ class ChunkStore(Store):
             return True
 
     def distrust(self, document_id: int) -> None:
-        """Mark a document's chunks as wrong, so that the next reading replaces them all.
-
-        Until then they stay: a damaged text is better than none.
-        """
+        """Mark a document's chunks as wrong; until it is read again they stay, as damaged text is better than none."""
         self._commit(update(chunks).where(chunks.c.document_id == document_id).values(position=NOWHERE))
 
     def passages(self, scores: Mapping[int, float]) -> list[Passage]:
-        """Return the searchable chunks among some ids with scores, in order.
-
-        Deleted ones are left out, and those of newer versions that aren't ready yet.
-        """
+        """Return the searchable chunks among some ids with scores, in order: not deleted, nor of pending versions."""
         with self._database.read() as connection:
             these = {"ids": list(scores), "person": person_of(connection)}
             rows = connection.execute(_PASSAGES, these).mappings()

@@ -121,10 +121,7 @@ class DocumentStore(DocumentProgress):
             return load_document(connection, document_id)
 
     def move(self, document_id: int, library_id: int) -> Document:
-        """Move a document to another library, with its pending newer versions.
-
-        Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent.
-        """
+        """Move a document and its versions. Raises DocumentNotFound, LibraryNotFound, LibraryReadOnly, SameContent."""
         with self._database.write() as connection:
             row = row_to_change(connection, document_id)
             if library_for_new(connection, library_id) is None:

@@ -189,10 +189,7 @@ class DocumentProgress(DocumentLists):
             return True
 
     def fail(self, document_id: int, reason: str, *, also_ready: bool = False) -> None:
-        """Mark a document in progress as failed, with a reason for people.
-
-        With ``also_ready`` a ready one, too: a new embedding model can't embed it.
-        """
+        """Mark a document in progress as failed, or with ``also_ready`` one that can't be embedded, with a reason."""
         states = (*UNFINISHED, "ready") if also_ready else UNFINISHED
         worked_on = documents.c.id == document_id, documents.c.state.in_(states)
         self._commit(update(documents).where(*worked_on).values(state="failed", reason=reason))

@@ -1,7 +1,4 @@
-"""The tables. SQL is the truth: every other index can be rebuilt from it.
-
-A change here needs a migration; a test compares the two.
-"""
+"""The tables. SQL is the truth; every index can be rebuilt. A change needs a migration; a test compares the two."""
 
 from rag_assistant.storage.tables.account_tables import *  # noqa: F403 - the tables are in topics, and imported from here
 from rag_assistant.storage.tables.base import *  # noqa: F403 - the tables are in topics, and imported from here

@@ -1,7 +1,4 @@
-"""Server-sent events (WHATWG HTML, section 9.2): the streaming twin of the JSON answer.
-
-Forwards the assistant's events and adds only heartbeats.
-"""
+"""Server-sent events (WHATWG HTML, section 9.2): the streaming twin of the JSON answer, with heartbeats."""
 
 import threading
 import time
