@@ -23,7 +23,6 @@ from rag_assistant.answering.writer import AnswerWriter, StatelessWriter
 from rag_assistant.conversations.actions import HistoryActions
 from rag_assistant.conversations.corrections import Corrections
 from rag_assistant.conversations.exchange.importing import ConversationImport
-from rag_assistant.conversations.prompts import title_for
 from rag_assistant.conversations.retention import Retention
 from rag_assistant.documents.doctor import Doctor
 from rag_assistant.documents.library import Library
@@ -33,6 +32,7 @@ from rag_assistant.documents.uploads import Uploads
 from rag_assistant.documents.web_pages import WebPages
 from rag_assistant.factory import engines
 from rag_assistant.factory.membership import Membership
+from rag_assistant.factory.stores import Stores
 from rag_assistant.files.store import FileStore
 from rag_assistant.llm.calibration import Calibration
 from rag_assistant.llm.connection_check import ConnectionCheck, check_connection
@@ -46,7 +46,6 @@ from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.retrieval.terms import turn_terms
 from rag_assistant.runtime.data_dir import drop_leftovers, installation_id, join_commands, lock_data_dir, open_data_dir
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
@@ -54,28 +53,15 @@ from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
 from rag_assistant.settings.package_files import GUIDE, home
 from rag_assistant.settings.schema import Settings, shared_settings
-from rag_assistant.storage.accounts.credentials import ConversationLinkStore, CredentialStore
-from rag_assistant.storage.accounts.libraries import LibraryStore
+from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
 from rag_assistant.storage.accounts.usage import ModelCountsStore, UsageStore
-from rag_assistant.storage.conversations.branching import BranchStore
-from rag_assistant.storage.conversations.conversations import ConversationManager
 from rag_assistant.storage.conversations.corrections import CorrectionStore
-from rag_assistant.storage.conversations.erasing import TurnEraser
-from rag_assistant.storage.conversations.exchange import ExchangeStore
-from rag_assistant.storage.conversations.history import HistoryStore
-from rag_assistant.storage.conversations.notes import NoteStore
 from rag_assistant.storage.conversations.projects import ProjectStore
-from rag_assistant.storage.conversations.receipt_links import ReceiptChain
 from rag_assistant.storage.conversations.turn_endings import AnswerLog
-from rag_assistant.storage.conversations.turns import TurnStore
-from rag_assistant.storage.conversations.versions import RatingStore, VersionStore
-from rag_assistant.storage.database import Database
 from rag_assistant.storage.documents.checks import LibraryChecks
-from rag_assistant.storage.documents.chunks import ChunkStore, KeywordIndex
-from rag_assistant.storage.documents.documents import DocumentStore
+from rag_assistant.storage.documents.chunks import KeywordIndex
 from rag_assistant.storage.documents.embeddings import EmbeddingStore
-from rag_assistant.storage.documents.rows import ScanStore
 from rag_assistant.storage.documents.sources import SourceStore
 from rag_assistant.storage.leases import Leases, ProcessKind
 from rag_assistant.storage.migrate import migrate, refuse_forgetful_pooler
@@ -98,12 +84,8 @@ def open_services(environment: Mapping[str, str] | None = None) -> Services:
     return Services(open_settings(environment))
 
 
-class Services:
-    """All stores and services an entry point may use.
-
-    Connected but not started: nothing runs and nothing is read yet. Those ``for_person`` share what runs, but their
-    stores only see that person's data.
-    """
+class Services(Stores):
+    """All that an entry point may use, over its stores: connected but not started, so that nothing runs or is read."""
 
     def __init__(self, settings: LiveSettings) -> None:
         values = settings.current
@@ -111,14 +93,14 @@ class Services:
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
         self.signer = Signer(self.data_dir)
-        self.process = ""  # Its name among the live processes, once registered.
+        self.process = ""
         database = engines.open_database(values, self.data_dir)
         leases = Leases(database, installation_id(self.data_dir), lambda: shared_settings(settings.current))
         if not database.is_sqlite:
             settings.share(PageSettings(database))
         self._signals = Signals(database, lambda: leases.has_others)
         self.uploads = Uploads(self.open_files(values.files_url or str(self.data_dir / "uploads")))
-        self._open_stores(database)
+        self.open_stores(database, self.uploads.store.owner)
         self.answers = AnswerLog(database, "", self._signals.tell_text)
         self.embeddings = EmbeddingStore(database)
         self.embedders = Embedders(
@@ -137,8 +119,7 @@ class Services:
         counts = ModelCountsStore(database)
         calibration = Calibration(counts.get, counts.keep)
         self.models = LanguageModels(lambda: settings.current, limits.refuse_beyond, limits.count, local, calibration)
-        # One person's limits; none without sign-in.
-        self.limits: PersonalLimits | None = None
+        self.limits: PersonalLimits | None = None  # One person's; none without sign-in.
         self.local_servers = LocalServers(values.port)
         self.remote_tools = engines.build_remote_tools(values)
         with engines.extra_for("otlp_endpoint", "otel"):
@@ -182,28 +163,7 @@ class Services:
         self._start_lock = threading.Lock()
         self._started = False
         self._warming: threading.Thread | None = None
-        # This process is shutting down: requests should go elsewhere.
-        self.is_ending = False
-
-    def _open_stores(self, database: Database) -> None:
-        """Open the stores: everybody's, or one person's."""
-        self.database = database
-        self.conversations = ConversationManager(database, self.process)
-        self.turns = TurnStore(database, self.process, turn_terms)
-        self.versions = VersionStore(database, turn_terms)
-        self.receipt_chain = ReceiptChain(database)
-        self.eraser = TurnEraser(database, title_for)
-        self.ratings = RatingStore(database)
-        self.branches = BranchStore(database)
-        self.exchange = ExchangeStore(database, self.uploads.store.owner, turn_terms, self.process)
-        self.history = HistoryStore(database)
-        self.notes = NoteStore(database)
-        self.documents = DocumentStore(database, self.uploads.store.owner, self.process)
-        self.libraries = LibraryStore(database)
-        self.projects = ProjectStore(database)
-        self.links = ConversationLinkStore(database)
-        self.chunks = ChunkStore(database)
-        self.scans = ScanStore(database)
+        self.is_ending = False  # Whether it is shutting down, and requests should go elsewhere.
 
     def _connect(self) -> Dependencies:
         """Connect the services to the stores; return what an answer needs."""
@@ -232,23 +192,15 @@ class Services:
             settings=lambda: settings.current,
         )
 
-    def take_name(self, process: str) -> None:
-        """Use the name of this process for its claims."""
-        self.process = process
-        self.conversations.owner = self.turns.owner = self.answers.owner = self.documents.worker = process
-        self.exchange.process = process
-
     def for_person(self, person_id: int, *, changes_documents: bool) -> Services:
-        """Return the services of one person, without other people's data.
-
-        Without ``changes_documents`` no document can be changed. What runs, such as the model, is shared.
-        """
+        """Return one person's services, which share what runs; without ``changes_documents`` no document changes."""
         # After losing its lease this process has another name, and the old one must not be used.
         return self._people(person_id, changes_documents, self.process)
 
     def _services_of(self, person_id: int, changes_documents: bool, _process: str) -> Services:
         own, limits = copy(self), self._limits_of(person_id)
-        own._open_stores(self.database.for_person(person_id, changes_documents=changes_documents))
+        database = self.database.for_person(person_id, changes_documents=changes_documents)
+        own.open_stores(database, self.uploads.store.owner)
         own.limits = limits
         own.models = self.models.for_person(limits.of_models.refuse_beyond, limits.of_models.count)
         own.library = self.library.for_person(own.documents, limits.max_bytes)
