@@ -236,6 +236,13 @@ class LanguageModels:
             return self._local.process.state
         return self._states.get(self.known_endpoint().base_url, "not_checked")
 
+    def listed_endpoint(self) -> Endpoint:
+        """Return the endpoint with the limit in its list, which is requested if nothing is known yet."""
+        if self.has_endpoint and self.configured_endpoint().base_url not in self._last:
+            with contextlib.suppress(ModelError):
+                self.endpoint(ModelCall())
+        return self.known_endpoint()
+
     def known_endpoint(self) -> Endpoint:
         """Return the endpoint as far as it is known without requests or waiting."""
         if not self.connected:

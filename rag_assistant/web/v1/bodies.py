@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 
 from rag_assistant.records import THOUGHTS
 from rag_assistant.records.errors import InvalidRequest
+from rag_assistant.records.validation import spells_number
 from rag_assistant.web.request_bodies import AnyQuestionBody, Strict, field
 from rag_assistant.web.request_parsing import checked, json_object
 from rag_assistant.web.v1.parts import (
@@ -297,6 +298,8 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         foreign = [n for n, one in enumerate(tools) if isinstance(one, dict) and model.is_foreign(one)]
         ignored += [f"tools[{n}]" for n in foreign]
         content = content | {"tools": [one for n, one in enumerate(tools) if n not in foreign]}
+        if model is ResponseBody:
+            content = _in_libraries(content)
     given = content.get("context_management")
     if isinstance(given, dict) and isinstance(edits := given.get("edits"), list):  # As Anthropic's clients have it.
         rest = [one for one in edits if not (isinstance(one, dict) and str(one.get("type")).startswith(THINKING_EDIT))]
@@ -304,6 +307,20 @@ def read_openai(model: type[Body]) -> tuple[Body, list[str]]:
         content = content | {"context_management": {"edits": rest}}
     body = checked(model, {name: value for name, value in content.items() if name not in unneeded})
     return body, [*ignored, *dict.fromkeys(_unread(body, content))]
+
+
+def _in_libraries(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a body that is answered from the libraries in its file_search: the vector stores' ids are theirs.
+
+    Raises InvalidRequest.
+    """
+    searches = [one for one in content["tools"] if isinstance(one, dict) and one.get("type") == "file_search"]
+    ids = [one for search in searches for one in search.get("vector_store_ids") or ()]
+    if wrong := [one for one in ids if not spells_number(str(one))]:
+        sentence = f"vector_store_ids has {wrong[0]!r}; each must be the id of a library, as /api/libraries lists them."
+        raise InvalidRequest(sentence, param="tools")
+    rest = [one for one in content["tools"] if one not in searches]
+    return ({"library_ids": [int(one) for one in ids]} if ids else {}) | content | {"tools": rest}
 
 
 def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:

@@ -146,4 +146,4 @@ def _asked(body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, ignored:
 def _model(name: str) -> dict[str, Any]:
     described = DESCRIBED[MODES[name]] if name in MODES else OF_A_PROJECT
     own = {"id": name, "object": "model", "created": 0, "owned_by": "rag-assistant", "description": described}
-    return own | {"context_length": services().models.known_endpoint().context_tokens}
+    return own | {"context_length": services().models.listed_endpoint().context_tokens}

@@ -213,6 +213,19 @@ def test_a_chat_may_begin_with_the_assistants_greeting_which_is_named(
     assert chat(client, messages[:1]).status_code == 400
 
 
+def test_the_limit_of_a_model_is_listed_before_the_first_question(client: FlaskClient, stub: StubModel) -> None:
+    stub.models = [{"id": "stub-model", "object": "model", "max_model_len": 32_768}]
+    assert {one["context_length"] for one in client.get("/v1/models").json["data"]} == {32_768}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/", "a//b", "..", "%2F", "%00", "%ff", "rag-assistant/", "x" * 5000, "\u00e9 \U0001f600"]
+)
+def test_an_odd_id_of_a_model_is_not_found(client: FlaskClient, name: str) -> None:
+    answer = client.get(f"/v1/models/{name}", follow_redirects=True)
+    assert (answer.status_code, answer.json["error"]["type"]) == (404, "invalid_request_error")
+
+
 def test_an_unknown_model_is_not_found(sdk: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="gpt-4o") as raised:
         sdk.chat.completions.create(model="gpt-4o", messages=talk(0))
