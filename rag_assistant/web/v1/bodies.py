@@ -14,6 +14,7 @@ from rag_assistant.web.v1.parts import (
     AnswerFormat,
     ChatMessage,
     ChatTool,
+    Function,
     Kept,
     Lenient,
     Part,
@@ -44,8 +45,6 @@ REFUSED = {
     "audio": "answers are text",
     "background": "answers are given while you wait; a stored one goes on when you leave",
     "conversation": "name a stored conversation in metadata.conversation_id",
-    "function_call": "send tool_choice",
-    "functions": "send tools",
     "logprobs": "this server does not have them",
     "moderation": "this server does not moderate",
     "n": "there is one answer to a question",
@@ -175,6 +174,9 @@ class ChatBody(OpenAIBody):
     seed: int | None = field(None, "a whole number")
     tools: list[ChatTool] | None = field(None, TOOLS, max_length=MAX_TOOLS)
     tool_choice: Choice | ChatTool | None = field(None, TOOL_CHOICE)
+    # What tools were before November 2023.
+    functions: list[Function] | None = field(None, TOOLS, max_length=MAX_TOOLS)
+    function_call: Choice | Function | None = field(None, TOOL_CHOICE)
     response_format: AnswerFormat | None = field(None, FORMAT)
     stop: str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None = field(
         None, f"text, or a list of up to {MAX_STOPS} texts"
@@ -183,8 +185,12 @@ class ChatBody(OpenAIBody):
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields that go to the model's endpoint unchanged."""
         form = self.response_format if self.response_format and self.response_format.type != "text" else None
+        old = [{"type": "function", "function": one.as_sent()} for one in self.functions or ()]
+        named = self.function_call
+        forced = {"type": "function", "function": named.as_sent()} if isinstance(named, Function) else named
+        parallel = False if old else self.parallel_tool_calls
         return self.as_fields(
-            self.tools, self.tool_choice, self.parallel_tool_calls, response_format=form, stop=self.stop or None
+            self.tools or old, self.tool_choice or forced, parallel, response_format=form, stop=self.stop or None
         )
 
 
@@ -332,7 +338,7 @@ def _unread(part: Any, given: Any, where: str = "") -> Iterator[str]:
         fields = {*type(part).model_fields, *(THOUGHTS if isinstance(part, Thinking) else ())}
         for name, value in given.items():
             place = f"{where}.{name}" if where else name
-            if name not in fields and where and value not in NOTHING:
+            if name not in fields and where and value not in NOTHING and given.get("role") != "function":
                 yield place
             yield from _unread(getattr(part, name, None), value, place)
 

@@ -1,6 +1,6 @@
 """An answer as a chat completion, and its events as chunks. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,17 +13,17 @@ from rag_assistant.web.v1.extension import About, citations_of, extension, finis
 DONE = b"data: [DONE]\n\n"
 
 
-def completion(data: Mapping[str, Any], about: About) -> dict[str, Any]:
-    """Return a finished answer as a chat completion."""
+def completion(data: Mapping[str, Any], about: About, as_function: bool = False) -> dict[str, Any]:
+    """Return a finished answer as a chat completion; ``as_function``: with a call as before there were tools."""
     cited = _annotations(data, about)
     message = {"role": "assistant", "content": data["answer"], "refusal": None, "annotations": cited}
     if calls := data.get("tool_calls"):
-        message |= data.get("thoughts", {}) | {"content": data["answer"] or None, "tool_calls": calls}
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason_of(data)}
+        message |= data.get("thoughts", {}) | {"content": data["answer"] or None} | _called(calls, as_function)
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish_reason(data, as_function)}
     return _object("chat.completion", about) | {"choices": [choice], "usage": usage(data)} | extension(data, about)
 
 
-def chunks(events: Iterable[Event | None], about: About, include_usage: bool) -> Iterator[bytes]:
+def chunks(events: Iterable[Event | None], about: About, include_usage: bool, as_function: bool) -> Iterator[bytes]:
     """Yield the events of an answer as chunks of a chat completion.
 
     Each has ``choices``, empty only in the last one, if usage was requested. An error ends the stream without the final
@@ -47,12 +47,21 @@ def chunks(events: Iterable[Event | None], about: About, include_usage: bool) ->
             cited = _annotations(event.data, about)
             extra = extension(event.data, about)
             if calls := event.data.get("tool_calls"):
-                delta = {"tool_calls": [{"index": n} | call for n, call in enumerate(calls)]}
+                delta = _called([{"index": n} | call for n, call in enumerate(calls)], as_function)
                 yield _chunk(about, event.data.get("thoughts", {}) | delta, None, more)
-            yield _chunk(about, {"annotations": cited} if cited else {}, finish_reason_of(event.data), more | extra)
+            reason = _finish_reason(event.data, as_function)
+            yield _chunk(about, {"annotations": cited} if cited else {}, reason, more | extra)
             if include_usage:
                 yield _data(_object("chat.completion.chunk", about) | {"choices": [], "usage": usage(event.data)})
             yield DONE
+
+
+def _called(calls: Sequence[dict[str, Any]], as_function: bool) -> dict[str, Any]:
+    return {"function_call": calls[0]["function"]} if as_function else {"tool_calls": calls}
+
+
+def _finish_reason(data: Mapping[str, Any], as_function: bool) -> str:
+    return "function_call" if as_function and data.get("tool_calls") else finish_reason_of(data)
 
 
 def usage(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,10 +62,11 @@ class Call(Thinking):
 class ChatMessage(Thinking):
     """A chat message; other fields that clients add, such as those of our own answers, are dropped."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
     tool_calls: list[Call] | None = None
     tool_call_id: str | None = None
+    function_call: CalledFunction | None = None
 
 
 class Passed(BaseModel):

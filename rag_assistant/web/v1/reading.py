@@ -18,7 +18,7 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.web.routing import services
 from rag_assistant.web.v1.bodies import NOTHING, SAMPLING, ChatBody, Item, OpenAIBody, ResponseBody
 from rag_assistant.web.v1.extension import with_packed_thoughts
-from rag_assistant.web.v1.parts import ChatMessage, ImageUrl, Part, Thinking
+from rag_assistant.web.v1.parts import Call, ChatMessage, ImageUrl, Part, Thinking
 
 # The answer modes, each as a model.
 MODES: dict[str, AnswerMode] = {
@@ -123,8 +123,10 @@ def ignored_fields(body: OpenAIBody) -> list[str]:
     ]
     if not isinstance(body, ResponseBody) and set(body.metadata or ()) - {"conversation_id"}:
         ignored.append("metadata")
-    if not getattr(body, "tools", None):
-        ignored += [n for n in ("parallel_tool_calls", "tool_choice") if getattr(body, n, None) not in NOTHING]
+    if not (getattr(body, "tools", None) or getattr(body, "functions", None)):
+        ignored += [
+            n for n in ("function_call", "parallel_tool_calls", "tool_choice") if getattr(body, n, None) not in NOTHING
+        ]
     if services().models.connected:
         return ignored
     for name in ("tools", "response_format"):
@@ -286,7 +288,12 @@ def _said(role: str, content: str | Sequence[Part] | None, where: str) -> Messag
 
 
 def _message_of(message: ChatMessage, where: str, in_loop: bool) -> Message:
+    if message.role == "function":
+        name, text = (message.model_extra or {}).get("name"), text_of(message.content, f"{where}.content")
+        return {"role": "tool", "tool_call_id": f"call_{name}", "content": text}
     result: Message = _said(message.role, message.content, f"{where}.content")
+    if called := message.function_call:
+        message.tool_calls = [Call(id=f"call_{called.name}", function=called)]
     if message.role == "assistant" and message.tool_calls:
 
         def with_thoughts(part: Thinking, sent: dict[str, Any]) -> dict[str, Any]:

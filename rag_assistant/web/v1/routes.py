@@ -64,10 +64,10 @@ def chat_completions() -> Response:
     take_pictures()
     body, ignored = read_openai(ChatBody)
     incoming = _asked(body, read_chat(body), body.max_completion_tokens or body.max_tokens, ignored)
+    old, include_usage = bool(body.functions), bool(body.stream_options and body.stream_options.include_usage)
     if not body.stream:
-        return whole(incoming, completion)
-    include_usage = bool(body.stream_options and body.stream_options.include_usage)
-    return streamed(incoming, lambda events, about: chunks(events, about, include_usage))
+        return whole(incoming, lambda data, about: completion(data, about, old))
+    return streamed(incoming, lambda events, about: chunks(events, about, include_usage, old))
 
 
 @blueprint.post(

@@ -196,6 +196,31 @@ def test_thoughts_are_passed_on_while_tools_run_and_not_later(client: FlaskClien
     assert "thought_signature" not in str(stub.requests[-1].messages)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_functions_as_before_there_were_tools(sdk: openai.OpenAI, stub: StubModel, stream: bool) -> None:
+    stub.replies.extend([Reply(tool_calls=CALLS[:1]), Reply("Rain.")])
+    functions: Any = [FUNCTION]
+    asked: dict[str, Any] = {"model": MODEL, "functions": functions, "function_call": {"name": "weather"}}
+    messages = talk(1, "How is the weather?")
+    if stream:
+        chunks = [one.choices[0] for one in sdk.chat.completions.create(messages=messages, stream=True, **asked)]
+        call: Any = next(one.delta.function_call for one in chunks if one.delta.function_call)
+        reason = chunks[-1].finish_reason
+    else:
+        choice = sdk.chat.completions.create(messages=messages, **asked).choices[0]
+        call, reason = choice.message.function_call, choice.finish_reason
+    assert (call.name, json.loads(call.arguments), reason) == ("weather", {"city": "Oslo"}, "function_call")
+    sent = stub.requests[-1].body
+    assert (sent["tools"], sent["parallel_tool_calls"]) == (TOOLS, False)
+    assert sent["tool_choice"] == {"type": "function", "function": {"name": "weather"}}
+    spoken = {"role": "assistant", "content": None, "function_call": call.model_dump()}
+    messages += [spoken, {"role": "function", "name": "weather", "content": "Rain."}]
+    answer = sdk.chat.completions.create(model=MODEL, messages=messages, functions=functions)
+    assert answer.choices[0].message.content == "Rain."
+    roles = [one["role"] for one in stub.requests[-1].messages]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "tool"]
+
+
 THOUGHTFUL = Reply(
     tool_calls=[CALLS[0] | {"extra_content": {"google": {"thought_signature": "s1"}}}],
     thoughts=[{"reasoning_content": "Hm."}],
@@ -282,7 +307,6 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
         "none, auto",
     ),
     (CHAT, {"tool_choice": "perhaps"}, "tool_choice", "none, auto, required"),
-    (CHAT, {"functions": [{"name": "f"}]}, "functions", "send tools"),
     (CHAT, {"messages": [*talk(0), called("a", "b"), result("a")]}, "None", "The call b has no result."),
     (CHAT, {"messages": [*talk(0), called("a"), result("a", "\ud800")]}, "None", "character"),
     (CHAT, {"tools": TOOLS, "metadata": {"conversation_id": "new"}}, "tools", "are not stored"),
