@@ -329,6 +329,7 @@ class Services(Stores):
         """Load what the first question would otherwise wait for."""
         try:
             self.files_probe.state()  # The log says what is wrong.
+            self.write_probe.state()  # It keeps room on the disk.
             self.load_embedder()
             if self.role == "worker":
                 return

@@ -122,5 +122,11 @@ def log(services: Services, limit: int) -> None:
 
 def print_link(services: Services, name: str) -> None:
     secret = services.accounts.make_link(services.accounts.people.named(name), ACTOR)
-    base = services.settings.current.base_path
-    click.echo(f"Open this path on the server, once, within two days: {base}/choose-password?link={secret}")
+    values = services.settings.current
+    # Behind a proxy, or where any address is listened on, nobody told us ours.
+    is_known = not (values.allowed_hosts or values.base_path or values.host in ("0.0.0.0", "::"))  # noqa: S104
+    host = f"[{values.host}]" if ":" in values.host else values.host
+    what, address = (
+        ("address", f"http://{host}:{values.port}") if is_known else ("path on the server", values.base_path)
+    )
+    click.echo(f"Open this {what}, once, within two days: {address}/choose-password?link={secret}")

@@ -136,7 +136,7 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
 
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """Return the status as text."""
-    model, answers = facts["model"], "none connected; answers are quotes"
+    model, answers = facts["model"], "none in the settings or this environment; answers are quotes"
     if model is not None:
         name = model["model"] or "first one listed"
         answers = f"{name} at {model['base_url']}" if model["base_url"] else f"{name}, on this machine"

@@ -21,6 +21,7 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from rag_assistant.records.errors import SettingsError
 from rag_assistant.storage.failures import FailuresNamed
+from rag_assistant.storage.reserve import Reserve
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ class Database:
                 json_serializer=as_json,
                 json_deserializer=from_json,
             )
-        self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, is_sqlite=self.is_sqlite)
+        self.reserve = Reserve(self.file.with_name("reserve")) if self.is_sqlite else None
+        self._failures_named = FailuresNamed(self._reader.dialect.loaded_dbapi, self.is_sqlite, self.reserve)
 
     def for_person(self, person_id: int, *, changes_documents: bool = True) -> Database:
         """Return the same database for one person's rows; without ``changes_documents`` no document can be changed."""
@@ -95,11 +97,14 @@ class Database:
             yield self._works_for(connection)
 
     @contextmanager
-    def write(self, *, forced: bool = True) -> Iterator[sa.Connection]:
+    def write(self, *, forced: bool = True, adds: bool = False) -> Iterator[sa.Connection]:
         """Give a connection whose changes are committed to disk at the end, or rolled back on an exception.
 
-        Without ``forced`` they are as safe as streamed text.
+        Without ``forced`` they are as safe as streamed text. What ``adds`` questions or documents is refused on a full
+        disk (StorageFailed), also while there is still room to sign in and delete.
         """
+        if adds and self.reserve is not None:
+            self.reserve.check()
         engine = self._writer if forced else self._text_writer
         alone = self._write_lock if self.is_sqlite else nullcontext()
         with self._failures_named, alone, engine.begin() as connection:

@@ -7,6 +7,7 @@ from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from rag_assistant.records.errors import DatabaseUnavailable, StorageDamaged, StorageFailed
+from rag_assistant.storage.reserve import FULL, Reserve
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +23,7 @@ class FailuresNamed(Struct, frozen=True):
 
     driver: Any
     is_sqlite: bool
+    reserve: Reserve | None = None
 
     def __enter__(self) -> None:
         pass
@@ -30,7 +32,10 @@ class FailuresNamed(Struct, frozen=True):
         if error is None or isinstance(error, IntegrityError):
             return
         if isinstance(error, (SQLAlchemyError, self.driver.Error)):
-            raise _storage_failed(error, is_sqlite=self.is_sqlite) from error
+            failure = _storage_failed(error, is_sqlite=self.is_sqlite)
+            if self.reserve is not None and str(failure) == FULL:
+                self.reserve.give_up()
+            raise failure from error
 
 
 def unreachable(error: DBAPIError) -> DatabaseUnavailable:
@@ -52,5 +57,6 @@ def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
             "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "
             "rag-assistant doctor, and restore a backup."
         )
-    reason = "the disk is full" if "full" in str(error) else "see the server's log"
-    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")
+    if "full" in str(error):
+        return StorageFailed(FULL)
+    return StorageFailed("The database could not do this: see the server's log. Nothing that was stored is lost.")

@@ -1,6 +1,5 @@
 """Whether the database responds, and how much it holds, for administrators."""
 
-import shutil
 from collections.abc import Callable
 from contextlib import closing
 
@@ -64,8 +63,6 @@ def _by_state(connection: Connection) -> dict[str, int]:
 
 QUESTION = "SELECT id FROM turns LIMIT 1"
 WRITE_INTERVAL_SECONDS = 10.0
-# With less, a small change may still fit into what SQLite has allocated, but no answer would.
-MIN_FREE_BYTES = 1_000_000
 
 
 def database_probe(database: Database) -> Probe:
@@ -91,7 +88,7 @@ def write_probe(database: Database, process: Callable[[], str]) -> Probe:
     """Return a probe that tries a write: it is ``ready``, ``full``, ``failed``, or ``locked`` beyond a second."""
 
     def ask() -> str:
-        if database.is_sqlite and shutil.disk_usage(database.file.parent).free < MIN_FREE_BYTES:
+        if database.reserve is not None and not database.reserve.keep():
             return "full"
         try:
             with database.write() as connection:

@@ -43,7 +43,13 @@ def test_accounts_are_changed_and_every_change_is_in_the_log(shell: Shell) -> No
         assert shell("accounts", *words).stdout == told
     token = shell("accounts", "token", "Ben", "--name", "laptop", "--scope", "read", "--days", "3").stdout.strip()
     assert token.startswith("rag_")
-    assert "/choose-password?link=" in shell("accounts", "link", "Ben").stdout
+    assert (
+        "once, within two days: http://127.0.0.1:8000/choose-password?link=" in shell("accounts", "link", "Ben").stdout
+    )
+    for name, value in (("ALLOWED_HOSTS", '["assistant.example"]'), ("HOST", "0.0.0.0"), ("BASE_PATH", "/rag")):
+        told = shell.under(**{name: value})("accounts", "link", "Ben").stdout
+        path = "/rag" if name == "BASE_PATH" else ""
+        assert f"Open this path on the server, once, within two days: {path}/choose-password?link=" in told
     assert shell("accounts", "delete", "Ben", "--give-to", "Ann", "--yes").stdout == "The account Ben was deleted.\n"
     log = shell("accounts", "log").stdout
     for done in (

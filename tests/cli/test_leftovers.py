@@ -4,12 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 
+from rag_assistant.storage.database import Database, sqlite_url
+from rag_assistant.storage.migrate import migrate
 from tests.cli.shell import Shell
-from tests.testkit.server_process import PROJECT
+from tests.testkit.server_process import PROJECT, ServerProcess
+from tests.web.conftest import until
 
 WORKING = """
 import sys, time
@@ -100,6 +106,33 @@ def test_the_copy_of_a_killed_upgrade_is_deleted_and_that_of_a_running_one_stays
         copy.write_text("Everything.")
     shell("documents", "list")
     assert (left.exists(), live.exists()) == (False, True)
+
+
+@pytest.mark.parametrize("command", [pytest.param("serve", marks=pytest.mark.long), "doctor"])
+def test_what_an_upgrade_leaves_that_was_killed_in_the_middle_of_its_copy_is_deleted(
+    shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data_dir = Path(shell.environment["DATA_DIR"])
+    (data_dir / "assistant.db").unlink()
+    with monkeypatch.context() as before, closing(Database(sqlite_url(data_dir))) as database:
+        before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0038")
+        migrate(database)
+        with database.write() as connection:  # So large that its copy takes a while.
+            connection.execute(text("CREATE TABLE large AS SELECT zeroblob(100000000) AS bytes"))
+    environment: dict[str, Any] = {**shell.environment}
+    server = ServerProcess(data_dir.parent, **environment)
+    server.launch()
+    until(lambda: list(data_dir.glob("*.part")), 60.0)
+    server.kill()
+    (left,) = data_dir.glob("assistant-schema-0038.db.*.part")
+    assert not (data_dir / "assistant-schema-0038.db").exists()
+    if command == "doctor":
+        assert shell("doctor").exit_code == 0
+    else:
+        server.start()
+        server.kill()
+    assert not left.exists()
+    (data_dir / "assistant-schema-0038.db").unlink()  # Complete.
 
 
 def test_a_second_restore_deletes_what_the_first_left(shell: Shell, tmp_path: Path) -> None:

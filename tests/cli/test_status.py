@@ -62,7 +62,7 @@ def test_a_person_reads_one_line_for_each(shell: Shell, tmp_path: Path) -> None:
     assert "Server                    running" in said
     assert f"Model                     stub-model at {shell.environment['OPENAI_BASE_URL']}\n" in said
     unconnected = shell.under(OPENAI_BASE_URL="", OPENAI_API_KEY="")("status").stdout
-    assert "Model                     none connected; answers are quotes\n" in unconnected
+    assert "Model                     none in the settings or this environment; answers are quotes\n" in unconnected
     assert "Documents                 none\n" in said
     assert "  of which full text      0.0 MB\n" in said
     assert "  original files          0.0 MB\n" in said

@@ -113,7 +113,7 @@ class ExchangeStore:
             for number, (first, piece) in enumerate(pieces, 1):
                 began = monotonic()
                 words = [self._words(turn) for turn in piece]
-                with self._database.write() as connection:
+                with self._database.write(adds=True) as connection:
                     new_id = conversation_id or self._insert_conversation(connection, whole, is_part=len(pieces) > 1)
                     self._insert_turns(connection, new_id, whole, first, piece, words)
                     if number == len(pieces):

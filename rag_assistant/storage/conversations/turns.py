@@ -113,7 +113,7 @@ class TurnStore(Store):
         ConversationBusy, IdempotencyKeyReused.
         """
         try:
-            with self._database.write() as connection:
+            with self._database.write(adds=True) as connection:
                 earlier = _known(connection, question)
                 if earlier is not None:
                     return earlier, None

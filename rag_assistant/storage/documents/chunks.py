@@ -149,7 +149,7 @@ class ChunkStore(Store):
         they are the same: then their embeddings stay. A document without chunks waits for text recognition. Return
         False if the document was deleted or cancelled meanwhile.
         """
-        with self._database.write() as connection:
+        with self._database.write(adds=True) as connection:
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
             if connection.execute(state).scalar() not in ("reading", "recognising"):
                 return False

@@ -60,7 +60,7 @@ class DocumentStore(DocumentProgress):
             return self._add(new, max_bytes)
 
     def _add(self, new: NewDocument, max_bytes: int | None) -> tuple[Document, bool]:
-        with self._database.write() as connection:
+        with self._database.write(adds=True) as connection:
             replaces = document_to_replace(connection, new.replaces)
             library_id = self._library_of(connection, new, replaces)
             key = content_key(library_id, new.sha256)

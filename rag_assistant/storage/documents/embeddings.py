@@ -90,7 +90,7 @@ class EmbeddingStore(Store):
 
     def keep_embeddings(self, document_id: int, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> bool:
         """Store vectors for chunks, except those that have one already; return False if the chunks are gone."""
-        with self._database.write() as connection:
+        with self._database.write(adds=True) as connection:
             connection.execute(sa.select(documents.c.id).where(documents.c.id == document_id).with_for_update())
             ids = [chunk_id for chunk_id, _ in vectors]
             here = sa.select(sa.func.count()).where(chunks.c.id.in_(ids), chunks.c.document_id == document_id)
