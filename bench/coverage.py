@@ -22,10 +22,10 @@ from bench.office import content_of, name_of, squeezed
 from bench.retrieval.measures import mean
 from rag_assistant.conversations.model_profile import PASSAGES
 from rag_assistant.records import Question, Turn
-from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.quotes import Quote, SourceTable
+from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.table_query import TableQuery
 from rag_assistant.services import Services
 from rag_assistant.web import create_app

@@ -18,11 +18,10 @@ from rag_assistant.llm.reader import AnswerReader
 from rag_assistant.records import Message, ModelRequest, Passage, PastTurn, Source, Turn
 from rag_assistant.records.errors import QuestionDoesNotFit
 from rag_assistant.retrieval import (
+    chunking,
     claims,
-    coverage,
     example_questions,
     follow_up,
-    headings,
     leads,
     quotes,
     sentences,
@@ -107,12 +106,12 @@ LOOPS: dict[str, Callable[[str], object]] = {
     ),
     "words": lambda text: (tokenize.content_stems(text), terms.turn_terms(text), terms.query_terms(text, ["english"])),
     "examples": lambda text: example_questions.example_questions(text, 5),
-    "headings": lambda text: (headings.section_starts(text), leads.Leads(text).at(len(text) // 2, 500)),
+    "headings": lambda text: (chunking.section_starts(text), leads.Leads(text).at(len(text) // 2, 500)),
     "question": lambda text: (
         follow_up.search_query(text, [(text, text)]),
         follow_up.parts_of(follow_up.SearchQuery(text)),
         follow_up.beside_which(text),
-        coverage.asks_for_everything(text),
+        table_answers.asks_for_everything(text),
     ),
     "bill": lambda text: bill.bill_of([PastTurn(1, ({"role": "user", "content": text},))], "", 1000),
     "facts": lambda text: (list(bill.facts_in(text)), bill.is_instruction(text)),

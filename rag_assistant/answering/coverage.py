@@ -17,10 +17,10 @@ from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
 from rag_assistant.records import Message, ModelRequest, Source
-from rag_assistant.retrieval.coverage import asks_for_everything, needs_everything
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
 from rag_assistant.retrieval.search import Retriever
+from rag_assistant.retrieval.table_answers import asks_for_everything, needs_everything
 from rag_assistant.retrieval.table_query import MAX_CONDITIONS, MAX_SECONDS, QueryTooLarge, TableQuery
 
 if TYPE_CHECKING:

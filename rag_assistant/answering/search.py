@@ -26,10 +26,10 @@ from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.models import LanguageModels
 from rag_assistant.records import EXCHANGES, Exchange, ModelRequest, exchanges_of
 from rag_assistant.retrieval.claims import NUMBER
-from rag_assistant.retrieval.coverage import needs_everything
 from rag_assistant.retrieval.follow_up import SearchQuery, is_unclear
 from rag_assistant.retrieval.postprocess import number_sources
 from rag_assistant.retrieval.search import Retriever, sections_of
+from rag_assistant.retrieval.table_answers import needs_everything
 from rag_assistant.retrieval.tokenize import content_stems, search_words, stem
 from rag_assistant.runtime.telemetry.steps import step
 from rag_assistant.settings.schema import Settings

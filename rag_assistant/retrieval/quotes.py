@@ -17,8 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rag_assistant.records import Source, lead_of
+from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.follow_up import SearchQuery
-from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.sentences import Kind, Sentence, is_in_code, sentences_of
 from rag_assistant.retrieval.table_answers import answer_from, is_computed, unexplained
@@ -126,19 +126,12 @@ def choose_quotes(
 
 def _of_other_half(question: str, chosen: Sequence[_Candidate], scores: Mapping[_Candidate, float]) -> list[_Candidate]:
     """Return the best sentence for each part of a question that no chosen one answers: "the rent and the keys"."""
-    parts = [words for part in AND.split(question) if (words := frozenset(map(stem, query_words(part))))]
+    parts = [frozenset(map(stem, query_words(part))) for part in AND.split(question)]
     quoted = frozenset().union(*(content_stems(one.text) for one in chosen))
-    missing = (
-        [words for words in parts if quoted.isdisjoint(words)] if len(parts) == len(AND.findall(question)) + 1 else []
-    )
-    others = [one for one in scores if one not in chosen]
-    best = [
-        max(others, key=lambda one: (len(words & content_stems(one.text)), scores[one]), default=None)
-        for words in missing
-    ]
-    return [
-        one for one, words in zip(best, missing, strict=True) if one is not None and words & content_stems(one.text)
-    ]
+    others = {one: content_stems(one.text) for one in scores if one not in chosen}
+    missing = [words for words in parts if quoted.isdisjoint(words)] if all(parts) and others else []
+    best = [max(others, key=lambda one: (len(words & others[one]), scores[one])) for words in missing]
+    return [one for one, words in zip(best, missing, strict=True) if words & others[one]]
 
 
 class SourceTable(Struct, frozen=True):
@@ -169,9 +162,8 @@ class SourceTable(Struct, frozen=True):
     def queried(self, query: TableQuery) -> Quote | None:
         """Return the result of a query, ``None`` if it can't be run or finds nothing."""
         answer = run(query, self.text, self.table)
-        if answer is None:
-            return None
-        return self.quote(answer, MAX_ROWS_LISTED if query.operation == "list" else MAX_ROWS)
+        most = MAX_ROWS_LISTED if query.operation == "list" else MAX_ROWS
+        return None if answer is None else self.quote(answer, most)
 
     def unexplained(self, query: TableQuery, question: str) -> list[str]:
         """Return the words of a question that a query doesn't explain."""
@@ -293,9 +285,8 @@ def _similarities(query: SearchQuery, candidates: Sequence[_Candidate], compare:
     texts = [one.words for one in candidates]
     # A follow-up without content words ("And when?") is compared by its context.
     own_text = query.context if query.is_follow_up and not content_words(query.text) else query.text
-    shares = zip(_word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
-    by_words = [own + query.share * context for own, context in shares]
-    similarities = {one.place: share for one, share in zip(candidates, by_words, strict=True)}
+    shares = zip(candidates, _word_shares(own_text, texts), _word_shares(query.context, texts), strict=True)
+    similarities = {one.place: own + query.share * context for one, own, context in shares}
     if compare is not None:
         best_first = sorted(candidates, key=lambda one: -similarities[one.place] - one.passage_score)[:MAX_EMBEDDED]
         cosines = compare(SearchQuery(own_text), [one.text for one in best_first])

@@ -15,6 +15,7 @@ import numpy as np
 
 from rag_assistant.records import EVERYTHING, Exchange, Passage, Scope, Source
 from rag_assistant.records.errors import EmbedderFailed
+from rag_assistant.retrieval.chunking import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.embeddings.minilm import Familiarity, Vectors
 from rag_assistant.retrieval.follow_up import (
     SearchQuery,
@@ -27,7 +28,6 @@ from rag_assistant.retrieval.follow_up import (
     search_query,
     share_of,
 )
-from rag_assistant.retrieval.headings import SEPARATOR as HEADING_SEPARATOR
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
 from rag_assistant.retrieval.library_state import LibraryState

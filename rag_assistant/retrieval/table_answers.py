@@ -4,12 +4,14 @@ A query is only made if every content word of the question is a column's name, a
 rows. The same says of a model's query which words it leaves unexplained.
 """
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from rag_assistant.retrieval.table_conditions import Conditions, NotExplained
 from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.table_words import ASKS, FIGURES, JOINING, MEASURES, NAMES, WORDS, fillers, forms_of
-from rag_assistant.retrieval.tables import Table, headings_above
+from rag_assistant.retrieval.table_words import ASKS, FIGURES, JOINING, MEASURES, NAMES, NEEDS_ALL, WORDS, forms_of
+from rag_assistant.retrieval.tables import LIST, Table, Tables, headings_above
 
 COMPUTED = ("count", "sum", "average", "largest", "smallest")
 # Each word is compared with all cells.
@@ -60,6 +62,18 @@ def is_computed(question: str) -> bool:
     return any(ASKS[name].search(question) for name in COMPUTED)
 
 
+def asks_for_everything(question: str) -> bool:
+    """Return whether a question asks for all of a document, whatever that contains."""
+    return NEEDS_ALL["everything"].search(question) is not None
+
+
+def needs_everything(question: str, texts: Sequence[str]) -> bool:
+    """Return whether a question needs all of something, such as of a table or list in the first of ``texts``."""
+    needs_rows = is_computed(question) or NEEDS_ALL["rows"].match(question)
+    has_rows = needs_rows and any(LIST.search(text) or Tables(text).all for text in texts[:1])
+    return asks_for_everything(question) or bool(has_rows)
+
+
 class _Reader(Conditions):
     """Reads a question as a query of one table."""
 
@@ -78,7 +92,7 @@ class _Reader(Conditions):
         names = [None if n is None else self.columns[n].name for n in (column, group)]
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
-        self.read_cells(fillers(self.language) | self.about)
+        self.read_cells(self.fillers | self.about)
         self.finish()
         own, named = {one.column for one in self.where}, self.named()
         others = [one for one in earlier.where if one.column not in own] if earlier else []
@@ -114,7 +128,7 @@ class _Reader(Conditions):
             if one.kind in ("text", "date") and all(one.cells) and not NAMES["ahead"].search(one.name)
         ]
         columns = self.columns if query.operation == "list" else [*used, *past]
-        explained = self.about.union(fillers(self.language), *(one.words | one.units for one in columns))
+        explained = self.about.union(self.fillers, *(one.words | one.units for one in columns))
         return [self.tokens[n] for n in self.left() if explained.isdisjoint((self.tokens[n], self.forms[n]))]
 
     def _work(self) -> Work:

@@ -27,6 +27,8 @@ ASKS = {
     name: re.compile(rf"\b(?:{words.replace('.*?', '[^ |]*')})\b", re.IGNORECASE)
     for name, words in _DATA["asks"].items()
 }
+# What asks for everything, whatever the subject, and for all rows of a table with a property.
+NEEDS_ALL = {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["needs_all"].items()}
 # Parts of the names of columns; those of a measure are what its words in a question mean.
 NAMES = {"money": MONEY} | {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["names"].items()}
 MEASURES = ("money", "weight", "duration", "quantity")
@@ -162,6 +164,7 @@ class Words:
     def __init__(self, question: str, text: str, table: Table) -> None:
         self.language = language = language_in(question)
         self.columns = columns = columns_of(text, table, language)
+        self.fillers = fillers(language)
 
         def plain(match: re.Match[str]) -> str:
             denied, whole = (form_of(word.lower(), language) for word in (match[1], match[0]))

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from rag_assistant.extraction.loaders import MARKDOWN, PLAIN
 from rag_assistant.records.documents import ExtractedText
-from rag_assistant.retrieval.chunking import chunk_document, indexed_text
-from rag_assistant.retrieval.headings import MAX_CHARS, MAX_PATH_CHARS, section_starts
+from rag_assistant.retrieval.chunking import MAX_CHARS, MAX_PATH_CHARS, chunk_document, indexed_text, section_starts
 
 
 def sections(text: str) -> dict[str, str]:
