@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from rag_assistant.web.pages.frame import SHORTCUTS
 from tests.browser.lists import fill, row
 from tests.browser.talk import ask_many
 from tests.testkit.server_process import ServerProcess
@@ -18,8 +17,9 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
     page.goto("/")
     page.get_by_role("button", name="Keyboard shortcuts").click()
     dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
-    for shortcut in SHORTCUTS:
-        expect(dialog.get_by_text(shortcut.does, exact=True)).to_be_visible()
+    listed = dialog.locator("dd[data-action]")
+    actions = listed.evaluate_all("all => all.map((one) => one.dataset.action).filter(Boolean)")
+    assert all(listed.evaluate_all("all => all.map((one) => one.previousElementSibling.textContent)"))
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("button", name="Keyboard shortcuts")).to_be_focused()
@@ -29,7 +29,7 @@ def test_every_shortcut_stands_in_the_list_and_has_something_to_do(page: Page) -
             return Object.keys(modules["shell/shortcuts.js"].actions);
         }"""
     )
-    assert {shortcut.action for shortcut in SHORTCUTS if shortcut.action} == set(known)
+    assert set(actions) == set(known)
 
 
 @pytest.mark.shared

@@ -9,7 +9,6 @@ from rag_assistant.records.validation import spells_number
 from rag_assistant.web.api.account import limits_data
 from rag_assistant.web.errors import page_with_error
 from rag_assistant.web.forms import to_address, to_page
-from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.identity import (
     NO_ACCOUNTS,
     SESSION,
@@ -24,8 +23,6 @@ from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.routing import OWN_ACCOUNT, PUBLIC, services, whole_services
 
 blueprint = Blueprint("account_pages", __name__)
-
-TOKEN_DAYS = {"30": N_("30 days"), "90": N_("90 days"), "365": N_("1 year"), "": N_("no expiry")}
 
 
 @blueprint.get("/login", policy=PUBLIC)
@@ -134,7 +131,6 @@ def account(error: AssistantError | None = None, secret: str | None = None, toke
         proxy_logout_link=whole_services().settings.current.proxy_logout_link,
         tokens=whole_services().accounts.credentials.tokens_of(person.id),
         scopes=[ability for ability in ABILITIES if ability in person.abilities],
-        token_days=TOKEN_DAYS,
         limits=limits and limits_data(limits, services().settings.current),
         min_chars=MIN_CHARS,
         error=error,

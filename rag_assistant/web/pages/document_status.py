@@ -39,13 +39,6 @@ STATE_FILTERS: dict[str, tuple[DocumentState, ...]] = {
     "failed": ("failed",),
     "cancelled": ("cancelled",),
 }
-STATE_FILTER_WORDS = {
-    "": N_("All"),
-    "ready": N_("Ready"),
-    "processing": N_("Processing"),
-    "failed": N_("Failed"),
-    "cancelled": N_("Cancelled"),
-}
 # How a reason begins that another attempt at the same bytes would give again.
 FILE_AT_FAULT = "This ", "There is no ", "None of "
 RECOGNITION = "Text recognition is "

@@ -21,7 +21,6 @@ from rag_assistant.web.languages import language
 from rag_assistant.web.markdown.marked import with_edges
 from rag_assistant.web.markdown.render import render_document
 from rag_assistant.web.pages.document_status import (
-    STATE_FILTER_WORDS,
     STATE_FILTERS,
     in_units,
     is_askable,
@@ -270,7 +269,6 @@ def _library() -> dict[str, Any]:
 def _drawn(library: dict[str, Any], refused: Sequence[Refused] = (), sent: int = 0) -> str:
     return render_template(
         drawer("documents.html"),
-        state_filter_words=STATE_FILTER_WORDS,
         listed_at=lambda **changes: url_for("document_pages.documents", **_list_params() | changes),
         install_multilingual=command_for_extra("multilingual"),
         refused=refused,

@@ -139,31 +139,6 @@ DATABASE_PROBLEMS = {
 ZONE_COOKIE = "zone"
 
 
-class Shortcut(Struct, frozen=True):
-    """A keyboard shortcut on every page: ``keys`` as in KeyboardEvent, ``action`` as in shortcuts.js."""
-
-    keys: str
-    action: str
-    does: str
-
-
-SHORTCUTS = (
-    Shortcut("?", "shortcuts", N_("Show these shortcuts")),
-    Shortcut("/", "command", N_("Type a command")),
-    Shortcut("Control+K", "search", N_("Search conversations")),
-    Shortcut("Control+Shift+O", "new", N_("New conversation")),
-    Shortcut("Alt+ArrowUp", "previous-turn", N_("Previous turn")),
-    Shortcut("Alt+ArrowDown", "next-turn", N_("Next turn")),
-    Shortcut("Alt+PageUp", "previous-conversation", N_("Previous conversation in the list")),
-    Shortcut("Alt+PageDown", "next-conversation", N_("Next conversation in the list")),
-    Shortcut("Control+Shift+C", "copy", N_("Copy the last answer")),
-    Shortcut("Control+Shift+S", "sidebar", N_("Show or hide the sidebar")),
-    Shortcut("Control+Shift+D", "documents", N_("Open documents")),
-    Shortcut("Control+,", "settings", N_("Open settings")),
-    Shortcut("Escape", "", N_("Close dialog, menu or panel")),
-)
-
-
 def frame(shown: Conversation | None) -> dict[str, Any]:
     """Return what every page shows around its content; ``shown`` is its conversation."""
     models, embedders = services().models, services().embedders

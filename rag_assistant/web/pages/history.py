@@ -11,7 +11,6 @@ from rag_assistant.conversations.actions import HistoryView
 from rag_assistant.conversations.commands import COMMANDS
 from rag_assistant.conversations.compaction import operation_in_words
 from rag_assistant.conversations.window import Rules, default_rules
-from rag_assistant.history import OVERFLOW_CHOICES
 from rag_assistant.history.figures import token_parts, tokens_sentence
 from rag_assistant.history.words import REASONS, numbers_in_words, seen_by_model, turns_in_words, view_in_words
 from rag_assistant.records import QUOTES, Turn, Unset
@@ -20,41 +19,18 @@ from rag_assistant.records.views import messages_sent
 from rag_assistant.web.api.conversations import edit_summary
 from rag_assistant.web.api.turns import change_turn
 from rag_assistant.web.forms import as_form, to, to_its_turn, to_page, to_turn
-from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.markdown.render import plain_text
 from rag_assistant.web.routing import ASK, services
 
 blueprint = Blueprint("history_pages", __name__)
 
-OVERFLOW_WORDS = {
-    "trim": N_("Leave older turns out"),
-    "ask": N_("Ask me each time"),
-    "compact": N_("Summarise older turns"),
-    "reset": N_("Start over"),
-    "continue": N_("Send everything"),
-}
-SEARCH_SCOPE_WORDS = {"off": N_("No"), "project": N_("In the same project"), "mine": N_("All my conversations")}
 # The guide, which is in English, answers these: without a model it is quoted; a test checks that.
 EXAMPLES = (
     "How many earlier turns does the model see?",
     "Which kinds of documents can I add?",
     "How large may a document be?",
 )
-STRATEGY_WORDS = {"window": N_("Newest"), "smart": N_("Smart (1-2 turns, tool use first)")}
-SEARCH_WORDS = {
-    "question": N_("your question, unchanged"),
-    "words": N_("your question plus words from the conversation"),
-    "model": N_("your question, rewritten by the model"),
-}
-UNDO_WORDS = {
-    "clear": N_("Undo starting over"),
-    "reset": N_("Undo starting over"),
-    "compact": N_("Undo summary"),
-    "edit summary": N_("Undo summary edit"),
-    "pin": N_("Undo pin change"),
-    "exclude": N_("Undo leaving out"),
-}
 
 
 blueprint.post("/conversations/<int:conversation_id>/summary", policy=ASK)(
@@ -159,12 +135,6 @@ def words() -> dict[str, Any]:
     """Add the commands and choices to the templates."""
     return {
         "commands": COMMANDS.values(),
-        "overflow_options": dict.fromkeys((choice for choice in OVERFLOW_CHOICES if choice != "ask"), ""),
-        "overflow_words": OVERFLOW_WORDS,
-        "search_scope_words": SEARCH_SCOPE_WORDS,
-        "search_words": SEARCH_WORDS,
-        "strategy_words": STRATEGY_WORDS,
-        "undo_words": UNDO_WORDS,
     }
 
 

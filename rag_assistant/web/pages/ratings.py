@@ -7,7 +7,6 @@ from flask import Blueprint, Response, render_template, request
 from rag_assistant.answering.scoring import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
 from rag_assistant.web.forms import to_turn
-from rag_assistant.web.i18n.languages import N_
 from rag_assistant.web.pages.frame import frame
 from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
 from rag_assistant.web.request_parsing import checked, whole_number
@@ -16,7 +15,6 @@ from rag_assistant.web.routing import ASK, READ, services
 blueprint = Blueprint("rating_pages", __name__)
 
 RATINGS_SHOWN = 50
-VERDICT_WORDS = {"worse": N_("Worse"), "failed": N_("Failed"), "better": N_("Better"), "same": N_("Same")}
 
 
 @blueprint.get("/ratings", policy=READ)
@@ -48,8 +46,8 @@ def rated_as(turn: Turn) -> str | None:
 
 @blueprint.app_context_processor
 def limits() -> dict[str, Any]:
-    """Add the length limit of an expected answer and the names of verdicts to the templates."""
-    return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS, "verdict_words": VERDICT_WORDS}
+    """Add the length limit of an expected answer to the templates."""
+    return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS}
 
 
 blueprint.add_app_template_filter(figures_in_words)

@@ -14,7 +14,7 @@ from rag_assistant.web.api.conversations import listed_after, restored
 from rag_assistant.web.forms import to_address, to_page
 from rag_assistant.web.i18n.languages import LANGUAGES
 from rag_assistant.web.languages import AUTO, LANGUAGE_COOKIE, gettext, language
-from rag_assistant.web.pages.frame import SHORTCUTS, ZONE_COOKIE, frame, listed, zone_named
+from rag_assistant.web.pages.frame import ZONE_COOKIE, frame, listed, zone_named
 from rag_assistant.web.request_parsing import ids_of, one_of, whole_number
 from rag_assistant.web.routing import ASK, READ, services
 
@@ -170,5 +170,4 @@ def add_appearance() -> dict[str, Any]:
     return {
         "theme": theme if theme in THEMES else "system",
         "sidebar_closed": request.cookies.get(SIDEBAR_COOKIE) == "closed",
-        "shortcuts": SHORTCUTS,
     }
