@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from rag_assistant.extraction.formats.kinds import IMAGES
 from rag_assistant.extraction.recognised import Box, find_letters, letters_of, lines_of, parts_of
@@ -41,6 +43,8 @@ MAX_TINTED_SHARE = 0.4
 GAP_COLOR, GAP_PIXELS = (214, 218, 216), 12
 # The library returns positions as integers, this many to a point.
 STEPS = 100
+
+Pixels = NDArray[np.uint8]
 
 
 class Mark(Struct, frozen=True, tag=True):
@@ -116,17 +120,15 @@ def _picture(page: _PdfPage | _ImagePage, marked: MarkedLines) -> bytes:
         (MAX_PIXELS / max(across * down, 1)) ** 0.5,
         MAX_SCALE,
     )
-    drawn = [page.rows(part, scale) for part in parts]
-    for rows, part in zip(drawn, parts, strict=True):
-        _tint(rows, passage, part, scale)
-    width = max(len(row) for rows in drawn for row in rows) // 3
-    gap = [bytes(GAP_COLOR) * width] * GAP_PIXELS
-    lines = [row for index, rows in enumerate(drawn) for row in [*(gap if index else ()), *rows]]
-    return png_of([bytes(line).ljust(3 * width, b"\xff") for line in lines], width)
+    drawn = [_tinted(page.pixels(part, scale), passage, part, scale) for part in parts]
+    width = max(pixels.shape[1] for pixels in drawn)
+    gap = np.full((GAP_PIXELS, width, 3), GAP_COLOR, np.uint8)
+    wide = [np.pad(one, ((0, 0), (0, width - one.shape[1]), (0, 0)), constant_values=255) for one in drawn]
+    return png_of(np.concatenate([piece for pixels in wide for piece in (gap, pixels)][1:]))
 
 
 class _PdfPage:
-    """A PDF page: its size in points, and the RGB pixel rows of a part of it."""
+    """A PDF page: its size in points, and the RGB pixels of a part of it."""
 
     def __init__(self, page: Any) -> None:
         self._page = page
@@ -135,12 +137,11 @@ class _PdfPage:
         width, height = self._page.get_size()
         return width, height
 
-    def rows(self, part: Box, scale: float) -> list[bytearray]:
+    def pixels(self, part: Box, scale: float) -> Pixels:
         width, height = self.get_size()
         crop = (part.left, height - part.bottom, width - part.right, part.top)
         bitmap = self._page.render(scale=scale, crop=crop, rev_byteorder=True, may_draw_forms=False)
-        pixels, stride = bytes(bitmap.buffer), bitmap.stride
-        return [bytearray(pixels[y * stride : y * stride + 3 * bitmap.width]) for y in range(bitmap.height)]
+        return np.array(bitmap.to_numpy()[:, :, :3])
 
 
 class _ImagePage:
@@ -156,25 +157,21 @@ class _ImagePage:
         width, height = self._image.size
         return width * self._points, height * self._points
 
-    def rows(self, part: Box, scale: float) -> list[bytearray]:
-        width, height = (max(1, round(side * scale)) for side in (part.width, part.height))
+    def pixels(self, part: Box, scale: float) -> Pixels:
+        size = tuple(max(1, round(side * scale)) for side in (part.width, part.height))
         corners = tuple(value / self._points for value in (part.left, part.top, part.right, part.bottom))
-        pixels = self._image.resize((width, height), box=corners).tobytes()
-        return [bytearray(pixels[3 * width * y : 3 * width * (y + 1)]) for y in range(height)]
+        return np.array(self._image.resize(size, box=corners))
 
 
-def _tint(rows: list[bytearray], boxes: Sequence[Box], part: Box, scale: float) -> None:
-    """Multiply the pixels in some boxes by a colour, only once where they overlap."""
-    tables = [bytes(value * share // 255 for value in range(256)) for share in TINT]
-    for y, row in enumerate(rows):
-        down = part.top + (y + 0.5) / scale
-        done = 0
-        for box in sorted((box for box in boxes if box.top <= down < box.bottom), key=lambda box: box.left):
-            first = max(done, round((box.left - part.left) * scale))
-            done = max(done, min(len(row) // 3, round((box.right - part.left) * scale)))
-            for channel, table in enumerate(tables):
-                values = slice(3 * first + channel, 3 * done, 3)
-                row[values] = row[values].translate(table)
+def _tinted(pixels: Pixels, boxes: Sequence[Box], part: Box, scale: float) -> Pixels:
+    """Return pixels, multiplied by a colour in some boxes, only once where they overlap."""
+    tinted = np.zeros(pixels.shape[:2], bool)
+    for box in boxes:
+        across = (max(0, round((x - part.left) * scale)) for x in (box.left, box.right))
+        down = (max(0, round((y - part.top) * scale)) for y in (box.top, box.bottom))
+        tinted[slice(*down), slice(*across)] = True
+    pixels[tinted] = pixels[tinted] * np.array(TINT, np.uint16) // 255
+    return pixels
 
 
 def _marked(page: Any, mark: Mark) -> MarkedLines:
@@ -187,20 +184,14 @@ def _marked(page: Any, mark: Mark) -> MarkedLines:
     if marked is None:
         return MarkedLines(whole=mark.whole)
     first, last = marked
-    return MarkedLines(_lines_between(page, textpage, index_of[first], index_of[last - 1]), mark.whole)
-
-
-def _lines_between(page: Any, textpage: Any, first: int, last: int) -> list[Box]:
-    """Return the lines of the characters from ``first`` to ``last``."""
-    rects = [textpage.get_rect(n) for n in range(textpage.count_rects(first, last - first + 1))]
-    return lines_of([_as_seen(page, rect) for rect in rects])
+    count = textpage.count_rects(index_of[first], index_of[last - 1] - index_of[first] + 1)
+    return MarkedLines(lines_of([_as_seen(page, textpage.get_rect(n)) for n in range(count)]), mark.whole)
 
 
 def _as_seen(page: Any, rect: tuple[float, float, float, float]) -> Box:
     """Return a rectangle in the coordinates of the displayed page, which may be rotated or cropped."""
     left, bottom, right, top = rect
-    corners = [_point(page, left, top), _point(page, right, bottom)]
-    (x, y), (other_x, other_y) = corners
+    (x, y), (other_x, other_y) = _point(page, left, top), _point(page, right, bottom)
     return Box(min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y))
 
 
@@ -227,10 +218,12 @@ def _letters_on(textpage: Any) -> tuple[str, list[int]]:
     return "".join(letters), index_of
 
 
-def png_of(rows: Sequence[bytes], width: int) -> bytes:
-    """Return RGB pixel rows as a PNG."""
-    head = struct.pack(">IIBBBBB", width, len(rows), 8, 2, 0, 0, 0)
-    body = zlib.compress(b"".join(b"\0" + row for row in rows), 6)
+def png_of(pixels: Pixels) -> bytes:
+    """Return pixels, as rows of RGB, as a PNG."""
+    height, width, _ = pixels.shape
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    # No row is filtered.
+    body = zlib.compress(np.pad(pixels.reshape(height, -1), ((0, 0), (1, 0))).tobytes(), 6)
     return PNG + _chunk(b"IHDR", head) + _chunk(b"IDAT", body) + _chunk(b"IEND", b"")
 
 

@@ -47,6 +47,3 @@ class Reranking:
             self._rests_until = time.monotonic() + COOLDOWN_SECONDS
             return list(passages)
         return [passages[index] for index in order] + list(passages[MAX_RERANKED:])
-
-
-NO_RERANKING = Reranking(None)

@@ -30,9 +30,8 @@ from rag_assistant.retrieval.follow_up import (
 )
 from rag_assistant.retrieval.hybrid import VECTOR_WEIGHT, Hit, add, fuse, mix
 from rag_assistant.retrieval.languages import language_of
-from rag_assistant.retrieval.library_state import LibraryState
 from rag_assistant.retrieval.postprocess import distinct, in_turn, joined, number_sources, within_budget
-from rag_assistant.retrieval.reranking import NO_RERANKING, Reranking
+from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.source_reader import MIN_KNOWN_PIECES, SourceReader, with_vectors
 from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES, Support, support_of
 from rag_assistant.retrieval.terms import forms_of, query_terms
@@ -60,23 +59,30 @@ SURELY_ALONE = 0.2
 MIN_KNOWN_WORDS = 0.5
 
 
+class LibraryState:
+    """What a question has to know of the library, read once; ``vectors`` are None while no embedding model is ready."""
+
+    def __init__(self, chunks: ChunkStore, vectors: VectorSearch, scope: Scope) -> None:
+        self.scope = scope
+        self.within, self.pending, self.keywords, model = chunks.library(scope)
+        self.vectors = vectors.now(model)
+
+
 class Retriever:
     """Searches the library. A deleted document is never found, whatever an index still holds."""
 
     def __init__(
-        self, chunks: ChunkStore, keywords: KeywordSearch, vectors: VectorSearch, reranking: Reranking = NO_RERANKING
+        self, chunks: ChunkStore, keywords: KeywordSearch, vectors: VectorSearch, reranking: Reranking | None = None
     ) -> None:
         self._chunks = chunks
         self._keywords = keywords
         self._vectors = vectors
-        self.reranking = reranking
+        self.reranking = reranking or Reranking(None)
         self.sources = SourceReader(chunks, vectors)
 
     def library(self, scope: Scope | LibraryState) -> LibraryState:
         """Return the library within a scope, for everything that one question asks of it."""
-        if isinstance(scope, LibraryState):
-            return scope
-        return LibraryState(self._chunks, self._vectors, scope)
+        return scope if isinstance(scope, LibraryState) else LibraryState(self._chunks, self._vectors, scope)
 
     def search(
         self, query: str | SearchQuery, limit: int, scope: Scope = EVERYTHING, budget_tokens: int | None = None

@@ -4,6 +4,7 @@ import json
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pypdfium2
 import pytest
 from msgspec import convert
@@ -153,6 +154,6 @@ def test_only_pictures_come_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rows_become_a_picture() -> None:
-    picture = png_of([bytes([1, 2, 3, 4, 5, 6]), bytes([7, 8, 9, 10, 11, 12])], 2)
+    picture = png_of(np.arange(1, 13, dtype=np.uint8).reshape(2, 2, 3))
     assert size_of(picture) == (2, 2)
     assert rows_with(picture, (7, 8, 9)) == [1]
