@@ -89,6 +89,8 @@ clients: .venv/dev .venv-clients/ready
 	@.venv-clients/python/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r $<
 	@$(PYTHON) -m venv .venv-clients/open-webui
 	@.venv-clients/open-webui/bin/python -m pip install --quiet --no-compile --disable-pip-version-check open-webui==0.12.4
+	@$(PYTHON) -m venv .venv-clients/aider
+	@.venv-clients/aider/bin/python -m pip install --quiet --no-compile --disable-pip-version-check aider-chat==0.86.2
 	@mkdir -p .venv-clients/js && cp bench/clients/package.json .venv-clients/js/ && cd .venv-clients/js && npm install --silent
 	@touch $@
 

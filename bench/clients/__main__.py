@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.clients.agents import table
+from bench.clients.coding_agents import table
 from bench.clients.model import ToolModel
 from tests.testkit.server_process import PROJECT, ServerProcess
 
@@ -18,6 +18,7 @@ INSTALLED = PROJECT / ".venv-clients"
 PAGE = HERE / "transcripts.md"
 LAMP = b"# Lighthouse\n\nThe lamp of the lighthouse burns rapeseed oil. It is trimmed every four hours by the keeper."
 PYTHON = INSTALLED / "python" / "bin" / "python"
+AIDER = INSTALLED / "aider" / "bin" / "python"
 OPEN_WEBUI = INSTALLED / "open-webui" / "bin" / "python"
 CLIENTS = {
     "openai SDK (Python)": (PYTHON, "openai_sdk.py", "openai"),
@@ -53,8 +54,9 @@ def main() -> None:
             server.send("POST", "/api/documents", form, "multipart/form-data; boundary=b")
             server.wait_for_documents()
             told = [section(name, f"{server.url}/v1", server.url) for name in CLIENTS]
+            agents = table(INSTALLED, lambda package: version(AIDER if package == "aider-chat" else None, package))
             told.append(
-                f"### Agents\n\nEach reads a file with a tool of its own ([agents.py](agents.py)).\n\n{table(INSTALLED / 'js')}\n"
+                f"### Agents\n\nEach is asked about a file in its folder ([coding_agents.py](coding_agents.py)).\n\n{agents}\n"
             )
         finally:
             server.terminate()

@@ -6,7 +6,6 @@ from typing import Any
 from tests.testkit.stub_model import Reply, Seen, StubModel
 
 ANSWER = "Rapeseed oil [1]."
-USAGE = {"prompt_tokens": 240, "completion_tokens": 6}
 
 
 class ToolModel(StubModel):
@@ -15,6 +14,7 @@ class ToolModel(StubModel):
     def next_reply(self, seen: Seen) -> Reply:
         """Return what such a model would say."""
         body = seen.body
+        usage = {"prompt_tokens": len(json.dumps([body["messages"], body.get("tools")])) // 4, "completion_tokens": 6}
         last = body["messages"][-1]
         done = last["role"] == "tool" or "Observation:" in json.dumps(last["content"])
         functions = [tool["function"] for tool in body.get("tools", ()) if body.get("tool_choice") != "none"]
@@ -26,12 +26,12 @@ class ToolModel(StubModel):
                 "name": fitting[0]["name"],
                 "arguments": instance(schema, schema),
             }
-            return Reply(tool_calls=[call], usage=USAGE)
+            return Reply(tool_calls=[call], usage=usage)
         form = body.get("response_format", {})
         if form.get("type") == "json_schema":
             schema = form["json_schema"]["schema"]
-            return Reply(json.dumps(instance(schema, schema)), usage=USAGE)
-        return Reply(ANSWER, usage=USAGE)
+            return Reply(json.dumps(instance(schema, schema)), usage=usage)
+        return Reply(ANSWER, usage=usage)
 
 
 def instance(schema: dict[str, Any], whole: dict[str, Any]) -> Any:

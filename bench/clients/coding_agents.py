@@ -1,10 +1,11 @@
-"""Agents that work in a folder: each is asked about a file there, reads it with a tool of its own, and answers."""
+"""Agents that work in a folder: each is asked about a file there, reads it (aider sends it along), and answers."""
 
 import json
 import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,19 +54,22 @@ def commands(url: str, folder: Path) -> dict[str, tuple[str, list[str], dict[str
     claude |= {"ANTHROPIC_DEFAULT_HAIKU_MODEL": f"{name}-plain", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
     qwen = {"OPENAI_BASE_URL": v1, "OPENAI_API_KEY": "none", "OPENAI_MODEL": name}
     chosen = ["-c", f"model={name}", "-c", "model_provider=rag", "-c", codex]
+    aider = ["aider", "--model", f"openai/{name}", "--openai-api-base", v1, "--openai-api-key", "none", "--no-git"]
+    aider += ["--yes-always", "--no-check-update", "--no-show-model-warnings", "--analytics-disable"]
     return {
         "Codex CLI": ("@openai/codex", ["codex", "exec", "--skip-git-repo-check", *chosen, QUESTION], {}),
         "Claude Code": ("@anthropic-ai/claude-code", ["claude", "-p", QUESTION, "--allowedTools", "Bash"], claude),
         "opencode": ("opencode-ai", ["opencode", "run", "-m", f"rag/{name}", QUESTION], {}),
         "Qwen Code": ("@qwen-code/qwen-code", ["qwen", "--approval-mode", "yolo", "-p", QUESTION], qwen),
         "Continue": ("@continuedev/cli", ["cn", "--config", "continue.yaml", "--auto", "-p", QUESTION], {}),
+        "aider": ("aider-chat", [*aider, "--message", QUESTION, "lamp.md"], {}),
     }
 
 
-def table(installed: Path) -> str:
-    """Run the agents against a server of their own, and return a table of what they did."""
+def table(installed: Path, version_of: Callable[[str], str]) -> str:
+    """Run the agents that are ``installed`` against a server of their own, and return a table of what they did."""
     model = ReadingModel()
-    rows = "| agent | version | requests to the model | calls of its tools | answered |\n|---|---|---|---|---|\n"
+    rows = "| agent | version | requests to the model | with what it read | answered |\n|---|---|---|---|---|\n"
     with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as home:
         folder = Path(home) / "work"
         folder.mkdir()
@@ -77,8 +81,9 @@ def table(installed: Path) -> str:
             for name, (package, command, environment) in commands(server.url, folder).items():
                 print(name, "...", flush=True)
                 model.requests.clear()
+                programs = installed / ("aider/bin" if name == "aider" else "js/node_modules/.bin")
                 done = subprocess.run(
-                    [str(installed / "node_modules" / ".bin" / command[0]), *command[1:]],
+                    [str(programs / command[0]), *command[1:]],
                     cwd=folder,
                     env={"PATH": os.environ["PATH"], "HOME": home, "TERM": "dumb", "IS_SANDBOX": "1"} | environment,
                     stdin=subprocess.DEVNULL,
@@ -87,12 +92,11 @@ def table(installed: Path) -> str:
                     timeout=SECONDS,
                     check=False,
                 )
-                told = json.loads((installed / "node_modules" / package / "package.json").read_text())
-                bodies = [one.body for one in model.requests]
-                calls = sum(any(m["role"] == "tool" and "rapeseed" in str(m) for m in b["messages"]) for b in bodies)
-                answered = "yes" if ANSWER in done.stdout and calls else f"no: {done.stdout[-200:]}{done.stderr[-200:]}"
-                rows += f"| {name} (`{package}`) | {told['version']} | {len(bodies)} | {calls} | {answered} |\n"
-                print(rows.splitlines()[-1], flush=True)
+                read = sum("burns rapeseed" in str(one.messages) for one in model.requests)
+                answered = "yes" if ANSWER in done.stdout and read else f"no: {done.stdout[-200:]}{done.stderr[-200:]}"
+                told = f"{name} (`{package}`) | {version_of(package)} | {len(model.requests)} | {read} | {answered}"
+                rows += f"| {told} |\n"
+                print(told, flush=True)
         finally:
             server.terminate()
             model.close()
