@@ -51,7 +51,7 @@ from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
 from rag_assistant.settings.live import LiveSettings, open_settings, provide_settings_file
-from rag_assistant.settings.package_files import GUIDE, home
+from rag_assistant.settings.package_files import GUIDE, OF_GUIDE, home
 from rag_assistant.settings.schema import Settings, shared_settings
 from rag_assistant.storage.accounts.credentials import CredentialStore
 from rag_assistant.storage.accounts.people import AuditLog, PeopleStore
@@ -223,7 +223,7 @@ class Services(Stores):
         """Add the guide to the library. Questions about the assistant are answered from it."""
         for path in sorted(self.guide.glob("*.md")):
             with path.open("rb") as file:
-                self.library.accept(file, path.name)
+                self.library.accept(file, path.name, origin=f"{OF_GUIDE}{path.name}")
 
     def start_command(self, *, answers: bool) -> None:
         """Prepare a command that starts nothing else; with ``answers``, one that answers questions.

@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from rag_assistant.retrieval.table_conditions import Conditions, NotExplained
 from rag_assistant.retrieval.table_query import Operation, QueryTooLarge, TableAnswer, TableQuery, run
-from rag_assistant.retrieval.table_words import ASKS, FIGURES, JOINING, MEASURES, NAMES, NEEDS_ALL, WORDS, forms_of
+from rag_assistant.retrieval.table_words import (
+    ASKS,
+    ASKS_FOR_ALL,
+    ASKS_FOR_ROWS,
+    FIGURES,
+    JOINING,
+    MEASURES,
+    NAMES,
+    WORDS,
+    forms_of,
+)
 from rag_assistant.retrieval.tables import LIST, Table, Tables, headings_above
 
 COMPUTED = ("count", "sum", "average", "largest", "smallest")
@@ -64,12 +74,12 @@ def is_computed(question: str) -> bool:
 
 def asks_for_everything(question: str) -> bool:
     """Return whether a question asks for all of a document, whatever that contains."""
-    return NEEDS_ALL["everything"].search(question) is not None
+    return ASKS_FOR_ALL.search(question) is not None
 
 
 def needs_everything(question: str, texts: Sequence[str]) -> bool:
     """Return whether a question needs all of something, such as of a table or list in the first of ``texts``."""
-    needs_rows = is_computed(question) or NEEDS_ALL["rows"].match(question)
+    needs_rows = is_computed(question) or ASKS_FOR_ROWS.match(question)
     has_rows = needs_rows and any(LIST.search(text) or Tables(text).all for text in texts[:1])
     return asks_for_everything(question) or bool(has_rows)
 

@@ -28,7 +28,8 @@ ASKS = {
     for name, words in _DATA["asks"].items()
 }
 # What asks for everything, whatever the subject, and for all rows of a table with a property.
-NEEDS_ALL = {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["needs_all"].items()}
+ASKS_FOR_ALL = re.compile(_DATA["needs_all"]["everything"], re.IGNORECASE)
+ASKS_FOR_ROWS = re.compile(_DATA["needs_all"]["rows"], re.IGNORECASE)
 # Parts of the names of columns; those of a measure are what its words in a question mean.
 NAMES = {"money": MONEY} | {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["names"].items()}
 MEASURES = ("money", "weight", "duration", "quantity")

@@ -13,6 +13,8 @@ IS_INSTALLED = INSTALLED_FILES.is_dir()
 # The folder that holds templates/ and static/.
 FILES = INSTALLED_FILES if IS_INSTALLED else PACKAGE.parent
 GUIDE = FILES / "docs" / "guide"
+# The origin of its pages in a library begins with this.
+OF_GUIDE = "guide:"
 GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))
 MIGRATIONS = FILES / "migrations"
 SETTINGS_EXAMPLE = FILES / "settings.example.json"

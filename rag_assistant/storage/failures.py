@@ -57,6 +57,5 @@ def _storage_failed(error: Exception, *, is_sqlite: bool) -> StorageFailed:
             "The database file is damaged and may be incomplete. Stop the server, copy the data folder, run "
             "rag-assistant doctor, and restore a backup."
         )
-    if "full" in str(error):
-        return StorageFailed(FULL)
-    return StorageFailed("The database could not do this: see the server's log. Nothing that was stored is lost.")
+    reason = "the disk is full" if "full" in str(error) else "see the server's log"
+    return StorageFailed(f"The database could not do this: {reason}. Nothing that was stored is lost.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from rag_assistant.settings.package_files import OF_GUIDE
 from rag_assistant.storage.database import changes_documents, person_of
 from rag_assistant.storage.tables import (
     conversations,
@@ -24,6 +25,8 @@ _TRASHED = sa.select(sa.func.coalesce(sa.func.sum(documents.c.chunks), 0)).where
 _FIRST_ADMIN = sa.select(sa.func.min(people.c.id)).where(people.c.role == "admin").scalar_subquery()
 TRASHED_CHUNKS = _TRASHED.scalar_subquery()
 
+# Not a page of the guide.
+OF_A_PERSON = sa.func.coalesce(documents.c.origin, "").not_like(f"{OF_GUIDE}%")
 # For statements that are built once: the person of a connection, and below the same conditions.
 PERSON = sa.bindparam("person", type_=sa.Integer)
 OF_PERSON = PERSON.is_(None) | (conversations.c.person_id == PERSON)

@@ -10,13 +10,16 @@ from tests.browser.talk import ask
 from tests.testkit.server_process import ServerProcess
 from tests.testkit.stub_model import Reply, StubModel
 
+NAMES = ("1-first-steps.md", "2-history-window.md", "8-the-page.md")
+
 
 def names(page: Page) -> list[str]:
     return page.locator("#library .name > a").all_inner_texts()
 
 
-@pytest.mark.shared
-def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page) -> None:
+def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page, server: ServerProcess) -> None:
+    for name in NAMES:
+        upload(server, name, FACT + name)
     page.goto("/documents")
     field, found = page.get_by_label("Search documents by name or tag"), page.locator("#library .name > a")
     field.press_sequentially("wind")
@@ -30,8 +33,9 @@ def test_documents_are_found_as_one_types_and_the_address_keeps_it(page: Page) -
 
 
 @pytest.mark.long
-@pytest.mark.shared
-def test_what_was_found_is_sorted_in_place(page: Page) -> None:
+def test_what_was_found_is_sorted_in_place(page: Page, server: ServerProcess) -> None:
+    for name in NAMES:
+        upload(server, name, FACT + name)
     page.goto("/documents?q=md")
     first = page.locator("#library .name > a").first
     expect(first).to_have_text("8-the-page.md")

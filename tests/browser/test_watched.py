@@ -80,7 +80,9 @@ def test_the_open_page_follows_a_folder_and_a_repository(page: Page, server: Ser
 
 def test_an_open_list_in_which_nothing_happens_is_left_alone(page: Page, server: ServerProcess) -> None:
     page.goto("/")  # The first page tells the server in which time zone it is read.
+    server.upload("geese.txt", "The keeper feeds seventeen geese.")
     page.goto("/documents")
+    expect(row(page, "geese.txt").locator(".document-state")).to_have_text("ready")
     page.evaluate(
         """() => {
             const list = document.getElementById("documents");

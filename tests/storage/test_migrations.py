@@ -150,6 +150,35 @@ def test_an_upgrade_learns_earlier_starts_and_drops_summaries_that_were_undone(
     assert left == [1, 3]
 
 
+def test_an_upgrade_knows_the_guide_and_leaves_a_persons_files(
+    empty: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr("rag_assistant.storage.migrate.SCHEMA_REVISION", "0043")
+        migrate(empty)
+    rows = [
+        {"id": n, "name": name, "origin": origin}
+        for n, name, origin in (
+            (1, "1-first-steps.md", None), (2, "geese.txt", None), (3, "7-tools.md", "/notes/7-tools.md"),
+            (9, "2-history-window.md", None),
+        )
+    ]  # fmt: skip
+    with empty.write() as connection:
+        for row in rows:
+            connection.execute(
+                text(
+                    "INSERT INTO documents (id, name, origin, name_key, media_type, size_bytes, content_key, owner, "
+                    "file, state, chunks, embedded, created_at) VALUES (:id, :name, :origin, :name, 'text/plain', 1, "
+                    "CAST(:id AS VARCHAR), '-', '-', 'ready', 0, 0, '2026-01-01 00:00:00')"
+                ),
+                row,
+            )
+    migrate(empty)
+    with empty.read() as connection:
+        origins = connection.execute(text("SELECT origin FROM documents ORDER BY id")).scalars().all()
+    assert origins == ["guide:1-first-steps.md", None, "/notes/7-tools.md", None]
+
+
 @pytest.fixture
 def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A database from before the newest migration, which does nothing."""

@@ -7,10 +7,9 @@ from sqlalchemy import Column, Connection, RowMapping, Select, Table, delete, fu
 
 from rag_assistant.records import Access, LibraryRecord, Share, Shared
 from rag_assistant.records.errors import AccountNotFound, AssistantError, LibraryInUse, LibraryNotFound, NotLibraryOwner
-from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.storage.accounts.people import name_key
 from rag_assistant.storage.database import Store, insert_row, lock, person_of, record_of, set_values
-from rag_assistant.storage.ownership import in_readable_library, libraries_of
+from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of
 from rag_assistant.storage.tables import documents, libraries, library_shares, people
 
 Kind = TypeVar("Kind", bound=Shared)
@@ -145,5 +144,5 @@ class LibraryStore(SharedStore[LibraryRecord]):
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
 
     def _in_each(self, connection: Connection) -> Select[Any]:
-        own = in_readable_library(connection), documents.c.name.not_in(GUIDE_NAMES)
+        own = in_readable_library(connection), OF_A_PERSON
         return select(documents.c.library_id, func.count()).where(*own).group_by(documents.c.library_id)

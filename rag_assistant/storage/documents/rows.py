@@ -11,13 +11,12 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, fu
 from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentState, Scope
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
-from rag_assistant.settings.package_files import GUIDE_NAMES
 from rag_assistant.storage.database import Store, insert_rows, person_of, record_of, set_values
 from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
-from rag_assistant.storage.ownership import in_readable_library, libraries_of, readable, writable
+from rag_assistant.storage.ownership import OF_A_PERSON, in_readable_library, libraries_of, readable, writable
 from rag_assistant.storage.tables import (
     chunks,
     deleted_files,
@@ -301,7 +300,7 @@ class DocumentLists(Store):
 
     def guide(self) -> list[int]:
         """Return the ids of the guide's pages, which are no documents of a person."""
-        pages = select(documents.c.id).where(documents.c.name.in_(GUIDE_NAMES))
+        pages = select(documents.c.id).where(~OF_A_PERSON)
         with self._database.read() as connection:
             return list(connection.execute(pages.where(readable(connection, documents.c.id))).scalars())
 
@@ -320,7 +319,7 @@ def _chosen(
     scope = EVERYTHING if tag is None else Scope(tags=(tag,))
     conditions = [in_scope(connection, documents.c.id, scope)]
     if not guide:
-        conditions.append(documents.c.name.not_in(GUIDE_NAMES))
+        conditions.append(OF_A_PERSON)
     if sought:
         conditions.append(named_or_tagged(connection, sought))
     if states:

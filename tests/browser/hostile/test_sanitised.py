@@ -12,7 +12,8 @@ from tests.testkit.server_process import ServerProcess
 VIEWS = {
     "/conversations/1": ["question", "answer", "arguments", "failure", "summary", "title", "name", "heading", "text"],
     "/turns/1/receipt": ["question"],
-    "/documents": ["name", "tag", "reason"],
+    "/documents": ["name", "tag"],
+    "/documents?state=failed": ["reason"],
     "/documents/DOCUMENT": ["name", "tag"],
     "/deleted": ["deleted"],
     "/settings": ["value"],
@@ -23,7 +24,7 @@ FURTHER_VIEWS = {
     "/turns/1": ["question", "answer"],
     "/turns/1/receipt?drawer=1": ["question"],
     "/turns/3/receipt": [],
-    "/documents?drawer=1": ["name", "tag", "reason"],
+    "/documents?drawer=1": ["name", "tag"],
     "/documents/DOCUMENT?drawer=1": ["name"],
     "/conversations/deleted": [],
     "/conversations/2": [],

@@ -221,12 +221,12 @@ def test_it_summarises_by_whole_sentences(client: FlaskClient) -> None:
     assert client.post(f"/api/conversations/{conversation}/undo", json={}).json["view"]["summary"] is None
 
 
-def test_the_page_offers_to_summarise(client: FlaskClient) -> None:
+def test_the_page_has_no_controls_of_a_models_memory(client: FlaskClient) -> None:
     conversation = ask(client)["conversation_id"]
     page = client.get(f"/conversations/{conversation}", headers=PAGE).text
-    assert 'name="question" value="/compact"' in page
-    for shown in (page, client.get(f"/settings?conversation={conversation}", headers=PAGE).text):
-        assert '<option value="compact"' in shown
+    assert 'value="/compact"' not in page
+    assert '<option value="compact"' not in page
+    assert '<option value="compact"' in client.get("/settings", headers=PAGE).text
 
 
 def test_a_request_cannot_be_replayed_where_there_is_no_model(client: FlaskClient, shell_here: Shell) -> None:

@@ -43,3 +43,11 @@ def test_the_guide_has_a_switch_of_its_own(client: FlaskClient, services: Servic
     assert "Switch on" in client.get("/documents").text
     post(client, "/documents/guide")
     assert len(services.documents.guide()) == 1
+
+
+@pytest.mark.usefixtures("guide")
+def test_a_file_with_the_name_of_a_page_of_the_guide_is_a_persons_own(client: FlaskClient) -> None:
+    upload(client, "Geese float.", "3-documents.md")
+    assert names_on(client.get("/documents").text) == ["3-documents.md"]
+    post(client, "/documents/guide")
+    assert [one["name"] for one in client.get("/api/documents").json["documents"]] == ["3-documents.md"]
