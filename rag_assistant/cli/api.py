@@ -150,7 +150,6 @@ class Api:
         return ApiError(f"The server at {self._url} is not an assistant. Check the address.", NOT_REACHED)
 
     def _refusal(self, response: httpx2.Response) -> ApiError:
-        """Return a server's error."""
         status = response.status_code
         if status < 400:
             target = response.headers.get("Location")

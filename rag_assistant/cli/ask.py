@@ -179,7 +179,6 @@ def _follow(api: Api, question: Question, show: Callable[[Event], None] | None) 
 
 
 def _print_event(event: Event) -> None:
-    """Print the text of an answer as it comes, and progress messages."""
     if event.name == "token":
         click.echo(event.data["text"], nl=False)
     elif event.name == "state":
@@ -210,7 +209,6 @@ def _print_rest(answer: dict[str, Any]) -> None:
 
 
 def _question(text: str, conversation: int | None, limit: dict[str, int | None]) -> Question:
-    """Return the body of /api/query."""
     return {"question": text, **({"conversation_id": conversation} if conversation is not None else {}), **limit}
 
 

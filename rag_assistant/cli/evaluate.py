@@ -78,7 +78,6 @@ def _chosen(services: Services, conversation: int | None, limit: int | None) -> 
 
 
 def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
-    """Return the results: each question with its verdict, and the number of each verdict."""
     return {
         "counts": count_verdicts(one.verdict for one in done),
         "since_last": count_verdicts(one.since_last for one in done if one.since_last),
@@ -91,7 +90,6 @@ def _as_json(done: Sequence[Evaluated]) -> dict[str, Any]:
 
 
 def _print(done: Sequence[Evaluated]) -> None:
-    """Print a table, the reasons for what is worse, and the counts."""
     click.secho(ROW.format(**HEADS) + "Result", bold=True)
     nothing = dict.fromkeys(("found", "cited", "doubts", "answer"), "-")
     for one in done:

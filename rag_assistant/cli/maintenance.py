@@ -163,7 +163,6 @@ def current(services: Services) -> None:
 
 
 def _program() -> str:
-    """Return how we were called: rag-assistant, or python app.py."""
     return click.get_current_context().find_root().info_name or "rag-assistant"
 
 
@@ -184,10 +183,7 @@ def _mend(services: Services, findings: list[Finding]) -> int:
 
 
 def _until_quiet(services: Services, embedder: str = "") -> Iterator[tuple[int, int]]:
-    """Yield how many chunks are embedded, until nothing is pending and nothing changes.
-
-    Between two jobs neither is visible for a moment; of a server's jobs only the documents' states and the results are.
-    """
+    """Yield how many chunks are embedded, until nothing is pending or changes: between two jobs both may seem so."""
     quiet, before = 0, (-1, -1)
     while quiet < LOOKS_UNTIL_QUIET:
         time.sleep(POLL_INTERVAL_SECONDS)

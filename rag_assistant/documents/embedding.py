@@ -54,10 +54,7 @@ class DocumentEmbedder(Struct, frozen=True):
             self.queue.add("embed", document_id, delay)
 
     def _embed_missing(self, document_id: int, model: Embedder, *, gives_way: bool = False) -> bool:
-        """Return whether every chunk has its vector now; False if the document is gone, or we are closing.
-
-        A long one that ``gives_way`` goes back into the queue after a batch, behind those that wait there.
-        """
+        """Return whether every chunk has its vector; a long one that ``gives_way`` is queued anew if others wait."""
         while missing := self.embeddings.without_embedding(document_id, model.key, CHUNKS_READ):
             is_long = gives_way and len(missing) > MAX_CHUNKS_IN_A_ROW
             for start in range(0, len(missing), CHUNKS_AT_ONCE):

@@ -232,10 +232,7 @@ class Library:
         self._look.start()
 
     def _take_up_forgotten(self) -> None:
-        """Queue waiting documents that are in no queue, such as those accepted by a command.
-
-        Documents that were in the trash for long enough are deleted.
-        """
+        """Queue documents that are in no queue, such as a command's; delete those in the trash for long enough."""
         try:
             moment = self._clock.now()
             before = None if moment is None else moment - timedelta(days=self._settings().trash_days)
@@ -257,8 +254,6 @@ class Library:
             self._reading.add("delete files")
 
     def _and_more(self, work: Work) -> Work:
-        """Return the work, followed by other waiting work."""
-
         def work_on(document_id: int) -> None:
             work(document_id)
             try:
@@ -316,7 +311,6 @@ class Library:
         self._go_on(document_id, self._reader.recognise(document_id))
 
     def _go_on(self, document_id: int, following: Following) -> None:
-        """Queue the next step of a document."""
         if following == "embed":
             self._embedding.add("embed", document_id)
         elif following == "recognise":
@@ -348,10 +342,7 @@ class Library:
     # --- errors
 
     def _guarded(self, work: Work) -> Work:
-        """Return the work with error handling: errors fail the document; for what is unreachable, it waits.
-
-        Without the database or the files nothing else can be done either, so the whole queue waits.
-        """
+        """Return work whose errors fail the document; without the database or the files, the whole queue waits."""
 
         def guarded(document_id: int) -> None:
             for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):

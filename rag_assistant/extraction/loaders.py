@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.extraction.formats.kinds import DOCX, HTML, MARKDOWN, PDF, PLAIN, media_type_of
-from rag_assistant.extraction.formats.texts import read_utf8
+from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text, read_utf8
 from rag_assistant.records.documents import ExtractedText
 from rag_assistant.records.errors import ExtractionFailed
 
@@ -30,8 +30,6 @@ def read_document(path: Path, media_type: str) -> ExtractedText:
 
 
 def _read(content: bytes, media_type: str, around: int = 0) -> ExtractedText:
-    from rag_assistant.extraction.formats.texts import read_csv, read_notebook, read_text
-
     read = partial(_read, around=around + 1)
     if media_type in (PLAIN, MARKDOWN):
         return read_text(content, media_type)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import pairwise
 from statistics import median
 
 from msgspec import Struct
@@ -181,15 +182,10 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
 
 def text_of(page: RecognisedPage) -> str:
     """Return the text of a page, with an empty line between paragraphs; the cells of a row are one line."""
-    text = ""
-    above: Box | None = None
-    for line in page.lines:
-        here = box_of(line)
-        if above is not None:
-            text += _between(above, here)
-        text += " ".join(word.text for word in line)
-        above = here
-    return text
+    breaks = ["", *(_between(above, here) for above, here in pairwise(map(box_of, page.lines)))]
+    return "".join(
+        f"{mark}{' '.join(word.text for word in line)}" for mark, line in zip(breaks, page.lines, strict=False)
+    )
 
 
 def with_recognised(extracted: ExtractedText, recognised: Mapping[int, RecognisedPage]) -> ExtractedText:

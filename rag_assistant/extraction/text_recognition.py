@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import MsgspecError
 from msgspec.json import decode, encode
 from msgspec.structs import replace
@@ -96,7 +97,6 @@ def _engine() -> Any:
 
 
 def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
-    """Return the recognised text of one page. Raises ExtractionFailed."""
     pixels, points = _pixels_of_image(path, number) if media_type in kinds.IMAGES else _pixels_of_pdf(path, number)
     result = _engine()(pixels)
     lines = [_line(words, points) for words in result.word_results if words and result.txts]
@@ -105,8 +105,6 @@ def _page(path: Path, media_type: str, number: int) -> RecognisedPage:
 
 def _line(words: Any, points: float) -> tuple[Word, ...]:
     """Return a line's words, each with its bounding rectangle; ``points`` is the size of a pixel."""
-    import numpy as np
-
     line: list[Word] = []
     for text, _score, corners in words:
         if corners is not None and str(text).strip():
@@ -132,7 +130,6 @@ def _pixels_of_pdf(path: Path, number: int) -> tuple[Any, float]:
 
 
 def _pixels_of_image(path: Path, number: int) -> tuple[Any, float]:
-    import numpy as np
     from PIL.Image import Resampling
 
     from rag_assistant.extraction.formats.images import image_page, points_per_pixel

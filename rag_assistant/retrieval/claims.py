@@ -190,13 +190,10 @@ class _Text:
 
 
 def _sentences(answer: str) -> Iterator[tuple[str, list[int]]]:
-    """Yield the sentences of an answer, each without its citations and with their numbers.
-
-    A citation behind a full stop belongs to the sentence before it.
-    """
+    """Yield the sentences of an answer, each without its citations and with their numbers."""
     for paragraph in LINE.split(CODE.sub(" ", answer)):
         line = " ".join(LINE_MARK.sub("", paragraph).split())
-        # Before the full stop, so that it is cut off together with its sentence.
+        # A citation behind a full stop belongs to the sentence before it.
         line = BEHIND_STOP.sub(r" \2\1 ", line)
         for sentence in split_text(line):
             numbers = [number for match in CITATION.finditer(sentence) for number in cited_numbers(match)]

@@ -55,6 +55,4 @@ def as_shares(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _best_first(scores: dict[int, float]) -> list[Hit]:
-    ids = sorted(scores)  # The first of equal ones.
-    ids.sort(key=scores.__getitem__, reverse=True)
-    return [(chunk_id, scores[chunk_id]) for chunk_id in ids]
+    return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))

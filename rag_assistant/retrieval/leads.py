@@ -40,18 +40,15 @@ class Leads:
         position = line
         code = bisect_right(self._code, position, key=lambda one: one[0]) - 1
         if code >= 0 and position < self._code[code][1]:
-            parts = self._above_code(*self._code[code], position)
+            start = self._code[code][0]
+            fence = self._text[start : self._text.find("\n", start) + 1] if position > start else ""
+            parts = [self._caption(start), fence]
         else:
             parts = self._above_row(position, max_chars) or self._above_item(position)
         # What is nearer matters more: the fence or the header, then the line above it.
         while parts and sum(map(len, parts)) > max_chars:
             parts = parts[1:]
         return "".join(parts)
-
-    def _above_code(self, start: int, _end: int, position: int) -> list[str]:
-        caption = self._caption(start)
-        fence = self._text[start : self._text.find("\n", start) + 1] if position > start else ""
-        return [f"{caption}\n\n" if caption else "", fence]
 
     def _within_row(self, line: int, before: str, max_chars: int) -> str:
         """Return what a piece of a long row belongs to: its first cell, and the names of the columns that follow."""
@@ -69,9 +66,8 @@ class Leads:
         table = self._tables.at(position)
         if table is None:
             return []
-        caption = ", ".join(filter(None, (self._caption(table.start), table.title if position > table.start else "")))
-        head = f"{_head(table, max_chars - 1)}\n" if position >= table.rows else ""
-        return [f"{caption}\n\n" if caption else "", head]
+        caption = self._caption(table.start, table.title if position > table.start else "")
+        return [caption, f"{_head(table, max_chars - 1)}\n" if position >= table.rows else ""]
 
     def _above_item(self, position: int) -> list[str]:
         """Return the line before a list, and the parents of the item at ``position``."""
@@ -87,21 +83,19 @@ class Leads:
                 indent = len(above[1])
                 parts.insert(0, f"{line[:MAX_CAPTION_CHARS]}\n")
             elif line.strip() and not above and not line.startswith((" ", "\t")):
-                caption = self._caption(end)
-                return [f"{caption}\n\n" if caption else "", *parts]
+                return [self._caption(end), *parts]
             end = start
         return parts
 
-    def _caption(self, position: int) -> str:
-        """Return the line above a block, if it is a short paragraph of its own; headings are handled separately."""
+    def _caption(self, position: int, title: str = "") -> str:
+        """Return a block's title, after the line above it if that is a short paragraph of its own, but no heading."""
         above = self._text[:position].rstrip("\n") if position < 2 else self._text[max(0, position - 1_000) : position]
         lines = above.rstrip("\n").rsplit("\n", 2)
-        if len(above) - len(above.rstrip("\n")) > 2 or not lines[-1].strip() or len(lines[-1]) > MAX_CAPTION_CHARS:
-            return ""
         line = lines[-1]
-        if HEADING.match(line) or FENCE.match(line) or BORDER.search(line) or ITEM.match(line):
-            return ""
-        return line.strip()
+        is_apart = len(above) - len(above.rstrip("\n")) > 2 or len(line) > MAX_CAPTION_CHARS
+        is_other = HEADING.match(line) or FENCE.match(line) or BORDER.search(line) or ITEM.match(line)
+        caption = ", ".join(filter(None, ("" if is_apart or is_other else line.strip(), title)))
+        return f"{caption}\n\n" if caption else ""
 
 
 def _head(table: Table, max_chars: int) -> str:
@@ -120,7 +114,6 @@ def _shortened(names: Sequence[str], max_chars: int) -> list[str]:
 
 
 def _code_of(text: str) -> list[tuple[int, int]]:
-    """Return the range of each fenced code block."""
     ranges: list[tuple[int, int]] = []
     opening: re.Match[str] | None = None
     for fence in FENCE.finditer(text):

@@ -237,7 +237,6 @@ def _by_kind(one: _Candidate, kind: re.Pattern[str] | None, question: str) -> fl
 
 
 def _candidates(sources: Sequence[Source], texts: Mapping[int, str], by_sentence: bool) -> list[_Candidate]:
-    """Return the sentences of the sources, each text once."""
     best = max((source.score for source in sources), default=0.0) or 1.0
     candidates: dict[object, _Candidate] = {}
     for source in sources:
@@ -318,11 +317,9 @@ def _score(one: _Candidate, similarities: Mapping[_Place, float]) -> float:
 
 
 def _side_by_side(chosen: Sequence[_Candidate], texts: Mapping[int, str], words: Collection[str]) -> list[Quote]:
-    """Return the chosen sentences, best first, joining consecutive ones of a source into one quote.
+    """Return the chosen sentences, best first, joining consecutive ones of a source into one quote."""
 
-    Of rows that end with figures, as in an invoice, the one with most words of the question comes first.
-    """
-
+    # Of rows that end with figures, as in an invoice, the one with most words of the question comes first.
     def asked_first(run: Sequence[_Candidate]) -> tuple[Sentence, ...]:
         rows = [one for each in run for one in each.sentences]
         if {one.kind for one in rows} == {"figures"}:

@@ -331,12 +331,10 @@ def _across_languages(question: str, passages: Sequence[Passage]) -> bool:
 
 
 def _nearest(vectors: ServingVectors, some: Sequence[Vectors], limit: int, library: LibraryState) -> list[list[Hit]]:
-    """Return the nearest chunks for each vector, from one query."""
     pending = library.pending
     near = vectors.search(some, limit + len(pending), library.within)
     return [_without_pending(hits, pending, limit) for hits in near]
 
 
 def _without_pending(hits: Sequence[Hit], pending: Set[int], limit: int) -> list[Hit]:
-    """Return the first hits that aren't pending."""
     return [hit for hit in hits if hit[0] not in pending][:limit] if pending else list(hits[:limit])

@@ -190,7 +190,6 @@ def _ranges(text: str) -> Iterable[tuple[int, int]]:
 
 
 def _pieces(kind: str, lines: Sequence[Line]) -> Iterator[Sentence]:
-    """Yield the quotable pieces of a block."""
     if kind == "text":
         for paragraph in _paragraphs(lines):
             yield from _running(paragraph)
@@ -356,7 +355,6 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[list[Line]]:
 
 
 def _items(lines: Sequence[Line]) -> Iterator[list[Line]]:
-    """Yield the items of a list with their lines."""
     item: list[Line] = []
     for line in lines:
         if item and ITEM.match(line[1]):

@@ -110,9 +110,7 @@ def _words(question: str) -> set[str]:
 def _nearest_sentence(
     query: SearchQuery, words: set[str], passages: Sequence[Passage], compare: Compare, needed: float
 ) -> float:
-    """Return the similarity of the nearest sentence, of those with the most words of the question; of the first that
-    has what is ``needed``.
-    """
+    """Return the similarity of the nearest of the sentences with most of the question's words, or the first enough."""
     lines = (line for passage in passages[:MAX_PASSAGES] for line in passage.text.splitlines())
     sentences = dict.fromkeys(one[:MAX_SENTENCE_CHARS] for line in lines for one in split_text(line))
     best_first = sorted(sentences, key=lambda text: -len(words & set(map(stem, search_words(text)))))

@@ -162,10 +162,7 @@ def usable_rows(rows: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _computed(operation: Operation, name: str, cells: Mapping[int, str]) -> tuple[Iterable[int], str] | None:
-    """Return the rows and the sentence of an operation on the cells of a column; ``None`` without figures or dates.
-
-    Cells without a figure are left out, or without a date if most have one.
-    """
+    """Return the rows and the sentence of an operation on a column's cells that have figures, or mostly dates."""
     if operation == "values":
         different = sorted({*cells.values()} - {""})
         return cells, f"{name}, {len(different)}: {_listed(different)}."

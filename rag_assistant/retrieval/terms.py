@@ -130,7 +130,6 @@ def _by_script(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _spelled(term: str) -> str:
-    """Return a term in one normalised spelling."""
     return term.replace(DEAD_N, ANUSVARA).translate(SPELLINGS) if SPELLED_OTHERWISE.search(term) else term
 
 

@@ -149,7 +149,7 @@ def serve() -> None:
     threads = Threads(settings.max_running_answers + SPARE_THREADS)
     adjustments = Adjustments(**options(settings))
     server = Server(served, {}, True, listener, threads, adjustments, bind_socket=False)
-    ending.begin_with(services, app.extensions["readers"])
+    ending.in_order = lambda: finish(services, app.extensions["readers"])
     print(f"Ready: open {address}", flush=True)
     server.run()
     leave(services)
@@ -208,27 +208,23 @@ def max_connections(settings: Settings) -> int:
 
 
 class Ending:
-    """Ends the server on SIGTERM or Ctrl-C: at once during the start, in order afterwards.
+    """Ends the server on SIGTERM or Ctrl-C: at once during the start, ``in_order`` afterwards.
 
     First /readyz fails, so that requests go elsewhere, then questions are refused, then running answers may finish.
     """
 
     def __init__(self) -> None:
-        self._end: Callable[[], None] | None = None
+        self.in_order: Callable[[], None] | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
-    def begin_with(self, services: Services, readers: Readers) -> None:
-        """From now on shut these down in order."""
-        self._end = lambda: finish(services, readers)
-
     def _on_signal(self, number: int, _frame: object) -> None:
-        if self._end is None or self._ended.is_set():
-            raise SystemExit(0 if self._end else 128 + number)
+        if self.in_order is None or self._ended.is_set():
+            raise SystemExit(0 if self.in_order else 128 + number)
         if self._thread is None:  # A repeated signal is ignored.
-            self._thread = threading.Thread(target=self._run, args=(self._end,), name="end", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(self.in_order,), name="end", daemon=True)
             self._thread.start()
 
     def _run(self, end: Callable[[], None]) -> None:

@@ -119,10 +119,7 @@ class Sources:
             )
 
     def _take_in_all(self, source: Source, files: dict[str, SourceFile]) -> list[tuple[str, str]]:
-        """Import new and changed files; return the names of those that couldn't be, with reasons.
-
-        A file unchanged since it was last seen isn't opened: it was imported, or refused.
-        """
+        """Import new and changed files, the only ones that are opened; return the refused ones' names and reasons."""
         intake, contents = Intake(self._library), self._documents.ids_by_sha256()
         seen, refused = self._seen[source.address], []
         for origin in seen.keys() - files.keys():

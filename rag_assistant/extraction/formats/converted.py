@@ -92,7 +92,6 @@ def _close_cell(table: _Table, written: list[str]) -> None:
 
 
 def _write_above(table: _Table, written: list[str]) -> None:
-    """Write the cells that span to this row from above."""
     while table.column in table.above:
         rows, text = table.above.pop(table.column)
         written.append(f"<td>{text}</td>")

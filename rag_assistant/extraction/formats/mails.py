@@ -109,7 +109,6 @@ def _read_eml(content: bytes, read: Read) -> tuple[ExtractedText, Attachments, b
 
 
 def _fields(mail: Message) -> list[str]:
-    """Return the header of a mail, field by field."""
     fields = []
     for name in FIELDS:
         value = str(mail[name] or "")
@@ -162,9 +161,7 @@ def _fullest(alternatives: list[list[str]]) -> list[str]:
 
 
 def _parts_of_msg(content: bytes, read: Read) -> tuple[Attachments, ExtractedText, bool]:
-    """Return the attachments, those that are mails themselves without data; the text of the page, where the plain text
-    is less; and whether that is all.
-    """
+    """Return the attachments (mails without data), the page's text if there is less plain one, and if that is all."""
     import olefile
 
     attachments: Attachments = []
@@ -191,7 +188,6 @@ def _parts_of_msg(content: bytes, read: Read) -> tuple[Attachments, ExtractedTex
 
 
 def _first(file: Any, folder: str, names: tuple[tuple[str, str], ...]) -> str:
-    """Return the first of some properties that is there, empty if none is."""
     return next(filter(None, (_property(file, folder, which).decode(kind, "replace") for which, kind in names)), "")
 
 

@@ -59,8 +59,9 @@ def _cells_of(row: Element, place: int, sheet: Sheet, comments: list[str]) -> di
         if local(cell) not in ("table-cell", "covered-table-cell"):
             continue
         times = number(attribute(cell, "number-columns-repeated"), 1)
-        text = "" if local(cell) == "covered-table-cell" else _displayed(cell)
-        if text:
+        moment = attribute(cell, "date-value")
+        text = MIDNIGHT.sub(_time_of, moment) if moment else _lines(cell)
+        if text and local(cell) == "table-cell":
             cells |= {column + n: text for n in range(min(times, MAX_REPEATS))}
         comments += [item(0, f"Comment: {_lines(one)}") for one in cell.findall("{*}annotation")]
         across, down = (number(attribute(cell, f"number-{name}-spanned"), 1) for name in ("columns", "rows"))
@@ -68,11 +69,6 @@ def _cells_of(row: Element, place: int, sheet: Sheet, comments: list[str]) -> di
             sheet.merged.append(Span(place, column, place + down - 1, min(column + across - 1, MAX_COLUMNS)))
         column = min(column + times, MAX_COLUMNS)
     return cells
-
-
-def _displayed(cell: Element) -> str:
-    moment = attribute(cell, "date-value")
-    return MIDNIGHT.sub(_time_of, moment) if moment else _lines(cell)
 
 
 def _lines(element: Element) -> str:

@@ -10,6 +10,8 @@ from itertools import chain, islice, pairwise
 from statistics import median
 from typing import Any
 
+import pypdfium2
+import pypdfium2.raw as pdfium
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
@@ -41,8 +43,6 @@ class Field(Struct, frozen=True):
 
 def fields_of(pdf: Any, page: Any) -> list[Field]:
     """Return the fields of a page's form, without empty text fields; the form must be initialised."""
-    import pypdfium2.raw as pdfium
-
     fields, height = [], page.get_height()
     for annotation in _annotations(page):
         rectangle = pdfium.FS_RECTF()
@@ -60,8 +60,6 @@ def fields_of(pdf: Any, page: Any) -> list[Field]:
 
 
 def _annotations(page: Any) -> Iterator[Any]:
-    import pypdfium2.raw as pdfium
-
     for number in range(pdfium.FPDFPage_GetAnnotCount(page.raw)):
         annotation = pdfium.FPDFPage_GetAnnot(page.raw, number)
         yield annotation
@@ -77,8 +75,6 @@ def _value(get: Callable[..., int], *arguments: Any) -> str:
 
 def comments_of(page: Any) -> list[str]:
     """Return what people noted on a page: each comment with its author, and the words that it marks."""
-    import pypdfium2.raw as pdfium
-
     comments, textpage = [], None
     for annotation in _annotations(page):
         points = pdfium.FS_QUADPOINTSF()
@@ -122,8 +118,6 @@ def _alternates(textpage: Any) -> bool:
 
 def _words(textpage: Any, height: float) -> list[Word]:
     """Return the pieces of a page's text in drawing order: lines, split at gaps."""
-    import pypdfium2.raw as pdfium
-
     words: list[Word] = []
     box, text, is_over = Box(0, 0, 0, 0), "", False
     for index in range(textpage.count_chars()):
@@ -199,9 +193,6 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
 
     ``read`` reads an attached file, whose text follows the last page.
     """
-    import pypdfium2
-    import pypdfium2.raw as pdfium
-
     try:
         pdf = pypdfium2.PdfDocument(content)
         count = len(pdf)
@@ -236,8 +227,6 @@ def read_pdf(content: bytes, read: Read) -> ExtractedText:
 
 def _contents(attached: Iterable[Any]) -> Attachments:
     """Return attached files with their names; damaged ones have no content."""
-    import pypdfium2
-
     attachments = []
     for attachment in islice(attached, MAX_ATTACHMENTS):
         try:
@@ -252,8 +241,6 @@ def flattened_page(pdf: Any, number: int) -> Any:
 
     If that fails, the page is unchanged. Raises PdfiumError.
     """
-    import pypdfium2.raw as pdfium
-
     page = pdf[number]
     if pdfium.FPDFPage_Flatten(page.raw, pdfium.FLAT_NORMALDISPLAY) == pdfium.FLATTEN_SUCCESS:
         page = pdf[number]
@@ -272,9 +259,6 @@ class Page(Struct, frozen=True):
 
 def _page(pdf: Any, number: int) -> Page:
     """Return a page; a damaged one doesn't affect the others."""
-    import pypdfium2
-    import pypdfium2.raw as pdfium
-
     try:
         page, fields, comments, attached = pdf[number], list[Field](), list[str](), ()
         if pdfium.FPDFPage_GetAnnotCount(page.raw):
@@ -298,8 +282,6 @@ def _page(pdf: Any, number: int) -> Page:
 
 def _has_unnamed_letters(textpage: Any) -> bool:
     """Return whether many of a page's letters are only known by their numbers in a font."""
-    import pypdfium2.raw as pdfium
-
     count = textpage.count_chars()
     judged = range(0, count, max(1, count // MAX_JUDGED))
     unnamed = [index for index in judged if pdfium.FPDFText_HasUnicodeMapError(textpage.raw, index) == 1]

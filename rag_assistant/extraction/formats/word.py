@@ -99,7 +99,6 @@ def _styles(root: Element | None) -> Styles:
 
 
 def _inherit(inherited: dict[str, Any], based_on: dict[str, str]) -> None:
-    """Inherit properties from the nearest style they are based on."""
     for identifier in based_on:
         parent, seen = based_on[identifier], {identifier}
         while parent not in inherited and parent in based_on and parent not in seen:

@@ -36,25 +36,29 @@ Pieces = list[tuple[str, float]]
 def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
     """Return a tokenizer's pieces, its special tokens (begin, end, unknown), and the tensors."""
     data = np.memmap(path, np.uint8, "r")
-    reader = _Reader(data.data)
-    if reader.bytes(4) != MAGIC:
-        raise EmbedderFailed("The file of the multilingual embedding model is of another kind than expected.")
-    reader.some("I7ifi")  # The sizes, as above.
-    count, begin, end, _, unknown, length = reader.some("5iQ")
-    offsets, scores = reader.array("<u4", count + 1), reader.array("<f4", count)
-    names = reader.bytes(length)
-    pieces = [
-        (names[first:last].decode("utf-8", "replace"), float(score))
-        for first, last, score in zip(offsets[:-1], offsets[1:], scores, strict=True)
-    ]
-    for _ in range(reader.some("iI")[0]):  # The character map, which tokenizers includes.
-        reader.some(f"{reader.some('IB')[1]}I")
-    tensors = {}
-    for _ in range(reader.some("i")[0]):
-        name = reader.bytes(reader.some("H")[0]).decode()
-        kind, _, start, size = reader.some("BIQQ")
-        content = data[start : start + size]
-        tensors[name] = content.view(np.float32) if kind == PLAIN else content.reshape(-1, BLOCK_BYTES)
+    with path.open("rb") as file:
+
+        def some(kinds: str) -> tuple[Any, ...]:
+            return struct.unpack(f"<{kinds}", file.read(struct.calcsize(f"<{kinds}")))
+
+        if file.read(4) != MAGIC:
+            raise EmbedderFailed("The file of the multilingual embedding model is of another kind than expected.")
+        some("I7ifi")  # The sizes, as above.
+        count, begin, end, _, unknown, length = some("5iQ")
+        offsets, scores = np.fromfile(file, "<u4", count + 1), np.fromfile(file, "<f4", count)
+        names = file.read(length)
+        pieces = [
+            (names[first:last].decode("utf-8", "replace"), float(score))
+            for first, last, score in zip(offsets[:-1], offsets[1:], scores, strict=True)
+        ]
+        for _ in range(some("iI")[0]):  # The character map, which tokenizers includes.
+            some(f"{some('IB')[1]}I")
+        tensors = {}
+        for _ in range(some("i")[0]):
+            name = file.read(some("H")[0]).decode()
+            kind, _, start, size = some("BIQQ")
+            content = data[start : start + size]
+            tensors[name] = content.view(np.float32) if kind == PLAIN else content.reshape(-1, BLOCK_BYTES)
     return pieces, (begin, end, unknown), tensors
 
 
@@ -153,28 +157,6 @@ def _packed(blocks: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.fl
     halves = _halves(blocks).reshape(-1, HIDDEN)
     pairs = (halves[:, 0::2] | halves[:, 1::2] << 4).astype(np.uint8)
     return pairs, _scales(blocks).reshape(-1, HIDDEN // BLOCK)
-
-
-class _Reader:
-    """Reads consecutive little-endian values from a file."""
-
-    def __init__(self, data: memoryview) -> None:
-        self._data = data
-        self._position = 0
-
-    def some(self, kinds: str) -> tuple[Any, ...]:
-        values = struct.unpack_from("<" + kinds, self._data, self._position)
-        self._position += struct.calcsize("<" + kinds)
-        return values
-
-    def bytes(self, size: int) -> bytes:
-        self._position += size
-        return bytes(self._data[self._position - size : self._position])
-
-    def array(self, kind: str, count: int) -> NDArray[Any]:
-        values = np.frombuffer(self._data, kind, count, self._position)
-        self._position += values.nbytes
-        return values
 
 
 def convert(source: Path, target: Path) -> None:

@@ -143,7 +143,6 @@ class KeywordSearch:
             self._held, self._change = held, change
 
     def _words(self, first: int, last: int) -> Iterator[tuple[int, str]]:
-        """Yield the chunks of a range of ids with their words."""
         while first <= last and not self._closing.is_set():
             rows = self._store.words_between(first, last, ROWS_AT_ONCE)
             yield from rows
@@ -163,10 +162,7 @@ def _best(
 
 
 def _best_within(held: TantivyWords, words: Sequence[str], limit: int, ids: IdRanges, exact: bool) -> list[Hit]:
-    """Return the first ``limit`` hits among some ids, from those of all chunks.
-
-    If other chunks rank higher, more hits are requested.
-    """
+    """Return the first ``limit`` hits among some ids, requesting more hits of all while others rank higher."""
     count = int(MARGIN * limit * max(1.0, len(held) / len(ids)))
     while True:
         hits = held.best(words, count, exact=exact)

@@ -90,11 +90,7 @@ class TantivyWords:
 
 
 def _weighed(searcher: Searcher, term: str, exact: bool) -> Query:
-    """Return the query for a term, weighted as in FTS5.
-
-    Lucene weights common words higher, so that no word has weight zero: the passages of cranfield then rank a little
-    lower (bench/retrieval/README.md).
-    """
+    """Return the query for a term, weighted as in FTS5: with Lucene's weights, cranfield's passages rank lower."""
     rows = searcher.doc_freq("words", term)  # Some of them may be deleted.
     if not (rows or exact) and len(term) >= MIN_FUZZY_CHARS and term.isalpha():
         weight = FUZZY_SHARE * log(1 + searcher.num_docs)

@@ -110,7 +110,6 @@ def _name_headings(tokens: list[Token]) -> list[tuple[int, str, str]]:
 
 
 def _point(token: Token, resolve: Callable[[str], str | None]) -> None:
-    """Resolve the target of a link or a picture."""
     attribute = {"link_open": "href", "image": "src"}.get(token.type)
     if attribute is None or ":" in str(token.attrs[attribute]):
         return

@@ -4,7 +4,7 @@ The server renders everything that can be read; scripts only make it quicker to 
 that everything works without scripts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -166,18 +166,15 @@ def widen(conversation_id: int) -> Response:
     return to_conversation(conversation_id)
 
 
-def to_start(data: Mapping[str, Any]) -> Response:
-    """Redirect to the start page, with an offer to restore what was deleted."""
-    return to_page("pages.start", deleted=data["conversation_id"])
-
-
 blueprint.post("/turns/<int:turn_id>/stop", policy=ASK)(as_form(turns_api.stop, to_its_turn))
 blueprint.post("/turns/<int:turn_id>/retry", policy=ASK)(as_form(turns_api.retry, to_its_turn))
 ONE = "/conversations/<int:conversation_id>"
 shown_again = to("pages.conversation", "conversation_id")
 blueprint.post(f"{ONE}/change", policy=ASK)(as_form(api.change_conversation, shown_again))
 blueprint.post(f"{ONE}/restore", policy=ASK)(as_form(api.restore_conversation, shown_again))
-blueprint.post(f"{ONE}/delete", policy=ASK)(as_form(api.delete_conversation, to_start))
+blueprint.post(f"{ONE}/delete", policy=ASK)(
+    as_form(api.delete_conversation, lambda data: to_page("pages.start", deleted=data["conversation_id"]))
+)
 
 
 def _latest_page(conversation_id: int | None, **more: Any) -> str:

@@ -223,7 +223,6 @@ def _arguments() -> dict[str, Any]:
 
 
 def _library() -> dict[str, Any]:
-    """Return the data of the library page."""
     tag, sought = _tag_asked(), sought_documents()
     sort = one_of("sort", request.args.get("sort", DEFAULT_SORT), DOCUMENT_SORTS)
     state = one_of("state", request.args.get("state", ""), STATE_FILTERS)

@@ -20,6 +20,8 @@ from rag_assistant.web.identity import identity
 from rag_assistant.web.routing import services, whole_services
 
 PINNED = N_("Pinned")
+# Headings of the list, by the days since the last use, at most.
+RECENT = {0: N_("Today"), 1: N_("Yesterday"), 7: N_("Previous 7 days"), 30: N_("Previous 30 days")}
 # Characters of a turn around the first matching word.
 BEFORE_HIT = 40
 SNIPPET = 160
@@ -57,15 +59,8 @@ def groups_of(conversations: Sequence[ListedConversation], moment: datetime, zon
 
 def _heading(day: date, today: date) -> str | date:
     ago = (today - day).days
-    if ago < 1:
-        return N_("Today")
-    if ago == 1:
-        return N_("Yesterday")
-    if ago <= 7:
-        return N_("Previous 7 days")
-    if ago <= 30:
-        return N_("Previous 30 days")
-    return day.replace(day=1) if day.year == today.year else str(day.year)
+    month = day.replace(day=1) if day.year == today.year else str(day.year)
+    return next((title for days, title in RECENT.items() if ago <= days), month)
 
 
 def zone_named(name: str | None) -> tzinfo:

@@ -130,14 +130,7 @@ def in_blocks(text: str) -> list[str | list[str]]:
     return blocks
 
 
-@blueprint.app_context_processor
-def words() -> dict[str, Any]:
-    """Add the commands and choices to the templates."""
-    return {
-        "commands": COMMANDS.values(),
-    }
-
-
+blueprint.app_context_processor(lambda: {"commands": COMMANDS.values()})
 # Quotes answer, without a model; the view begins below the first turn; the settings apply.
 blueprint.add_app_template_test(lambda turn: turn.model == QUOTES, "quoted")
 blueprint.add_app_template_test(lambda view: view is not None and view.has_horizon, "with_horizon")
@@ -146,9 +139,5 @@ blueprint.add_app_template_filter(lambda reason: REASONS.get(reason or "", reaso
 blueprint.add_app_template_filter(lambda conversation: services().corrections.of_summary(conversation), "summary_lines")
 blueprint.add_app_template_filter(lambda one: default_rules(one, services().settings.current), "default_rules")
 blueprint.add_app_template_filter(numbers_in_words, "turn_numbers")
-blueprint.add_app_template_filter(seen_by_model)
-blueprint.add_app_template_filter(view_in_words)
-blueprint.add_app_template_filter(messages_sent)
-blueprint.add_app_template_filter(operation_in_words)
-blueprint.add_app_template_filter(token_parts)
-blueprint.add_app_template_filter(tokens_sentence)
+for words in (seen_by_model, view_in_words, messages_sent, operation_in_words, token_parts, tokens_sentence):
+    blueprint.add_app_template_filter(words)

@@ -1,7 +1,5 @@
 """Ratings: the thumbs below an answer, as plain forms, and the page that lists them with their results."""
 
-from typing import Any
-
 from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.answering.scoring import figures_in_words, what_is_worse
@@ -44,11 +42,6 @@ def rated_as(turn: Turn) -> str | None:
     return rating.rating if rating is not None and rating.version == turn.version else None
 
 
-@blueprint.app_context_processor
-def limits() -> dict[str, Any]:
-    """Add the length limit of an expected answer to the templates."""
-    return {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS}
-
-
+blueprint.app_context_processor(lambda: {"max_right_answer_chars": MAX_RIGHT_ANSWER_CHARS})
 blueprint.add_app_template_filter(figures_in_words)
 blueprint.add_app_template_filter(what_is_worse)

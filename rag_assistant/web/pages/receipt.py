@@ -76,7 +76,6 @@ def curl(turn_id: int) -> Response:
 
 
 def _address_of(turn: Turn, number: int) -> str:
-    """Return the address of a turn of the same conversation."""
     newest = services().conversations.get(turn.conversation_id).turns
     before = number + 1 if number <= newest - TURNS_SHOWN else None
     return url_for("pages.conversation", conversation_id=turn.conversation_id, before=before, _anchor=f"turn-{number}")
