@@ -56,7 +56,11 @@ class Intake:
         with file.open() as content:
             is_same = document_here.sha256 == hashlib.file_digest(content, "sha256").hexdigest()
         if is_same:
-            return self._leave(document_here, tags, retry), "unchanged"
+            if retry and document_here.state in GIVEN_UP:
+                document_here = self._library.read_again(document_here.id)
+            if not set(tags) <= set(document_here.tags):
+                document_here = self._documents.change(document_here.id, tags=[*document_here.tags, *tags])
+            return document_here, "unchanged"
         try:
             with file.open() as content:
                 document, _ = self._library.accept(content, file.name, replaces=document_here.id, tags=tags)
@@ -80,13 +84,6 @@ class Intake:
             self.by_origin[file.origin] = moved
             return moved, "moved"
         return document, "known"
-
-    def _leave(self, document: Document, tags: Sequence[str], retry: bool) -> Document:
-        if retry and document.state in GIVEN_UP:
-            document = self._library.read_again(document.id)
-        if not set(tags) <= set(document.tags):
-            document = self._documents.change(document.id, tags=[*document.tags, *tags])
-        return document
 
     def gone(self, belongs: Callable[[str], bool], is_there: Callable[[str], bool]) -> list[Document]:
         """Return the documents whose origin belongs to a source but no longer exists."""

@@ -200,10 +200,7 @@ def from_tables(query: SearchQuery, sources: Sequence[Source], texts: Mapping[in
 
 
 def nearest_range(query: SearchQuery, source: Source, compare: Compare | None) -> tuple[int, int] | None:
-    """Return the range of the sentence nearest to a question in a source's text.
-
-    ``None`` if none stands out.
-    """
+    """Return the range of the sentence nearest to a question in a source's text; ``None`` if none stands out."""
     scores = _scores(query, [source], compare, {}, by_sentence=True)
     if len(set(scores.values())) < 2:
         return None

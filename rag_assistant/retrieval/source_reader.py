@@ -84,10 +84,7 @@ class SourceReader:
         return self._chunks.beginnings([one.document_id for one in sources], MAX_TEXT_CHARS)
 
     def nearest_range(self, query: SearchQuery, source: Source) -> tuple[int, int] | None:
-        """Return the range of the sentence nearest to a question in a source's text.
-
-        ``None`` if none stands out.
-        """
+        """Return the range of the sentence nearest to a question in a source's text; ``None`` if none stands out."""
         return with_vectors(self._vectors.now(), query, lambda compare: nearest_range(query, source, compare))
 
 

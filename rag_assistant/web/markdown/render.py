@@ -31,13 +31,6 @@ LEVELS_OF_A_LIST = 2
 ENDED_BY = ["paragraph", "reference", "blockquote"]
 
 
-def limit_blocks(parser: MarkdownIt, max_cells: int) -> None:
-    """Make the parser treat as text: lists and quotes that are nested too deeply, and rows beyond a number of cells."""
-    parser.block.ruler.at("blockquote", _not_too_deep(blockquote), {"alt": [*ENDED_BY, "list"]})
-    parser.block.ruler.at("list", _not_too_deep(list_block), {"alt": ENDED_BY})
-    parser.block.ruler.at("table", _not_too_large(max_cells), {"alt": ["paragraph", "reference"]})
-
-
 def _not_too_deep(rule: RuleFuncBlockType) -> RuleFuncBlockType:
     def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
         deepest = state.md.options.maxNesting - LEVELS_OF_A_LIST - 1
@@ -46,19 +39,15 @@ def _not_too_deep(rule: RuleFuncBlockType) -> RuleFuncBlockType:
     return limited
 
 
-def _not_too_large(max_cells: int) -> RuleFuncBlockType:
-    """Return the rule for tables: a row has as many cells as the first, even a single letter in a table of hundreds."""
-
-    def limited(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-        columns = _line(state, start).count("|") + 1
-        left = max_cells - state.env.get("cells", 0)
-        if left < columns or not table(state, start, min(end, start + 2 + left // columns), silent):
-            return False
-        if not silent:
-            state.env["cells"] = max_cells - left + columns * (state.line - start)
-        return True
-
-    return limited
+def _not_too_large(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Parse a table: a row has as many cells as the first, even a single letter in a table of hundreds."""
+    columns = _line(state, start).count("|") + 1
+    left = MAX_MARKS - state.env.get("cells", 0)
+    if left < columns or not table(state, start, min(end, start + 2 + left // columns), silent):
+        return False
+    if not silent:
+        state.env["cells"] = MAX_MARKS - left + columns * (state.line - start)
+    return True
 
 
 # Between single dollars as in pandoc: no blank inside at either end, no digit after. Nor does a sum of money, such as
@@ -72,14 +61,6 @@ INLINE = re.compile(
     re.DOTALL,
 )
 OPENINGS = {"$$": "$$", "\\[": "\\]"}
-
-
-def enable_formulas(parser: MarkdownIt) -> None:
-    """Add formulas to a parser, before escapes and emphasis."""
-    parser.inline.ruler.before("escape", "formula", _inline)
-    parser.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "blockquote", "list"]})
-    parser.add_render_rule("formula", _draw)
-    parser.add_render_rule("formula_block", _draw_block)
 
 
 def _inline(state: StateInline, silent: bool) -> bool:
@@ -326,8 +307,15 @@ def _make_parser() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     # No pictures. And no link definitions: a list of sources such as "[1]: Handbook" should stay visible.
     parser.disable(["image", "reference", "entity"])
-    enable_formulas(parser)
-    limit_blocks(parser, MAX_MARKS)
+    # Formulas go before escapes and emphasis.
+    parser.inline.ruler.before("escape", "formula", _inline)
+    parser.block.ruler.before("fence", "formula", _block, {"alt": ["paragraph", "blockquote", "list"]})
+    parser.add_render_rule("formula", _draw)
+    parser.add_render_rule("formula_block", _draw_block)
+    # What is nested too deeply, and rows beyond a number of cells, stay text.
+    parser.block.ruler.at("blockquote", _not_too_deep(blockquote), {"alt": [*ENDED_BY, "list"]})
+    parser.block.ruler.at("list", _not_too_deep(list_block), {"alt": ENDED_BY})
+    parser.block.ruler.at("table", _not_too_large, {"alt": ["paragraph", "reference"]})
     parser.inline.terminator_re = MARKUP
     parser.add_render_rule("fence", _draw_code)
     parser.add_render_rule("code_block", _draw_code)

@@ -80,12 +80,8 @@ def reason_of(document: Document) -> str:
     return translated(reason)
 
 
-def size_of(document: Document) -> str:
-    """Return a file's size: "820 bytes", "1.4 MB"."""
-    return in_units(document.size_bytes)
-
-
 def in_units(size_bytes: int) -> str:
+    """Return a file's size: "820 bytes", "1.4 MB"."""
     for unit, name in UNITS:
         if size_bytes >= unit:
             size = size_bytes / unit

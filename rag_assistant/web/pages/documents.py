@@ -27,7 +27,6 @@ from rag_assistant.web.pages.document_status import (
     is_retryable,
     kind_of,
     reason_of,
-    size_of,
     state_of,
 )
 from rag_assistant.web.pages.document_text import shown_text
@@ -306,5 +305,5 @@ def _just_deleted() -> list[Document]:
 
 blueprint.add_app_template_test(is_askable, "askable")
 blueprint.add_app_template_test(is_retryable, "retryable")
-for words in (kind_of, size_of, state_of, reason_of, in_units):
+for words in (kind_of, state_of, reason_of, in_units):
     blueprint.add_app_template_filter(words)

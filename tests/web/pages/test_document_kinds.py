@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rag_assistant.extraction.formats import kinds
 from rag_assistant.records import Document
 from rag_assistant.services import Services
-from rag_assistant.web.pages.document_status import KINDS, kind_of, size_of
+from rag_assistant.web.pages.document_status import KINDS, in_units, kind_of
 from tests.web.conftest import upload
 from tests.web.pages.document_rows import FACT
 
@@ -33,7 +33,7 @@ def test_a_document_is_described_in_words(document: Document) -> None:
         ("application/unheard-of", None, 2_000_000_000, "File, 2.0 GB"),
     ):
         described = replace(document, media_type=media_type, pages=pages, size_bytes=size)
-        assert f"{kind_of(described)}, {size_of(described)}" == words
+        assert f"{kind_of(described)}, {in_units(described.size_bytes)}" == words
 
 
 def test_a_container_that_is_not_looked_into_yet_is_called_by_the_end_of_its_name(document: Document) -> None:
