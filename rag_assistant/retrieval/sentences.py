@@ -115,9 +115,7 @@ def sentences_of(text: str, *, begins_in_code: bool = False) -> list[Sentence]:
         indent = _indent(lines[0][1])
         ends_term = -1 < indent <= term_indent
         if kind == "heading" or ends_term or (kind == "term" and term_indent < 0):
-            cut[section:] = _as_section(
-                cut[section:], ~section, MAX_SECTION_CHARS if term_indent < 0 else MAX_TERM_CHARS
-            )
+            cut[section:] = _as_section(cut[section:], ~section, is_term=term_indent >= 0)
             section, lead = len(cut), ""
         if kind == "heading":
             match = HEADING.match(lines[0][1])
@@ -143,7 +141,7 @@ def sentences_of(text: str, *, begins_in_code: bool = False) -> list[Sentence]:
             joined = "\n\n".join(filter(None, (lead, one.lead)))
             cut.append(replace(one, heading=heading, lead=joined, unit=unit))
         lead = pieces[0].text if kind == "pair" and len(pieces) == 1 else ""  # "Table 3: Birds".
-    cut[section:] = _as_section(cut[section:], ~section, MAX_SECTION_CHARS if term_indent < 0 else MAX_TERM_CHARS)
+    cut[section:] = _as_section(cut[section:], ~section, is_term=term_indent >= 0)
     return cut
 
 
@@ -153,9 +151,9 @@ def _lead(last: Sentence, stands_alone: bool) -> str:
     return last.text if last.text.endswith((":", "：")) or is_caption else ""  # noqa: RUF001
 
 
-def _as_section(pieces: Sequence[Sentence], unit: int, max_chars: int) -> Iterator[Sentence]:
+def _as_section(pieces: Sequence[Sentence], unit: int, *, is_term: bool) -> Iterator[Sentence]:
     """Yield the pieces below a heading or a term, as one unit introduced by it if it is short."""
-    is_short = sum(len(one.text) for one in pieces) <= max_chars
+    is_short = sum(len(one.text) for one in pieces) <= (MAX_TERM_CHARS if is_term else MAX_SECTION_CHARS)
     if is_short and pieces and pieces[0].heading and all(one.kind in ("text", "pair", "title") for one in pieces):
         for one in pieces:
             yield replace(one, unit=unit, lead=f"**{one.heading}**", kind="text" if one.kind == "title" else one.kind)

@@ -140,7 +140,6 @@ def parsed(content: bytes) -> Element:
 
 
 def _refuse_entities(content: bytes) -> None:
-
     def refuse(*_: object) -> None:
         raise ExtractionFailed(ENTITIES)
 

@@ -63,9 +63,7 @@ def read_weights(path: Path) -> tuple[Pieces, tuple[int, int, int], Tensors]:
 
 
 def tokenizer_of(pieces: Pieces, marks: tuple[int, int, int]) -> Any:
-    """Return the tokenizer, with SentencePiece's normalisation (NMT's variant of NFKC) and special tokens around a
-    text.
-    """
+    """Return the tokenizer, with SentencePiece's normalisation (NMT's variant of NFKC) and a text's special tokens."""
     from tokenizers import Regex, Tokenizer, normalizers
     from tokenizers.models import Unigram
     from tokenizers.pre_tokenizers import Metaspace

@@ -10,10 +10,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rag_assistant.records import KnownEmbedder
 from rag_assistant.records.errors import EmbedderFailed
@@ -29,7 +28,6 @@ RETRY_INTERVAL_SECONDS = 30.0
 SAME_MODEL = 0.99  # The cosine of two probes above which both are from one model; rounding changes the fourth decimal.
 
 Source = dict[str, Any]
-Cosine = TypeVar("Cosine", float, NDArray[np.float64])
 
 
 class EmbeddingModel(Protocol):
@@ -89,14 +87,14 @@ class Embedder:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
-    def similarity(self, cosine: Cosine) -> Cosine:
-        """Return a cosine of its vectors, or each of many, scaled from about 0 for unrelated texts to 1.
+    def similarity(self, cosine: float) -> float:
+        """Return a cosine of its vectors, scaled from about 0 for unrelated texts to 1.
 
         All thresholds and weights of cosines were tuned with a model that spreads them over all of 0 to 1; another
         model's ``cosine_range`` is scaled to that.
         """
         low, high = getattr(self._model, "cosine_range", (0.0, 1.0))
-        return (cosine - low) / (high - low)
+        return float((cosine - low) / (high - low))
 
     def familiarity(self, text: str) -> Familiarity:
         """Return how well the model knows a text; all of it if the model can't tell. Raises EmbedderFailed."""

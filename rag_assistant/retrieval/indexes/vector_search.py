@@ -96,11 +96,7 @@ class ServingVectors:
         except IndexUnavailable as error:
             log.debug("The exact index answers: %s", error)
             hits = self._exact.search(vectors, limit, self.model.version, within)
-        return [self._as_similar(some) for some in hits]
-
-    def _as_similar(self, hits: list[Hit]) -> list[Hit]:
-        similarities = self.embedder.similarity(np.array([cosine for _, cosine in hits]))
-        return [(chunk_id, one) for (chunk_id, _), one in zip(hits, similarities.tolist(), strict=True)]
+        return [[(chunk_id, self.embedder.similarity(cosine)) for chunk_id, cosine in some] for some in hits]
 
 
 class VectorSearch:

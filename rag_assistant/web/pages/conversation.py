@@ -75,7 +75,9 @@ def ask() -> Response:
     if conversation_id is not None and (is_compact or content.get("on_overflow") == "compact"):
         if "billed" not in request.form:
             return make_response(_latest_page(conversation_id, billed=True))
-        services().history_actions.compact(conversation_id, _wishes().wishes)
+        # With nothing ticked, nothing is kept.
+        wanted = checked(SummariseBody, {"keep": []} | form_fields(SummariseBody))
+        services().history_actions.compact(conversation_id, wanted.wishes)
         if is_compact:
             return to_conversation(conversation_id, _anchor="summary")
         del content["on_overflow"]
@@ -108,11 +110,6 @@ def bill(conversation_id: int) -> str:
 
 def _bill(conversation_id: int) -> dict[str, Any]:
     return {"bill": services().history_actions.bill(conversation_id), "has_model": services().models.connected}
-
-
-def _wishes() -> SummariseBody:
-    # With nothing ticked, nothing is kept.
-    return checked(SummariseBody, {"keep": []} | form_fields(SummariseBody))
 
 
 def _command_page(command: str, conversation_id: int | None) -> str:
