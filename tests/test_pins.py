@@ -62,3 +62,17 @@ def test_what_a_package_brings_has_one_version_too() -> None:
     found = {name for one in direct() for name in brought(one, known)}
     assert len(found) > 50
     assert found - pinned - INSTALLERS == set()
+
+
+def test_no_package_refuses_the_version_of_another() -> None:
+    pinned = {canonicalize_name(one.name): one for one in (*lines(PROJECT / "constraints.txt"), *direct())}
+    known: set[str] = set()
+    conflicts = []
+    for name in {name for one in direct() for name in brought(one, known)} & pinned.keys():
+        for asked in map(Requirement, requires(name) or []):
+            needed = pinned.get(canonicalize_name(asked.name))
+            if needed is not None and (asked.marker is None or asked.marker.evaluate({"extra": ""})):
+                (version,) = needed.specifier
+                if not asked.specifier.contains(version.version, prereleases=True):
+                    conflicts.append(f"{name} needs {asked}, and {needed} is pinned")
+    assert conflicts == []

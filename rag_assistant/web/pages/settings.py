@@ -47,7 +47,7 @@ EDITED = {
     "openai_api_key": N_("API key"),
     "openai_model": N_("Model"),
     "max_history_turns": N_("How many earlier turns to send"),
-    "on_overflow": N_("When a conversation gets too long"),
+    "on_overflow": N_("When there are more turns than that"),
     "search_conversations": N_("Search other conversations, too"),
 }
 ADDRESSES = {"http://localhost:11434/v1": N_("Ollama on this machine"), OPENAI_BASE_URL: N_("OpenAI")}

@@ -111,7 +111,7 @@ def test_the_form_writes_what_it_changes_and_keeps_all_else(
     [
         ({"max_history_turns": "ten"}, 'How many earlier turns to send is "ten"; it must be a whole number, 0 or more'),
         ({"max_history_turns": "9" * 5000}, "How many earlier turns to send is"),
-        ({"on_overflow": "hope"}, 'When a conversation gets too long is "hope"; it must be one of trim, ask'),
+        ({"on_overflow": "hope"}, 'When there are more turns than that is "hope"; it must be one of trim, ask'),
     ],
 )
 def test_what_is_not_allowed_is_said_and_nothing_is_written(
