@@ -1,6 +1,7 @@
 """Tokens of programs: what each was made for, until it is revoked."""
 
 import re
+from typing import Any
 
 import pytest
 from flask import Flask
@@ -84,3 +85,19 @@ def test_a_token_of_a_former_administrator_manages_nothing(app: Flask, services:
     assert program.get("/api/settings").status_code == 200
     services.accounts.set_role(ben, "member", ACTOR)
     assert program.get("/api/settings").status_code == 403
+
+
+def test_anthropics_clients_send_a_token_in_a_header_of_their_own(app: Flask, services: Services, ben: Person) -> None:
+    secret, _ = services.accounts.make_token(ben, "x", ["read", "ask"], None, ACTOR)
+    reader, _ = services.accounts.make_token(ben, "y", ["read"], None, ACTOR)
+    program: Any = app.test_client()
+    body = {"model": "rag-assistant", "messages": [{"role": "user", "content": "Why?"}]}
+    for key, status, kind in (
+        (secret, 200, None), (reader, 403, "permission_error"), ("rag_none", 401, "authentication_error"),
+        ("", 401, "authentication_error"),
+    ):  # fmt: skip
+        answer = program.post("/v1/messages", json=body, headers={"X-Api-Key": key})
+        assert (answer.status_code, answer.json.get("error", {}).get("type")) == (status, kind), key
+    assert program.get("/api/conversations", headers={"X-Api-Key": secret}).status_code == 401
+    cookie = client_of(app, "Ben").post("/v1/messages", json=body, headers={"X-Api-Key": secret})
+    assert cookie.status_code == 400
