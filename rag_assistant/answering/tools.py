@@ -269,7 +269,7 @@ def well_formed(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_thoughts(message: Message, reply: ModelReply) -> Message:
-    """Return a message of calls as its provider wants it back while tools run; the thoughts are not stored."""
+    """Return a message of calls as its provider wants it back while tools run: only receipts keep the thoughts."""
     calls = [given | call for given, call in zip(reply.tool_calls, message["tool_calls"], strict=True)]
     return message | reply.thoughts | {"tool_calls": calls}
 

@@ -181,7 +181,8 @@ def _erased(message: Message) -> Message:
     erased: Message = {name: message[name] for name in ("role", "tool_call_id") if name in message}
     if message.get("tool_calls"):
         erased["tool_calls"] = [
-            {**call, "function": {"name": call["function"]["name"], "arguments": "{}"}}
+            {name: call[name] for name in ("id", "type") if name in call}
+            | {"function": {"name": call["function"]["name"], "arguments": "{}"}}
             for call in message["tool_calls"]
         ]
     text = text_in(message)

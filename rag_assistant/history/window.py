@@ -1,4 +1,4 @@
-"""The window: which past turns and which tool iterations of the running one the model sees, whole or not. Pure."""
+"""The window: which past turns, and tool iterations of the running one, the model sees, whole or not at all. Pure."""
 
 from collections.abc import Collection, Sequence
 

@@ -141,6 +141,9 @@ class ModelClient:
             self._limits[endpoint.key] = None
             try:
                 self._models(endpoint, ModelCall(), LIMIT_PROBE_TIMEOUT_SECONDS)
+            except errors.ModelUnreachable:
+                del self._limits[endpoint.key]  # It may be started later.
+                return None
             except errors.ModelError as error:
                 log.info("The endpoint %s does not report its models' context limits: %s", endpoint.base_url, error)
         return self._limits[endpoint.key]

@@ -14,6 +14,8 @@ from rag_assistant.records.questions import AS_SET, EVERYTHING, AnswerOptions, C
 TurnStatus = Literal["running", "completed", "stopped", "interrupted", "failed", "erased"]
 # The title of a conversation until its first question.
 UNTITLED = "New conversation"
+# Marks the result of a confirmed call, which the model no longer sees.
+PURGED = "purged"
 # How many of the last exchanges a follow-up question may refer to.
 EXCHANGES = 3
 # A question and its answer.
@@ -228,6 +230,11 @@ class Turn(Struct, frozen=True):
     def may_be_seen(self) -> bool:
         """Whether it has an answer with text, and nothing hides it from the model."""
         return bool(self.answer.strip()) and not (self.excluded or self.purged)
+
+    @property
+    def has_confirmation(self) -> bool:
+        """Whether a person had to confirm what it does, or has to; then no other answer can replace it."""
+        return self.purged or self.waiting is not None or any(PURGED in message for message in self.iterations)
 
     @property
     def said_behind(self) -> list[Message]:

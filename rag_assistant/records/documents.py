@@ -178,3 +178,4 @@ class Passage(Struct, frozen=True):
     score: float
     section: str | None = None
     gap: str | None = None
+    of_guide: bool = False

@@ -37,7 +37,6 @@ from rag_assistant.retrieval.support import MAX_PASSAGES, SHARE_ACROSS_LANGUAGES
 from rag_assistant.retrieval.terms import forms_of, query_terms
 from rag_assistant.retrieval.tokenize import content_words, search_words
 from rag_assistant.runtime.telemetry.steps import step
-from rag_assistant.settings.package_files import GUIDE_NAMES
 
 if TYPE_CHECKING:
     from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
@@ -114,7 +113,7 @@ class Retriever:
         passages = [one for one in passages if one.score > 0]
         # The guide answers questions about the assistant: it is left out where a person's document answers best, and
         # is never merely the nearest.
-        own = [one for one in passages if one.document not in GUIDE_NAMES]
+        own = [one for one in passages if not one.of_guide]
         passages = own if own[:1] == passages[:1] else passages
         support = self._support(query, passages[:MIN_CANDIDATES_READ], best_cosine, library)
         passages = own if support == "nothing_found" else passages

@@ -15,7 +15,6 @@ FILES = INSTALLED_FILES if IS_INSTALLED else PACKAGE.parent
 GUIDE = FILES / "docs" / "guide"
 # The origin of its pages in a library begins with this.
 OF_GUIDE = "guide:"
-GUIDE_NAMES = frozenset(path.name for path in GUIDE.glob("*.md"))
 MIGRATIONS = FILES / "migrations"
 SETTINGS_EXAMPLE = FILES / "settings.example.json"
 SETTINGS_SCHEMA = FILES / "settings.schema.json"

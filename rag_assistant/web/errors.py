@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 from rag_assistant.conversations.pictures import MAX_PICTURES, MAX_PICTURES_CHARS
 from rag_assistant.records import errors
 from rag_assistant.records.errors import AssistantError
-from rag_assistant.web.routing import FOR_PROGRAMS, whole_services
+from rag_assistant.web.routing import ANTHROPIC, FOR_PROGRAMS, whole_services
 from rag_assistant.web.security import MAX_BODY_BYTES
 from rag_assistant.web.v1.errors import anthropic_error, openai_error, openai_status
 
@@ -44,7 +44,6 @@ RETRY_AFTER_SECONDS = 5
 # Besides every 503: errors that may go away by themselves.
 MAY_PASS = (errors.ModelUnreachable, errors.AnswerInterrupted, errors.StorageFailed)
 OPENAI = "/v1/"
-ANTHROPIC = "/v1/messages"
 PROBLEM = "application/problem+json"
 DISK_FULL = "The disk is full, so nothing could be stored. Nothing that was stored is lost."
 DISK_FAILED = "This could not be written to disk; see the server log. Nothing that was stored is lost."

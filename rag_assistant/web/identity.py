@@ -11,12 +11,10 @@ from rag_assistant.records import ALONE, NOBODY, Identity
 from rag_assistant.records.errors import MalformedBody, NotAllowed, NotSignedIn, StorageFailed
 from rag_assistant.services import Services
 from rag_assistant.web.forms import to_page
-from rag_assistant.web.routing import API, IDENTITY, PUBLIC, SESSION_ONLY, Policy, policy_asked, services
+from rag_assistant.web.routing import ANTHROPIC, API, IDENTITY, PUBLIC, SESSION_ONLY, Policy, policy_asked, services
 
 SESSION = "session"
 BEARER = "bearer "
-# Its clients send their key in a header of their own.
-ANTHROPIC = "/v1/messages"
 NO_ACCOUNTS = "This needs an account, and this server has none."
 
 

@@ -26,6 +26,8 @@ class Policy(Struct, frozen=True):
 
 # Only programs use these paths, whatever their Accept header says.
 API = ("/api/", "/v1/")
+# Anthropic's protocol: its clients have a header for their key, and a shape of errors.
+ANTHROPIC = "/v1/messages"
 FOR_PROGRAMS = (*API, "/mcp", "/metrics")
 SESSION_ONLY = "Accounts are managed in a browser, by somebody who is signed in. A token cannot do this."
 

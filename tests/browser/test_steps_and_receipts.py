@@ -46,7 +46,8 @@ def test_tool_steps_are_shown_and_a_deletion_is_confirmed(page: Page, stub: Stub
     expect(turn.get_by_role("button", name="Delete")).to_have_count(0)
     expect(page.locator("#turn-2 .mark")).to_have_text("Completed. This turn is no longer sent to the model.")
     expect(page.locator("#turn-2")).to_have_class(re.compile("beyond"))
-    expect(turn).not_to_have_class(re.compile("beyond"))  # Its other calls are still sent.
+    expect(turn.locator(".mark")).to_have_text("The confirmed call is no longer sent to the model.")
+    expect(turn).not_to_have_class(re.compile("beyond"))  # Its other calls are.
     assert doomed["name"] not in [one["name"] for one in server.call("GET", "/api/documents")[1]["documents"]]
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -100,6 +101,19 @@ def test_an_endpoint_that_is_down_cannot_be_asked_for_its_models(client: ModelCl
     stub.close()
     with pytest.raises(ModelUnreachable, match="could not be reached"):
         client.named(Endpoint(stub.url, None, None), ModelCall())
+
+
+def test_an_endpoint_that_was_down_is_asked_for_its_limit_once_it_is_there(
+    client: ModelClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = StubModel()
+    stub.models = [{"id": "mine", "max_model_len": 4096}]
+    endpoint = Endpoint(stub.url, None, "mine")
+    with monkeypatch.context() as down:
+        down.setattr(client, "_models", Mock(side_effect=ModelUnreachable("down")))
+        assert client.named(endpoint, ModelCall()).context_tokens is None
+    assert client.named(endpoint, ModelCall()).context_tokens == 4096
+    stub.close()
 
 
 def test_an_endpoint_that_does_not_stream_is_understood(client: ModelClient, stub: StubModel) -> None:

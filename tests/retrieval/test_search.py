@@ -249,7 +249,7 @@ def test_sentences_are_compared_with_a_follow_up_by_vectors_that_are_there(
 
 def test_the_guide_is_found_where_it_answers_best_and_nowhere_else(house: Shelf) -> None:
     guide = "the window of a conversation has five turns"
-    house.shelve(guide, name="2-history-window.md")
+    house.shelve(guide, name="2-history-window.md", origin="guide:2-history-window.md")
     house.shelve("the window of the lighthouse faces the sea")
     assert house.found("How many turns has the window of a conversation?")[0] == guide
     assert house.found("Where does the window of the lighthouse face?") == [
@@ -258,7 +258,9 @@ def test_the_guide_is_found_where_it_answers_best_and_nowhere_else(house: Shelf)
 
 
 def test_the_guide_is_never_merely_the_nearest(house: Shelf) -> None:
-    house.shelve("the window of a conversation has five turns", name="2-history-window.md")
+    house.shelve(
+        "the window of a conversation has five turns", name="2-history-window.md", origin="guide:2-history-window.md"
+    )
     query = "Which conversation did the harbour master have with Iris in Perth about dredging?"
     assert house.retriever.find(query, 5) == ([], "nothing_found")
     house.shelve("the geese of the keeper eat barley")

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 from sqlalchemy import Connection, Integer, Text, bindparam, delete, insert, select, update
 
-from rag_assistant.records import Message, Turn
+from rag_assistant.records import PURGED, Message, Turn
 from rag_assistant.records.errors import AnswerTakenOver
 from rag_assistant.storage.conversations.counters import recount
 from rag_assistant.storage.conversations.receipts import keep_leaning
-from rag_assistant.storage.conversations.turn_rows import CALLS, PURGED, load_turn
+from rag_assistant.storage.conversations.turn_rows import CALLS, load_turn
 from rag_assistant.storage.database import Database
 from rag_assistant.storage.full_text import TURN_WORDS
 from rag_assistant.storage.tables import answer_parts, conversations, messages, now, turns

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, select, unio
 
 from rag_assistant.records import (
     MAX_INT32,
+    PURGED,
     SCOPE_FIELDS,
     Conversation,
     DataUrl,
@@ -131,8 +132,7 @@ def hash_of(question: Question) -> str:
 
 # The field of a message's row with its picture keys.
 IMAGES = "images"
-# Of an assistant's message, and of the result of a call that the model no longer sees.
-CALLS, PURGED = "tool_calls", "purged"
+CALLS = "tool_calls"
 # The same picture may be in many turns.
 _URL = select(pictures.c.url).where(pictures.c.key == bindparam("key")).limit(1)
 
@@ -199,7 +199,7 @@ def turns_in_view(
 def _past(number: int, spoken: Sequence[Message], pinned: bool, waiting_call: str | None) -> PastTurn:
     """Return a turn without the calls whose results are purged."""
     rest: list[Message] = []
-    purged = {n for n, message in enumerate(spoken) if message.get(PURGED)}
+    purged = {n for n, message in enumerate(spoken) if message["role"] == "tool" and message.get(PURGED)}
     for n, message in enumerate(spoken):
         calls = message.get(CALLS, ())
         seen = [call for result, call in enumerate(calls, n + 1) if result not in purged]

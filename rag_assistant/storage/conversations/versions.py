@@ -131,7 +131,7 @@ def refuse_to_regenerate(turn: Turn, conversation: Row) -> None:
             f"Turn {turn.number} is no longer the last in its conversation. Edit its question instead: it is asked in "
             "a branch."
         )
-    if turn.purged or turn.waiting is not None or turn.confirms_turn is not None:
+    if turn.has_confirmation or turn.confirms_turn is not None:
         raise errors.TurnNotRegenerable(
             f"Turn {turn.number} asks for a confirmation or gives one, so it cannot be regenerated. Ask again."
         )
@@ -162,7 +162,7 @@ def load_version(connection: Connection, turn: Turn, version: int) -> RowMapping
 
 def _refuse_to_choose(connection: Connection, turn: Turn, conversation: Row) -> None:
     refuse_while_running(connection, conversation)
-    if turn.purged or turn.waiting is not None:
+    if turn.has_confirmation:
         raise errors.VersionFixed(
             f"Turn {turn.number} asks for a confirmation, or asked for one. Its answer cannot be changed, as the yes "
             "or no refers to it."
@@ -196,7 +196,7 @@ class RatingStore(Store):
         """
         with self._database.write() as connection:
             turn, _ = load_turn_locked(connection, turn_id)
-            confirms = turn.confirms_turn is not None or turn.purged or turn.waiting is not None
+            confirms = turn.confirms_turn is not None or turn.has_confirmation
             if turn.status == "running" or not turn.answer.strip() or confirms:
                 raise errors.TurnNotRatable(turn.number)
             if isinstance(right_answer, Unset):

@@ -16,6 +16,7 @@ from rag_assistant.storage.full_text import CHUNK_WORDS
 from rag_assistant.storage.ownership import (
     IN_READABLE_LIBRARY,
     MAX_CHUNKS_PASSED_OVER,
+    OF_A_PERSON,
     TRASHED_CHUNKS,
     in_readable_library,
     readable,
@@ -127,6 +128,7 @@ _PASSAGES = (
         chunks.c.id.label("chunk_id"),
         *(chunks.c[name] for name in ("document_id", "start", "end", "text", "page", "section", "gap")),
         documents.c.name.label("document"),
+        (~OF_A_PERSON).label("of_guide"),
     )
     .join_from(chunks, documents, chunks.c.document_id == documents.c.id)
     .where(documents.c.replaces.is_(None), chunks.c.id.in_(bindparam("ids", expanding=True)), IN_READABLE_LIBRARY)

@@ -229,14 +229,14 @@ class ResponseBody(OpenAIBody):
 
     def endpoint_fields(self) -> dict[str, Any]:
         """Return the fields for the model's endpoint in the shape of a chat, a named function in its own object."""
-        tools = [as_in_chat(one.as_sent(), "function") for one in self.tools or ()]
+        tools = [_as_in_chat(one.as_sent(), "function") for one in self.tools or ()]
         choice = self.tool_choice
         form = self.text.format if self.text and self.text.format and self.text.format.type != "text" else None
         return self.as_fields(
             tools,
-            as_in_chat(choice.as_sent(), "function") if isinstance(choice, ResponseTool) else choice,
+            _as_in_chat(choice.as_sent(), "function") if isinstance(choice, ResponseTool) else choice,
             self.parallel_tool_calls,
-            response_format=form and as_in_chat(form.as_sent(), "json_schema"),
+            response_format=form and _as_in_chat(form.as_sent(), "json_schema"),
         )
 
     @property
@@ -252,7 +252,7 @@ def as_sent(value: Any) -> Any:
     return [as_sent(one) for one in value] if isinstance(value, list) else value
 
 
-def as_in_chat(part: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _as_in_chat(part: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a part of a body as a chat has it: what is beside its type in an object of its own."""
     inner = {key: value for key, value in part.items() if key != "type"}
     return {"type": part["type"]} | ({name: inner} if inner else {})

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from rag_assistant.records import Event
+from rag_assistant.web.api.events import HEARTBEAT
 from rag_assistant.web.v1.errors import anthropic_error
 from rag_assistant.web.v1.extension import About, extension, finish_reason_of, packed_thoughts, tokens_of
 
@@ -28,7 +29,7 @@ def frames(events: Iterable[Event | None], about: About) -> Iterator[bytes]:
     began = speaks = False
     for event in events:
         if event is None:
-            yield _frame("ping") if began else b": still here\n\n"
+            yield _frame("ping") if began else HEARTBEAT
             continue
         if event.name in ("start", "token", "end") and not began:
             began = True

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
+from sqlalchemy import select, update
 
 from rag_assistant.answering.answer import answer
 from rag_assistant.answering.live import LiveTurn
 from rag_assistant.records import Question
 from rag_assistant.services import Services
+from rag_assistant.storage.tables import messages
 from tests.testkit.stub_model import Reply, StubModel
 from tests.web.api.tool_calls import call
 from tests.web.conftest import ask, environment_in, served_before, upload
@@ -68,6 +70,20 @@ def test_a_confirmation_takes_no_result_of_another_call_with_it(client: FlaskCli
     assert "Draft number 1." in sent[3]["content"]
     receipt = client.get(f"/api/turns/{after['turn_id']}/receipt").json
     assert [(run["reason"], run["turns"], run["messages"]) for run in receipt["left_out"]] == [("purged", 1, 2)]
+    rated = client.put(f"/api/turns/{asked['turn_id']}/rating", json={"rating": "up"})
+    assert (rated.status_code, rated.json["error"]["type"]) == (409, "TurnNotRatable")
+
+
+def test_only_the_result_of_a_call_can_be_hidden(client: FlaskClient, stub: StubModel, services: Services) -> None:
+    stub.replies.append(Reply(tool_calls=[call("search_documents", "c1", query="drafts")]))
+    asked = ask(client, "What do the drafts say?")
+    with services.database.write() as connection:  # As an archive may have it.
+        calling = messages.c.turn_id == asked["turn_id"], messages.c.position == 1
+        extra = connection.execute(select(messages.c.extra).where(*calling)).scalar_one()
+        connection.execute(update(messages).where(*calling).values(extra={**extra, "purged": True}))
+    ask(client, "And now?", conversation_id=asked["conversation_id"])
+    roles = [message["role"] for message in stub.requests[-1].messages]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
 def test_an_erased_deletion_is_never_carried_out(client: FlaskClient, stub: StubModel) -> None:

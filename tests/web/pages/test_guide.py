@@ -51,3 +51,10 @@ def test_a_file_with_the_name_of_a_page_of_the_guide_is_a_persons_own(client: Fl
     assert names_on(client.get("/documents").text) == ["3-documents.md"]
     post(client, "/documents/guide")
     assert [one["name"] for one in client.get("/api/documents").json["documents"]] == ["3-documents.md"]
+
+
+@pytest.mark.usefixtures("guide")
+def test_a_persons_file_of_that_name_is_found_as_the_nearest(client: FlaskClient) -> None:
+    upload(client, "Geese float on the lake at dawn.", "3-documents.md")
+    found = client.get("/api/search?q=What is the capital of Portugal?").json
+    assert [one["document"] for one in found["passages"]] == ["3-documents.md"]
