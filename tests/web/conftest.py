@@ -183,6 +183,7 @@ def empty_app(tmp_path_factory: pytest.TempPathFactory, migrated: Path, unasked:
     with application(tmp_path_factory.mktemp("empty"), served_before(migrated), unasked) as made:
         services: Services = made.extensions["assistant"]
         services.load_embedder()
+        until(lambda: services.write_probe.state() == "ready")  # The write of the start may come after it.
         services.write_probe = Probe("writes", lambda: "ready", silent="locked")  # It writes now and then.
         until(lambda: not services.library.busy)
         yield made
