@@ -43,7 +43,7 @@ def refuse_undecided(built: BuiltRequest, task: Task) -> None:
     options = _outcomes(built, task)
     raise OverflowDecisionNeeded(
         f"{sentence} Set on_overflow to one of: {', '.join(options)}.",
-        {
+        details={
             "sentence": sentence,
             "figures": figures_in_words(built.fitted, endpoint.context_tokens),
             "options": options,

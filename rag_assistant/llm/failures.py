@@ -145,9 +145,9 @@ def _refusal(where: str, endpoint: Endpoint, error: openai.APIStatusError) -> er
     if status == 429:
         unit = "second" if seconds == 1 else "seconds"
         when = f" Try again in {seconds:g} {unit}." if seconds is not None else ""
-        return errors.ModelBusy(f"{where} is too busy (429): {reason}{when}", seconds)
+        return errors.ModelBusy(f"{where} is too busy (429): {reason}{when}", retry_after_seconds=seconds)
     if status >= 500 or code_of(error.body) in MODEL_MISCARRIED:
-        return errors.ModelFailed(f"{where} failed ({status}): {reason}", seconds)
+        return errors.ModelFailed(f"{where} failed ({status}): {reason}", retry_after_seconds=seconds)
     return errors.ModelRefused(f"{where} refused the request ({status}): {reason}")
 
 

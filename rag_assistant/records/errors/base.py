@@ -18,11 +18,20 @@ class AssistantError(Exception):
     param: str | None = None
     retry_after_seconds: float | None = None
 
-    def __init__(self, *values: object) -> None:
+    def __init__(
+        self,
+        *values: object,
+        details: dict[str, Any] | None = None,
+        param: str | None = None,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         sentence = self.sentence or ""
         if places := dict.fromkeys(re.findall(r"\{(\w+)\}", sentence)):
             values = (sentence.format(**dict(zip(places, values, strict=True))),)
         super().__init__(*(values or (sentence,)))
+        self.details, self.param = details or self.details, param or self.param
+        if retry_after_seconds is not None:
+            self.retry_after_seconds = retry_after_seconds
 
     def as_dict(self) -> dict[str, Any]:
         """Return the error in the form in which it is shown."""

@@ -12,10 +12,6 @@ class ConversationNotFound(NotFound):
 class ConversationDeleted(ConversationNotFound):
     sentence = "Conversation {conversation_id} is in the trash. Restore it to continue it."
 
-    def __init__(self, conversation_id: int) -> None:
-        super().__init__(conversation_id)
-        self.details = {"conversation_id": conversation_id}
-
 
 class ConversationBusy(Conflict):
     sentence = "Conversation {conversation_id} is still answering its last question. Wait for the answer, or stop it."
@@ -141,10 +137,6 @@ class OverflowDecisionNeeded(Conflict):
     """
 
     details: dict[str, Any]
-
-    def __init__(self, message: str, details: dict[str, Any]) -> None:
-        super().__init__(message)
-        self.details = details
 
 
 class InvalidHistoryLimit(AssistantError, ValueError):

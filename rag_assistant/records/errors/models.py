@@ -15,10 +15,6 @@ def cause_alone(message: str) -> str:
 class ModelError(AssistantError):
     """The model did not answer. Its question is kept; the endpoint may ask us to wait for ``retry_after_seconds``."""
 
-    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-
 
 class ModelNotFound(NotFound):
     sentence = 'There is no model "{name}". Available: {available}.'

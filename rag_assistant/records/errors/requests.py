@@ -8,10 +8,6 @@ from rag_assistant.records.errors.base import AssistantError, Busy, NotFound
 class InvalidRequest(AssistantError):
     """The request is well-formed, but a value in it is invalid; ``param`` names the field, where it is one."""
 
-    def __init__(self, message: str, param: str | None = None) -> None:
-        super().__init__(message)
-        self.param = param
-
 
 class MalformedBody(AssistantError):
     """The body could not be read at all."""
@@ -65,19 +61,15 @@ class PasswordsBusy(Busy):
 
 
 class TooManyAttempts(AssistantError):
-    """Passwords are being tried too quickly."""
-
-    def __init__(self, retry_after_seconds: float) -> None:
-        super().__init__(f"Too many attempts. Try again in {max(1, round(retry_after_seconds))} seconds.")
-        self.retry_after_seconds = retry_after_seconds
+    sentence = "Too many attempts. Try again in {whole_seconds} seconds."
 
 
 class LimitReached(AssistantError):
     """One of the person's limits is reached."""
 
     def __init__(self, what: str, retry_after_seconds: float) -> None:
-        super().__init__(f"{what}. Try again in {_in_words(retry_after_seconds)}.")
-        self.retry_after_seconds = retry_after_seconds
+        sentence = f"{what}. Try again in {_in_words(retry_after_seconds)}."
+        super().__init__(sentence, retry_after_seconds=retry_after_seconds)
 
 
 class SharedLimitReached(LimitReached):

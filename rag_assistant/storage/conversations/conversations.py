@@ -316,7 +316,9 @@ def not_found(connection: sa.Connection, conversation_id: int) -> errors.Convers
     """Return the error for a conversation that isn't available."""
     this = conversations.c.id == conversation_id, own_conversations(connection)
     row = connection.execute(sa.select(conversations.c.id).where(*this)).first()
-    return errors.ConversationNotFound(conversation_id) if row is None else errors.ConversationDeleted(conversation_id)
+    if row is None:
+        return errors.ConversationNotFound(conversation_id)
+    return errors.ConversationDeleted(conversation_id, details={"conversation_id": conversation_id})
 
 
 def refuse_while_running(connection: sa.Connection, row: Row, running: int | None = None) -> None:
