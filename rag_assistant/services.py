@@ -234,7 +234,7 @@ class Services(Stores):
         if answers:
             self._lock_file, alone = join_commands(self.data_dir)
             if alone:
-                self.membership.forget_commands()
+                self.membership.leases.forget(commands=True)
             self.membership.enter("command")
             self.assistant.recover()
             self.remote_tools.start()
@@ -254,7 +254,7 @@ class Services(Stores):
                 lock_file, alone = join_commands(self.data_dir)
                 with lock_file:
                     if alone:
-                        self.membership.forget_commands()
+                        self.membership.leases.forget(commands=True)
                 self.membership.enter_server(KINDS[self.role])
                 self.assistant.recover()
             except BaseException:

@@ -224,12 +224,12 @@ class Accounts:
 
     def set_role(self, person: Person, role: Role, actor: Actor) -> None:
         """Set a person's role. Raises LastAdmin."""
-        self.people.set_role(person.id, role)
+        self.people.change(person.id, {"role": role})
         self.note(actor, f"changed the role to {role}", person.name)
 
     def set_disabled(self, person: Person, disabled: bool, actor: Actor) -> None:
         """Disable or enable an account; its data stays. Raises LastAdmin."""
-        self.people.set_disabled(person.id, disabled)
+        self.people.change(person.id, {"disabled_at": datetime.now(UTC) if disabled else None})
         self.note(actor, "disabled" if disabled else "enabled", person.name)
 
     def delete(
@@ -240,7 +240,7 @@ class Accounts:
         erase: Callable[[Sequence[int], Sequence[int]], None],
     ) -> None:
         """Delete an account; its data goes to somebody else, or is erased with ``erase``. Raises LastAdmin."""
-        self.people.set_disabled(person.id, True)
+        self.people.change(person.id, {"disabled_at": datetime.now(UTC)})
         if give_to is not None:
             self.people.hand_over(person.id, give_to.id)
         else:

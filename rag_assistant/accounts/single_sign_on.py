@@ -144,7 +144,7 @@ class SingleSignOn(Struct, frozen=True):
     def _named(self, name: str) -> Person | None:
         """Return the person with this exact name; not a look-alike, which people could choose elsewhere."""
         try:
-            person = self.accounts.people.named(name)
+            person = self.accounts.people.get(name)
         except AccountNotFound:
             return None
         return person if person.name.casefold() == name.casefold() else None

@@ -52,7 +52,7 @@ def link(services: Services, name: str) -> None:
 @click.argument("subject")
 def identity(services: Services, name: str, subject: str) -> None:
     """Let somebody sign in with the provider that knows them as SUBJECT (the claim "sub")."""
-    person = services.accounts.people.named(name)
+    person = services.accounts.people.get(name)
     services.single_sign_on.link_subject(person, subject, ACTOR)
     click.echo(f"{person.name} can sign in with the provider.")
 
@@ -62,7 +62,7 @@ def identity(services: Services, name: str, subject: str) -> None:
 @click.argument("role", type=click.Choice(ROLES))
 def role(services: Services, name: str, role: Role) -> None:
     """Make somebody an administrator or a member."""
-    person = services.accounts.people.named(name)
+    person = services.accounts.people.get(name)
     services.accounts.set_role(person, role, ACTOR)
     click.echo(f"{person.name} is now {'an administrator' if role == 'admin' else 'a member'}.")
 
@@ -71,7 +71,7 @@ def role(services: Services, name: str, role: Role) -> None:
 @NAME
 def disable(services: Services, name: str) -> None:
     """Block somebody, but keep their data."""
-    person = services.accounts.people.named(name)
+    person = services.accounts.people.get(name)
     services.accounts.set_disabled(person, True, ACTOR)
     click.echo(f"{person.name} can no longer sign in.")
 
@@ -80,7 +80,7 @@ def disable(services: Services, name: str) -> None:
 @NAME
 def enable(services: Services, name: str) -> None:
     """Let somebody in again."""
-    person = services.accounts.people.named(name)
+    person = services.accounts.people.get(name)
     services.accounts.set_disabled(person, False, ACTOR)
     click.echo(f"{person.name} can sign in again.")
 
@@ -91,8 +91,8 @@ def enable(services: Services, name: str) -> None:
 @YES
 def delete(services: Services, name: str, give_to: str | None, yes: bool) -> None:
     """Delete an account."""
-    person = services.accounts.people.named(name)
-    heir = services.accounts.people.named(give_to) if give_to else None
+    person = services.accounts.people.get(name)
+    heir = services.accounts.people.get(give_to) if give_to else None
     what = f"gives everything to {heir.name}" if heir else "erases all their conversations and documents"
     confirm(f"Delete the account {person.name}? This {what}.", yes)
     services.delete_account(person, ACTOR, heir)
@@ -106,7 +106,7 @@ def delete(services: Services, name: str, give_to: str | None, yes: bool) -> Non
 @click.option("--days", type=int, help="Valid for this many days. Without it: no expiry.")
 def token(services: Services, name: str, token_name: str, scopes: tuple[str, ...], days: int | None) -> None:
     """Print a new API token for somebody's programs. It is not shown again."""
-    person = services.accounts.people.named(name)
+    person = services.accounts.people.get(name)
     secret, _ = services.accounts.make_token(person, token_name, scopes, days, ACTOR)
     click.echo(secret)
 
@@ -121,7 +121,7 @@ def log(services: Services, limit: int) -> None:
 
 
 def print_link(services: Services, name: str) -> None:
-    secret = services.accounts.make_link(services.accounts.people.named(name), ACTOR)
+    secret = services.accounts.make_link(services.accounts.people.get(name), ACTOR)
     values = services.settings.current
     # Behind a proxy, or where any address is listened on, nobody told us ours.
     is_known = not (values.allowed_hosts or values.base_path or values.host in ("0.0.0.0", "::"))  # noqa: S104

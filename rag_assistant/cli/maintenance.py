@@ -108,7 +108,7 @@ def doctor(services: Services, fix: bool) -> None:
     """Check that the database and the uploaded files agree."""
     findings = list(services.doctor().examine())
     exposed = open_to_others(services.data_dir, *services.settings.private_files)
-    for notice in (services.vectors.notice, *services.membership.differences(), *exposed):
+    for notice in (services.vectors.notice, *services.membership.leases.differences(), *exposed):
         if notice:
             click.echo(f"note: {notice}")
     left = _mend(services, findings) if fix and findings else len(findings)
@@ -247,7 +247,7 @@ def _services_of(services: Services, person: str | None) -> Services:
     """Return the services of an account, or of everybody. Raises AccountNotFound."""
     if person is None:
         return services
-    return services.for_person(services.accounts.people.named(person).id, changes_documents=True)
+    return services.for_person(services.accounts.people.get(person).id, changes_documents=True)
 
 
 def _add_documents(

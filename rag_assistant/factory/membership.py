@@ -30,7 +30,7 @@ class Membership:
         *,
         beats: bool,
     ) -> None:
-        self._leases = leases
+        self.leases = leases
         self._signals = signals
         self._assistant = assistant
         self._library = library
@@ -39,27 +39,14 @@ class Membership:
         self._beats = beats
         self._heartbeat: Heartbeat | None = None
 
-    @property
-    def has_worker(self) -> bool:
-        """Return whether any process works on documents."""
-        return self._leases.has_worker
-
-    def differences(self) -> list[str]:
-        """Return a sentence for each setting in which another server on the database differs."""
-        return self._leases.differences()
-
-    def forget_commands(self) -> None:
-        """Unregister dead commands of this installation, as its lock shows."""
-        self._leases.forget(commands=True)
-
     def enter_server(self, kind: ProcessKind) -> None:
         """Register this process, which has locked the data folder: no other server of this installation is alive."""
-        self._leases.forget(commands=False)
+        self.leases.forget(commands=False)
         self.enter(kind)
 
     def enter(self, kind: ProcessKind) -> None:
         """Register this process under a new name, and listen for signals."""
-        self.take_name(self._leases.enter(kind))
+        self.take_name(self.leases.enter(kind))
         self._signals.start(self._assistant.stop_here, self._assistant.look_for_stops, self._library.take_over)
         if self._beats:
             self._heartbeat = Heartbeat(self._beat, BEAT_INTERVAL_SECONDS)
@@ -67,9 +54,9 @@ class Membership:
 
     def hold(self) -> None:
         """Renew the lease, so that what is accepted now isn't taken over at once: this process may have hung."""
-        if self._heartbeat is not None and not self._leases.is_held:
+        if self._heartbeat is not None and not self.leases.is_held:
             with self._beating:
-                if not self._leases.is_held:
+                if not self.leases.is_held:
                     self._show_life()
 
     def leave(self) -> None:
@@ -78,7 +65,7 @@ class Membership:
         if self._heartbeat is not None:
             self._heartbeat.stop()
         try:
-            self._leases.leave()
+            self.leases.leave()
             self._signals.tell_work()
         except StorageFailed as error:
             log.warning("Other processes will notice only after a while that this one has ended: %s", error)
@@ -88,7 +75,7 @@ class Membership:
         try:
             with self._beating:
                 self._show_life()
-                if self._leases.bury():
+                if self.leases.bury():
                     self._assistant.recover()
             self._assistant.take_over()
             self._library.take_over()
@@ -97,7 +84,7 @@ class Membership:
 
     def _show_life(self) -> None:
         """Renew the lease; under a new name, if others have declared this process dead."""
-        name = self._leases.beat()
+        name = self.leases.beat()
         if name is not None:
             self._assistant.give_up_running()
             self.take_name(name)

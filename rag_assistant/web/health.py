@@ -105,7 +105,7 @@ def readiness(services: Services) -> dict[str, str]:
         "model": services.models.state,
         "embedder": "ready" if services.embedders.loaded else "failed" if services.embedders.problem else "starting",
         "keywords": keywords_state(services) if database == "ready" else "unknown",
-        "worker": "ready" if services.membership.has_worker else "missing",
+        "worker": "ready" if services.membership.leases.has_worker else "missing",
         # If PostgreSQL doesn't have pgvector, it is missing.
         "chroma": "off",
         "pgvector": "missing" if index and index.name == "chroma" and index.notice else "off",

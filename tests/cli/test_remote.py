@@ -101,7 +101,7 @@ def test_what_is_refused_there_is_said_with_an_exit_code_of_its_own(
     assert "requires an API token. Put one into RAG_ASSISTANT_TOKEN" in none.stderr
     wrong = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN="rag_wrong")
     assert (wrong.exit_code, "this token; it may have expired or been revoked" in wrong.stderr) == (3, True)
-    narrow, _ = services.accounts.make_token(services.accounts.people.named("Ann"), "narrow", ["read"], 1, ACTOR)
+    narrow, _ = services.accounts.make_token(services.accounts.people.get("Ann"), "narrow", ["read"], 1, ACTOR)
     refused = run("ask", "Why?", "--server", url, RAG_ASSISTANT_TOKEN=narrow)
     assert (refused.exit_code, refused.stderr) == (3, 'Error: Only tokens with the scope "ask" can do this.\n')
     gone = run("ask", "Why?", "--server", url, "--conversation", "9", RAG_ASSISTANT_TOKEN=token)

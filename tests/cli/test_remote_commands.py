@@ -52,7 +52,7 @@ def run(elsewhere: dict[str, str]) -> Run:
 
 
 def narrow(services: Services, *scopes: str) -> str:
-    return services.accounts.make_token(services.accounts.people.named("Ann"), "narrow", scopes, 1, ACTOR)[0]
+    return services.accounts.make_token(services.accounts.people.get("Ann"), "narrow", scopes, 1, ACTOR)[0]
 
 
 def test_a_chat_goes_on_in_one_conversation_and_runs_commands_there(run: Run, stub: StubModel) -> None:
@@ -193,7 +193,7 @@ def test_a_conversation_is_listed_shown_exported_and_erased_there(run: Run) -> N
 
 
 def test_lists_there_are_read_page_by_page(run: Run, app: Flask, services: Services) -> None:
-    own = services.for_person(services.accounts.people.named("Ann").id, changes_documents=False)
+    own = services.for_person(services.accounts.people.get("Ann").id, changes_documents=False)
     for number in range(101):
         own.conversations.create(f"Number {number}")
     assert len(run("history", "list").stdout.splitlines()) == 101

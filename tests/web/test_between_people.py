@@ -86,7 +86,7 @@ def test_a_stream_ends_soon_after_its_token(
 ) -> None:
     monkeypatch.setattr(turns, "WATCH_INTERVAL_SECONDS", 0.05)
     assert assistant.WATCH_INTERVAL_SECONDS <= 4, "it is looked at so often where it is served"
-    ben = services.accounts.people.named("Ben")
+    ben = services.accounts.people.get("Ben")
     program = token_client(app, services, ben, "ask", "read")
     stub.default = Reply("word " * 400, seconds_between=0.02)
     response = program.post("/api/query/stream", json={"question": "Slow?"})

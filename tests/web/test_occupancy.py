@@ -28,7 +28,7 @@ def people(app: Flask, services: Services) -> Iterator[list[FlaskClient]]:
 
 
 def places_of(services: Services, name: str) -> Places:
-    limits = services.for_person(services.accounts.people.named(name).id, changes_documents=True).limits
+    limits = services.for_person(services.accounts.people.get(name).id, changes_documents=True).limits
     assert limits is not None
     return limits.places
 

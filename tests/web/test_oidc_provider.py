@@ -125,7 +125,7 @@ def test_somebody_signs_in_at_a_certified_provider(
         browser = signs_in(issuer, "zoe", OIDC_CLIENT_SECRET=secret)
         assert "<bdi>zoe</bdi>" in browser.get("/", headers=PAGE).text
         services: Services = browser.application.extensions["assistant"]
-        linked = services.single_sign_on.identities.of_person(services.accounts.people.named("zoe").id)
+        linked = services.single_sign_on.identities.of_person(services.accounts.people.get("zoe").id)
         assert [(one.issuer, one.subject, one.label) for one in linked] == [(issuer, "zoe", "zoe@example.org")]
         page = browser.post("/logout", headers=PAGE).text
         out = re.search(r'href="(http[^"]+/session/end[^"]+)"', page)

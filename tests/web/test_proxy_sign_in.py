@@ -121,7 +121,7 @@ def test_there_is_no_form_and_no_password_lets_in(make: Make) -> None:
     assert "<form" not in page.text
     assert client.post("/login", data={"name": "Ann", "password": PASSWORD}, headers=PAGE).status_code == 403
     services = services_of(app)
-    ann = services.accounts.people.named("Ann")
+    ann = services.accounts.people.get("Ann")
     link = services.accounts.make_link(ann, ACTOR)
     assert client.get(f"/choose-password?link={link}", headers=PAGE).status_code == 403
     assert client.post("/choose-password", data={"link": link, "password": PASSWORD}).status_code == 403
@@ -186,7 +186,7 @@ def test_groups_of_the_header_decide_who_is_an_administrator(make: Make) -> None
 
     def role(groups: str, address: str = PROXY) -> str:
         from_proxy(app, "ben", address, remote_groups=groups).get("/api/conversations")
-        return services_of(app).accounts.people.named("ben").role
+        return services_of(app).accounts.people.get("ben").role
 
     assert role("staff") == "member"
     assert role("staff, boss") == "admin"
@@ -201,7 +201,7 @@ def test_groups_of_the_header_decide_who_is_an_administrator(make: Make) -> None
 def test_a_token_goes_on_without_a_name_and_is_refused_beside_one(make: Make) -> None:
     app = make()
     services = services_of(app)
-    secret, _ = services.accounts.make_token(services.accounts.people.named("Ann"), "x", ["read"], None, ACTOR)
+    secret, _ = services.accounts.make_token(services.accounts.people.get("Ann"), "x", ["read"], None, ACTOR)
     bearer = {"Authorization": f"Bearer {secret}"}
     program = app.test_client()
     assert program.get("/api/conversations", headers=bearer).status_code == 200

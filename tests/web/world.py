@@ -89,7 +89,7 @@ def fill(world: World) -> World:
     for ability in ABILITIES:
         rest = [one for one in ABILITIES if one not in (ability, "admin")]
         world.narrow[ability] = token_client(app, services, ben, *rest)
-    world.narrow["session"] = token_client(app, services, services.accounts.people.named("Ann"), *ABILITIES)
+    world.narrow["session"] = token_client(app, services, services.accounts.people.get("Ann"), *ABILITIES)
     assert cat.id != ann.id
     return world
 

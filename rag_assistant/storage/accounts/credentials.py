@@ -20,7 +20,7 @@ from rag_assistant.records import (
 )
 from rag_assistant.storage.accounts.people import link_identity, person_of_row
 from rag_assistant.storage.conversations.conversations import load_conversation
-from rag_assistant.storage.database import Store, lock, record_of
+from rag_assistant.storage.database import Record, Store, lock, record_of
 from rag_assistant.storage.tables import (
     api_tokens,
     conversation_links,
@@ -81,8 +81,7 @@ class CredentialStore(Store):
 
     def session(self, secret: str) -> tuple[Person, Session] | None:
         """Return the person and session of a secret, ``None`` if it has expired or the person may not sign in."""
-        used = self._used(sessions, secret)
-        return None if used is None else (used[0], record_of(used[1], Session))
+        return self._used(sessions, Session, secret)
 
     def sessions_of(self, person_id: int) -> list[Session]:
         """Return a person's sessions, most recently used first."""
@@ -133,8 +132,7 @@ class CredentialStore(Store):
 
     def token(self, secret: str) -> tuple[Person, ApiToken] | None:
         """Return the person and token of a secret, ``None`` if it has expired or the person may not sign in."""
-        used = self._used(api_tokens, secret)
-        return None if used is None else (used[0], record_of(used[1], ApiToken))
+        return self._used(api_tokens, ApiToken, secret)
 
     def tokens_of(self, person_id: int) -> list[ApiToken]:
         """Return a person's tokens, including expired ones, newest first."""
@@ -183,8 +181,8 @@ class CredentialStore(Store):
         with self._database.write() as connection:
             return spend_link(connection, secret) is not None
 
-    def _used(self, table: sa.Table, secret: str) -> tuple[Person, sa.RowMapping] | None:
-        """Return a credential's person and row, and record its use, to the minute, if that can be stored."""
+    def _used(self, table: sa.Table, kind: type[Record], secret: str) -> tuple[Person, Record] | None:
+        """Return a credential's person and record, and record its use, to the minute, if that can be stored."""
         moment = now()
         with self._database.read() as connection:
             shown = {"secret": hash_of(secret), "moment": moment}
@@ -195,7 +193,7 @@ class CredentialStore(Store):
         if row["used_at"] is None or moment - row["used_at"] > USED_AT_STEP:
             with suppress(errors.StorageFailed):
                 self._commit(sa.update(table).where(table.c.id == row["id"]).values(used_at=moment))
-        return person, row
+        return person, record_of(row, kind)
 
 
 def _valid(table: sa.Table) -> sa.Select[tuple[object]]:

@@ -42,15 +42,10 @@ class PeopleStore(Store):
         """Return all accounts, sorted by name."""
         return [person_of_row(row) for row in self._rows(select(people).order_by("name_key"))]
 
-    def named(self, name: str) -> Person:
+    def get(self, id_or_name: int | str) -> Person:
         """Return an account. Raises AccountNotFound."""
         with self._database.read() as connection:
-            return person_of_row(_row(connection, name))
-
-    def get(self, person_id: int) -> Person:
-        """Return an account. Raises AccountNotFound."""
-        with self._database.read() as connection:
-            return person_of_row(_row(connection, person_id))
+            return person_of_row(_row(connection, id_or_name))
 
     def is_welcome(self, person_id: int) -> bool:
         """Return whether the account exists and isn't disabled."""
@@ -103,15 +98,8 @@ class PeopleStore(Store):
             others = sessions.c.person_id == person_id, sessions.c.id != (keep_session or 0)
             connection.execute(delete(sessions).where(*others))
 
-    def set_role(self, person_id: int, role: Role) -> Person:
-        """Set a person's role. Raises AccountNotFound, LastAdmin."""
-        return self._change(person_id, {"role": role})
-
-    def set_disabled(self, person_id: int, disabled: bool) -> Person:
-        """Disable or enable an account; its data stays. Raises AccountNotFound, LastAdmin."""
-        return self._change(person_id, {"disabled_at": now() if disabled else None})
-
-    def _change(self, person_id: int, values: dict[str, Any]) -> Person:
+    def change(self, person_id: int, values: dict[str, Any]) -> Person:
+        """Set a person's role, or when they were disabled; their data stays. Raises AccountNotFound, LastAdmin."""
         with self._database.write() as connection:
             lock(connection, LAST_ADMIN)
             _row(connection, person_id)

@@ -75,7 +75,7 @@ def delete(person_id: int) -> Response:
         error = InvalidRequest(f'Type the name "{person.name}" to delete the account.')
         return page_with_error(error, people(error=error))
     to = request.form.get("give_to", "")
-    give_to = accounts.people.named(to) if to else None
+    give_to = accounts.people.get(to) if to else None
     whole_services().delete_account(person, actor(), give_to)
     return to_page("people_pages.people")
 

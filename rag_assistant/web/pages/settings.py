@@ -107,7 +107,7 @@ def settings(
         change_error=_as_labelled(str(change_error)) if change_error else None,
         saved=saved,
         index_notice=services().vectors.notice,
-        differences=services().membership.differences() if may_change() else (),
+        differences=services().membership.leases.differences() if may_change() else (),
         **frame(None),
     )
 

@@ -134,7 +134,7 @@ def test_the_first_account_gets_the_projects_that_were_there_and_they_are_handed
     assert (ann.projects.all(), [one.name for one in ben.projects.all()]) == ([], ["Before"])
     # It would move conversations of Ben's to the trash.
     assert (ben.projects.get(made.id).retention_days, ben.projects.get(made.id).max_history_turns) == (UNSET, 2)
-    people.set_role(ben.person.id, "admin")
+    people.change(ben.person.id, {"role": "admin"})
     people.delete(ann.person.id)
     ann_again = Room(people.add("Ann", "member", None), database)
     ann_again.projects.add("After")

@@ -64,7 +64,7 @@ def test_an_administrator_makes_disables_and_deletes_accounts(app: Flask, servic
     admin = client_of(app, "Ann")
     status, page = post(admin, "/people", name="Ben", role="member")
     assert (status, "/choose-password?link=" in page) == (200, True)
-    ben = services.accounts.people.named("ben")
+    ben = services.accounts.people.get("ben")
     assert post(admin, "/people", name="BEN", role="member")[0] == 409
     services.accounts.use_link(services.accounts.make_link(ben, ACTOR), PASSWORD, "", "")
     theirs = client_of(app, "Ben")

@@ -94,7 +94,7 @@ def test_files_come_along_if_they_are_asked_for(people: list[FlaskClient]) -> No
 
 
 def test_a_token_that_may_read_takes_the_archive(app: Flask, services: Services, people: list[FlaskClient]) -> None:
-    person = services.accounts.people.named("Ann")
+    person = services.accounts.people.get("Ann")
     assert archive_of(token_client(app, services, person, "read"))
     assert token_client(app, services, person, "documents").get("/api/export").status_code == 403
     assert app.test_client().get("/api/export").status_code == 401

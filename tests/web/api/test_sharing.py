@@ -78,7 +78,7 @@ def test_sources_come_along_as_far_as_the_reader_may_read_them(
 def test_a_link_takes_a_token_that_may_ask_and_is_read_with_one_that_may_read(
     app: Flask, services: Services, ann: FlaskClient, conversation: int
 ) -> None:
-    person = services.accounts.people.named("Ann")
+    person = services.accounts.people.get("Ann")
     reader, asker = (token_client(app, services, person, *scopes) for scopes in (("read",), ("read", "ask")))
     links = f"/api/conversations/{conversation}/links"
     assert reader.post(links).status_code == 403

@@ -23,7 +23,7 @@ def test_disabled_people_stay_out(make: Make, provider: StubProvider) -> None:
     services: Services = app.extensions["assistant"]
     client = app.test_client()
     sign_in(client, provider)
-    services.accounts.set_disabled(services.accounts.people.named("zoe"), True, ACTOR)
+    services.accounts.set_disabled(services.accounts.people.get("zoe"), True, ACTOR)
     assert client.get("/api/conversations").status_code == 401
     refused = sign_in(app.test_client(), provider)
     assert (refused.status_code, "This account is disabled." in refused.text) == (403, True)
@@ -76,7 +76,7 @@ def test_groups_say_who_comes_in_and_who_is_an_administrator(make: Make, provide
     def comes_as(*groups: object) -> str:
         provider.user["realm_access"] = {"roles": list(groups)}
         answered = sign_in(app.test_client(), provider)
-        return services.accounts.people.named("zoe").role if answered.status_code == 303 else str(answered.status_code)
+        return services.accounts.people.get("zoe").role if answered.status_code == 303 else str(answered.status_code)
 
     assert comes_as("assistants", {"staff": 1}) == "403"
     assert comes_as("assistant") == "member"
@@ -85,10 +85,10 @@ def test_groups_say_who_comes_in_and_who_is_an_administrator(make: Make, provide
     assert "Stub: changed the role to admin: zoe" in audit(app)
     assert comes_as() == "403"
     # The last administrator stays one, whatever the groups say.
-    services.single_sign_on.link_subject(services.accounts.people.named("Ann"), "ann", ACTOR)
+    services.single_sign_on.link_subject(services.accounts.people.get("Ann"), "ann", ACTOR)
     provider.user["sub"] = "ann"
     comes_as("staff")
-    assert services.accounts.people.named("Ann").role == "admin"
+    assert services.accounts.people.get("Ann").role == "admin"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_without_a_provider_nobody_signs_in_with_one(client: FlaskClient, servic
     refused = client.get("/login/provider", headers=PAGE)
     assert (refused.status_code, "(oidc_issuer)" in refused.text) == (409, True)
     assert "Sign in with" not in client.get("/login", headers=PAGE).text
-    person: Person = services.accounts.people.named("Ann")
+    person: Person = services.accounts.people.get("Ann")
     with pytest.raises(Exception, match="oidc_issuer is not set"):
         services.single_sign_on.link_subject(person, "x", ACTOR)

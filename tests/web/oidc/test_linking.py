@@ -82,7 +82,7 @@ def test_the_last_way_in_is_not_unlinked_and_what_began_with_it_ends(make: Make,
     here, there = app.test_client(), app.test_client()
     sign_in(here, provider)
     sign_in(there, provider)
-    zoe = services.accounts.people.named("zoe")
+    zoe = services.accounts.people.get("zoe")
     identity = services.single_sign_on.identities.of_person(zoe.id)[0]
     path = f"/account/identities/{identity.id}/unlink"
     refused = here.post(path, headers=PAGE)

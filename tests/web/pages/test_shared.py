@@ -128,7 +128,7 @@ def test_a_link_ends_with_its_conversation_and_with_its_owner(
     assert ben.get(link).status_code == 404
     ann.post(f"/api/conversations/{conversation}/restore")
     assert ben.get(link).status_code == 200
-    services.accounts.set_disabled(services.accounts.people.named("Ann"), True, ACTOR)
+    services.accounts.set_disabled(services.accounts.people.get("Ann"), True, ACTOR)
     assert ben.get(link).status_code == 404
 
 
