@@ -1,10 +1,12 @@
 """Recognise why an endpoint refused a request: its length, with the figures; tools; or something else.
 
-The wordings are those of servers and gateways that speak the OpenAI protocol; tests list them.
+The wordings are in refusals.toml; tests list where they come from.
 """
 
 import re
+import tomllib
 from collections.abc import Sequence
+from pkgutil import get_data
 
 from rag_assistant.llm.prompt_counts import is_count
 from rag_assistant.records.errors import ContextTooLong
@@ -14,52 +16,16 @@ MAY_BE_TOO_LONG = frozenset({400, 413, 422, 500})
 # The model wrote an invalid tool call (Groq): the next attempt may be valid.
 MODEL_MISCARRIED = frozenset({"tool_use_failed"})
 
-TOO_LONG = re.compile(
-    r"context_length_exceeded|exceed_context_size|ContextWindowExceeded"
-    r"|maximum (?:context|prompt) length|maximum model length|context (?:window|length|size|limit)[^.]{0,40}exceed"
-    r"|exceeds?[^.]{0,60}context (?:window|length|size|limit)|prompt is too long|input is too long"
-    r"|too large for model with|too many tokens|longer than the (?:model'?s )?(?:maximum|context)"
-    r"|context the overflows|greater than the context length|input token count[^.]{0,30}exceeds"
-    r"|`inputs`[^.]{0,40}must (?:be|have)|range of input length|exceeded model token limit|exceeds max length"
-    r"|maximum input length|model\'s context length is only|reduce the length of the messages",
-    re.IGNORECASE,
-)
+_DATA = tomllib.loads((get_data(str(__package__), "refusals.toml") or b"").decode())
+TOO_LONG = re.compile("|".join(_DATA["too_long"]), re.IGNORECASE)
+ABOUT_SOMETHING_ELSE = re.compile("|".join(_DATA["about_something_else"]), re.IGNORECASE)
 # From its first digit, so that a long one is looked at once; longer ones count no tokens.
 NUMBER = r"(?<![\d,])(\d{1,3}(?:,\d{3}){1,2}|\d{1,9})(?!\d|,\d)"
-# A sentence about another limit that only mentions the words above.
-ABOUT_SOMETHING_ELSE = re.compile(
-    r"rate limit|per min|quota|max_tokens must be|'(?=[^']*')[^']*maximum context length", re.IGNORECASE
+LIMIT, PROMPT = (
+    tuple(re.compile(one.replace("N", NUMBER), re.IGNORECASE) for one in _DATA[name]) for name in ("limit", "prompt")
 )
-LIMIT = tuple(
-    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"context length is(?: only)? N", r"context length (?:of|:)(?: only)? N", r"length of only N",
-        r"context (?:length|window|size) \(N", r"context window of N", r"exceed context limit: \d+ \+ \d+ > N",
-        r"> N maximum", r"N maximum", r"maximum prompt length is N", r"maximum model length of N",
-        r"maximum context length: N", r"n_ctx: N", r"tokens allowed \(?N", r"must be <= N", r"less than N tokens",
-        r"cannot exceed N", r"\[\d+, N\]", r"token limit: N", r"limit is N", r"context length of N",
-    )
-)  # fmt: skip
-PROMPT = tuple(
-    re.compile(pattern.replace("N", NUMBER), re.IGNORECASE)
-    for pattern in (
-        r"N input tokens", r"N tokens from the input", r"\(N in (?:the messages|your prompt)", r"\(N of text input",
-        r"Given: N", r"resulted in N", r"exceed context limit: N", r"Prompt contains N", r"request contains N",
-        r"prompt is too long: N", r"keep the first N", r"n_keep: N", r"token count \(N", r"prompt \(length N",
-        r"received N", r"input \(N tokens", r"request \(N tokens", r"length is N while", r"requested tokens \(N",
-        r"you requested(?: about)? N tokens",
-    )
-)  # fmt: skip
 TITLE = re.compile(r"<title[^<>]*>([^<]+)</title>", re.IGNORECASE)
-TOOLS = r"(?:tools?|tool[_ -]?(?:use|calls?|calling)|toolcalls?|function[_ -]?call(?:s|ing)?)"
-TAKES_NO_TOOLS = re.compile(
-    rf"(?:does not|doesn't|not|no endpoints found that) support(?:ed)?\b[^.']{{0,20}}\b{TOOLS}\b"
-    rf"|(?<!parallel )\b{TOOLS}\b[`']?(?: (?:is|are))? not (?:supported|available|enabled)"
-    rf"|unsupported parameter: ['`]?{TOOLS}\b|unrecognized request argument[^.]{{0,20}}\b{TOOLS}\b"
-    r"|tool choice requires --|tools? param requires|\bbody\.tools: extra inputs|extra inputs are not permitted: tools"
-    r"|model_not_supported: tools",
-    re.IGNORECASE,
-)
+TAKES_NO_TOOLS = re.compile("|".join(_DATA["takes_no_tools"]).replace("TOOLS", _DATA["tools"]), re.IGNORECASE)
 
 
 def context_too_long(body: object) -> ContextTooLong | None:
