@@ -1,4 +1,4 @@
-"""What each route declares: its policy, parameters, body, response, and a working example. And its services.
+"""What each route declares: its policy, parameters, body and response. And its services.
 
 A route without a policy prevents the application from starting. Access to particular data is decided by ownership: see
 storage/ownership.py.
@@ -49,9 +49,8 @@ class Operation(Struct, frozen=True):
 
     ``answer`` is a type (for a route: or its fields), a media type if it isn't JSON, ``None`` if it is empty.
     ``events`` are those of its stream: alone or, with an ``answer``, if the body asks for one. ``params`` are the only
-    query parameters; ``own`` has schemas of special ones. ``example`` is a valid body, ``query`` an
-    example's query string; a ``form`` has the body's fields. ``file``: the body is a file, also in a form. A ``POST``
-    of the API without a body takes an empty one.
+    query parameters; a ``form`` has the body's fields. ``file``: the body is a file, also in a form. A ``POST`` of the
+    API without a body takes an empty one. Examples are in openapi/operations.json.
     """
 
     answer: type | str | None = None
@@ -60,12 +59,9 @@ class Operation(Struct, frozen=True):
     optional: bool = False
     form: bool = False
     file: bool = False
-    example: Mapping[str, Any] | None = None
     params: tuple[str, ...] = ()
-    query: str = ""
     headers: tuple[str, ...] = ()
     events: Mapping[str, type] = field(default_factory=dict)
-    own: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 DESCRIBED = frozenset(Operation.__struct_fields__)

@@ -8,13 +8,7 @@ from rag_assistant.conversations.bill import BillItem
 from rag_assistant.history.receipt import LeftOut
 from rag_assistant.llm.connection_check import ConnectionCheck
 from rag_assistant.records.answers import ErrorData, Step, Strategy
-from rag_assistant.records.views import (
-    ConversationAnswer,
-    CorrectionAnswer,
-    Overflow,
-    StartEvent,
-    TurnAnswer,
-)
+from rag_assistant.records.views import ConversationAnswer, CorrectionAnswer, Overflow, StartEvent, TurnAnswer
 
 
 class ErrorAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

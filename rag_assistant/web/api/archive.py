@@ -30,20 +30,7 @@ def export() -> Response:
     return send_archive(with_files=bool(flag_asked("files")))
 
 
-@blueprint.post(
-    "/conversations/import",
-    policy=ASK,
-    answer=ImportAnswer,
-    file=True,
-    example={
-        "conversationId": "one",
-        "title": "Geese",
-        "messages": [
-            {"messageId": "1", "isCreatedByUser": True, "text": "What do geese do?"},
-            {"messageId": "2", "parentMessageId": "1", "isCreatedByUser": False, "text": "They hiss."},
-        ],
-    },
-)
+@blueprint.post("/conversations/import", policy=ASK, answer=ImportAnswer, file=True)
 def import_conversations() -> Response:
     """Import the conversations in a file; existing ones are skipped.
 

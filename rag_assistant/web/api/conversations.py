@@ -50,7 +50,6 @@ blueprint = Blueprint("conversations_api", __name__, url_prefix="/api/conversati
     policy=READ,
     params=(*PAGE_PARAMS, "q", "pinned", "archived", "deleted", "project_id"),
     answer={"conversations": list[FoundConversation], **PAGE},
-    query="limit=2",
 )
 def conversations() -> Response:
     """Return the conversations, most recently used first; with ``q``, those that contain these words, and where.
@@ -71,15 +70,7 @@ def conversations() -> Response:
     return page_response("conversations", [conversation_data(one) for one in page], following)
 
 
-@blueprint.post(
-    "",
-    policy=ASK,
-    answer=ConversationAnswer,
-    status=201,
-    body=NewConversationBody,
-    optional=True,
-    example={"title": "Lighthouses"},
-)
+@blueprint.post("", policy=ASK, answer=ConversationAnswer, status=201, body=NewConversationBody, optional=True)
 def new_conversation() -> Response:
     """Create an empty conversation."""
     body = read_optional_body(NewConversationBody)
@@ -96,13 +87,7 @@ def conversation(conversation_id: int) -> Response:
     return response
 
 
-@blueprint.patch(
-    "/<int:conversation_id>",
-    policy=ASK,
-    answer=ViewedConversation,
-    body=ChangeConversationBody,
-    example={"title": "Keepers", "pinned": True},
-)
+@blueprint.patch("/<int:conversation_id>", policy=ASK, answer=ViewedConversation, body=ChangeConversationBody)
 def change_conversation(conversation_id: int) -> Response:
     """Rename, pin, archive or move a conversation, or set its overrides and the documents it is about."""
     body = read_body(ChangeConversationBody)
@@ -145,7 +130,6 @@ def purge_conversation(conversation_id: int) -> Response:
     policy=READ,
     params=(*PAGE_PARAMS,),
     answer={"turns": list[TurnAnswer], "total": int, **PAGE},
-    query="limit=2",
 )
 def turns(conversation_id: int) -> Response:
     """Return a page of turns, oldest first: the latest ones, or those before ``cursor``."""
@@ -157,9 +141,7 @@ def turns(conversation_id: int) -> Response:
     return page_response("turns", listed, following, total=total)
 
 
-@blueprint.get(
-    "/<int:conversation_id>/export", policy=READ, params=("format",), answer="text/markdown", query="format=markdown"
-)
+@blueprint.get("/<int:conversation_id>/export", policy=READ, params=("format",), answer="text/markdown")
 def export(conversation_id: int) -> Response:
     """Return the whole conversation as a file."""
     format_name = one_of("format", request.args.get("format", "markdown"), FORMATS)
@@ -185,11 +167,7 @@ def receipts(conversation_id: int) -> Response:
 
 
 @blueprint.get(
-    "/<int:conversation_id>/preview",
-    policy=READ,
-    params=("max_history_turns", "strategy"),
-    answer=ViewAnswer,
-    query="max_history_turns=1",
+    "/<int:conversation_id>/preview", policy=READ, params=("max_history_turns", "strategy"), answer=ViewAnswer
 )
 def preview(conversation_id: int) -> Response:
     """Return what the model would see with another window or strategy; nothing changes."""
@@ -230,12 +208,7 @@ def bill(conversation_id: int) -> Response:
 
 
 @blueprint.post(
-    "/<int:conversation_id>/compact",
-    policy=ASK,
-    answer=ViewedConversation,
-    body=SummariseBody,
-    optional=True,
-    example={"hint": "Keep the prices."},
+    "/<int:conversation_id>/compact", policy=ASK, answer=ViewedConversation, body=SummariseBody, optional=True
 )
 def compact(conversation_id: int) -> Response:
     """Summarise older turns with the model; responds when done."""
@@ -250,13 +223,7 @@ def undo(conversation_id: int) -> Response:
     return shown(conversation_id, undone=kind)
 
 
-@blueprint.put(
-    "/<int:conversation_id>/summary",
-    policy=ASK,
-    answer=ViewedConversation,
-    body=SummaryBody,
-    example={"text": "They spoke of lighthouses."},
-)
+@blueprint.put("/<int:conversation_id>/summary", policy=ASK, answer=ViewedConversation, body=SummaryBody)
 def edit_summary(conversation_id: int) -> Response:
     """Replace the text of the summary that the model sees."""
     services().history_actions.edit_summary(conversation_id, read_body(SummaryBody).text)
@@ -268,7 +235,6 @@ def edit_summary(conversation_id: int) -> Response:
     policy=ASK,
     answer={"command": str, "text": str, "fold": bool, "view": ViewAnswer},
     body=CommandBody,
-    example={"command": "/history"},
 )
 def command(conversation_id: int) -> Response:
     """Run a command such as /history, and return its result."""

@@ -23,15 +23,7 @@ FORM_OVERHEAD_BYTES = 100_000
 MAX_SEARCH_CHARS = 200
 
 
-@blueprint.post(
-    "",
-    policy=DOCUMENTS,
-    answer=DocumentAnswer,
-    status=202,
-    body=UploadFields,
-    form=True,
-    example={"tags": "sea, light"},
-)
+@blueprint.post("", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=UploadFields, form=True)
 def add() -> Response:
     """Add a file; responds at once, and its state shows its progress."""
     ((file, name),), fields = uploaded_files(1)
@@ -40,14 +32,7 @@ def add() -> Response:
     return make_response(jsonify(visible_data(document) | {"new": new}), 202)
 
 
-@blueprint.post(
-    "/web-page",
-    policy=DOCUMENTS,
-    answer=DocumentAnswer,
-    status=202,
-    body=WebPageBody,
-    example={"url": "https://example.org/lamp.html"},
-)
+@blueprint.post("/web-page", policy=DOCUMENTS, answer=DocumentAnswer, status=202, body=WebPageBody)
 def add_web_page() -> Response:
     """Fetch a web page and add it; a known one is fetched again."""
     body = read_body(WebPageBody)
@@ -63,12 +48,7 @@ def fetch_again(document_id: int) -> Response:
 
 
 @blueprint.get(
-    "",
-    policy=READ,
-    params=(*PAGE_PARAMS, "tag", "q", "state"),
-    answer={"documents": list[DocumentAnswer], **PAGE},
-    query="state=ready",
-    own={"tag": {"type": "string"}},
+    "", policy=READ, params=(*PAGE_PARAMS, "tag", "q", "state"), answer={"documents": list[DocumentAnswer], **PAGE}
 )
 def documents() -> Response:
     """Return the documents, newest first; with ``q``, those whose name or a tag contains its words.
@@ -101,13 +81,7 @@ def tags() -> Response:
     return jsonify(tags=services().documents.tags())
 
 
-@blueprint.patch(
-    "/<int:document_id>",
-    policy=DOCUMENTS,
-    answer=DocumentAnswer,
-    body=ChangeDocumentBody,
-    example={"name": "lamp.md", "tags": ["sea"]},
-)
+@blueprint.patch("/<int:document_id>", policy=DOCUMENTS, answer=DocumentAnswer, body=ChangeDocumentBody)
 def change(document_id: int) -> Response:
     """Rename a document, change its tags, or move it to another library."""
     body = read_body(ChangeDocumentBody)

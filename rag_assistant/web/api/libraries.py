@@ -29,7 +29,7 @@ def libraries() -> Response:
     return jsonify(libraries=[library_data(one) for one in services().libraries.all()])
 
 
-@blueprint.post("", policy=SHARING, answer=LibraryAnswer, status=201, body=NewLibraryBody, example={"name": "Harbour"})
+@blueprint.post("", policy=SHARING, answer=LibraryAnswer, status=201, body=NewLibraryBody)
 def add() -> Response:
     """Create a library."""
     library = services().libraries.add(read_body(NewLibraryBody).name)
@@ -37,9 +37,7 @@ def add() -> Response:
     return make_response(jsonify(library_data(library)), 201)
 
 
-@blueprint.patch(
-    "/<int:library_id>", policy=SHARING, answer=LibraryAnswer, body=ChangeLibraryBody, example={"everyone": "read"}
-)
+@blueprint.patch("/<int:library_id>", policy=SHARING, answer=LibraryAnswer, body=ChangeLibraryBody)
 def change(library_id: int) -> Response:
     """Rename a library, or set what everyone may do with it."""
     body = read_body(ChangeLibraryBody)
@@ -48,13 +46,7 @@ def change(library_id: int) -> Response:
     return jsonify(library_data(library))
 
 
-@blueprint.put(
-    "/<int:library_id>/shares",
-    policy=SHARING,
-    answer=LibraryAnswer,
-    body=ShareBody,
-    example={"person": "ben", "access": "read"},
-)
+@blueprint.put("/<int:library_id>/shares", policy=SHARING, answer=LibraryAnswer, body=ShareBody)
 def share(library_id: int) -> Response:
     """Share a library with somebody, or stop sharing it."""
     return jsonify(library_data(share_with(services().libraries, "library", library_id, read_body(ShareBody))))

@@ -42,9 +42,7 @@ def notes() -> Response:
     return jsonify(notes=[note_data(one) for one in services().notes.all()])
 
 
-@blueprint.post(
-    "", policy=ASK, answer=NoteAnswer, status=201, body=NewNoteBody, example={"text": "Iris is allergic to nuts."}
-)
+@blueprint.post("", policy=ASK, answer=NoteAnswer, status=201, body=NewNoteBody)
 def add() -> Response:
     """Create a note."""
     body = read_body(NewNoteBody)
@@ -52,7 +50,7 @@ def add() -> Response:
     return make_response(jsonify(note_data(note)), 201)
 
 
-@blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody, example={"pinned": True})
+@blueprint.patch("/<int:note_id>", policy=ASK, answer=NoteAnswer, body=ChangeNoteBody)
 def change(note_id: int) -> Response:
     """Pin, accept or switch off a note; with a new text, create and return the note that supersedes it."""
     body = read_body(ChangeNoteBody)

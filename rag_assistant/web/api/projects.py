@@ -19,14 +19,7 @@ def projects() -> Response:
     return jsonify(projects=[project_data(one) for one in services().projects.all()])
 
 
-@blueprint.post(
-    "",
-    policy=ASK,
-    answer=ProjectAnswer,
-    status=201,
-    body=NewProjectBody,
-    example={"name": "Harbour", "instructions": "Answer in two sentences.", "max_history_turns": 10},
-)
+@blueprint.post("", policy=ASK, answer=ProjectAnswer, status=201, body=NewProjectBody)
 def add() -> Response:
     """Create a project."""
     body = read_body(NewProjectBody)
@@ -42,9 +35,7 @@ def project(project_id: int) -> Response:
     return jsonify(project_data(services().projects.get(project_id)))
 
 
-@blueprint.patch(
-    "/<int:project_id>", policy=ASK, answer=ProjectAnswer, body=ChangeProjectBody, example={"on_overflow": "compact"}
-)
+@blueprint.patch("/<int:project_id>", policy=ASK, answer=ProjectAnswer, body=ChangeProjectBody)
 def change(project_id: int) -> Response:
     """Change a project, or set what everyone may do with it."""
     before, body = services().projects.get(project_id), read_body(ChangeProjectBody)
@@ -59,13 +50,7 @@ def change(project_id: int) -> Response:
     return jsonify(project_data(changed))
 
 
-@blueprint.put(
-    "/<int:project_id>/shares",
-    policy=ASK_AS_PERSON,
-    answer=ProjectAnswer,
-    body=ShareBody,
-    example={"person": "ben", "access": "read"},
-)
+@blueprint.put("/<int:project_id>/shares", policy=ASK_AS_PERSON, answer=ProjectAnswer, body=ShareBody)
 def share(project_id: int) -> Response:
     """Share a project with somebody, or stop sharing it."""
     return jsonify(project_data(share_with(services().projects, "project", project_id, read_body(ShareBody))))

@@ -72,7 +72,6 @@ def links(conversation_id: int) -> Response:
     status=201,
     body=NewLinkBody,
     optional=True,
-    example={"with_sources": True},
 )
 def make(conversation_id: int) -> Response:
     """Create a link to a conversation; its address is shown only once."""
@@ -88,7 +87,7 @@ def revoke(conversation_id: int, link_id: int) -> Response:
     return make_response("", 204)
 
 
-@blueprint.get("/shared", policy=READ_AS_PERSON, params=("link",), answer=SharedAnswer, query="link=secret")
+@blueprint.get("/shared", policy=READ_AS_PERSON, params=("link",), answer=SharedAnswer)
 def shared() -> Response:
     """Return the conversation behind a link, as it is now, with the sources you can read."""
     if "link" not in request.args:

@@ -64,14 +64,7 @@ from rag_assistant.web.schemas import EVENTS
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 
 
-@blueprint.post(
-    "/query",
-    policy=ASK,
-    answer=TurnAnswer,
-    body=QueryBody,
-    example={"question": "How large may a document be?"},
-    headers=("Idempotency-Key",),
-)
+@blueprint.post("/query", policy=ASK, answer=TurnAnswer, body=QueryBody, headers=("Idempotency-Key",))
 def query() -> Response:
     """Answer a question: the same events as the stream, collected."""
     take_pictures()
@@ -87,13 +80,7 @@ def query() -> Response:
 
 
 @blueprint.post(
-    "/query/stream",
-    policy=ASK,
-    params=("html",),
-    body=QueryBody,
-    example={"question": "How large may a document be?", "max_history_turns": 3},
-    headers=("Idempotency-Key",),
-    events=EVENTS,
+    "/query/stream", policy=ASK, params=("html",), body=QueryBody, headers=("Idempotency-Key",), events=EVENTS
 )
 def query_stream() -> Response:
     """Answer a question as a stream of events."""
@@ -104,14 +91,7 @@ def query_stream() -> Response:
         return stream(services().assistant.ask(question), 0, drawn)
 
 
-@blueprint.post(
-    "/query/temporary",
-    policy=ASK,
-    params=("html",),
-    body=TemporaryBody,
-    example={"question": "And why?", "earlier": [{"question": "How large may a document be?", "answer": "50 MB."}]},
-    events=EVENTS,
-)
+@blueprint.post("/query/temporary", policy=ASK, params=("html",), body=TemporaryBody, events=EVENTS)
 def temporary_query() -> Response:
     """Answer a question of a conversation that is sent along, as a stream of events. Nothing is stored."""
     drawn, body = flag_asked("html") is True, read_body(TemporaryBody)
@@ -174,15 +154,7 @@ def stop(turn_id: int) -> Response:
     return jsonify(turn_data(services().assistant.stop(turn_id)))
 
 
-@blueprint.post(
-    "/turns/<int:turn_id>/retry",
-    policy=ASK,
-    answer=TurnAnswer,
-    status=202,
-    body=RetryBody,
-    optional=True,
-    example={"quotes": True},
-)
+@blueprint.post("/turns/<int:turn_id>/retry", policy=ASK, answer=TurnAnswer, status=202, body=RetryBody, optional=True)
 def retry(turn_id: int) -> Response:
     """Answer a failed question again; follow its stream."""
     body = read_optional_body(RetryBody)
@@ -208,7 +180,7 @@ def choose_version(turn_id: int, version: int) -> Response:
     return jsonify(turn_data(services().versions.choose(turn_id, version)))
 
 
-@blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody, example={"pinned": True})
+@blueprint.patch("/turns/<int:turn_id>", policy=ASK, answer=TurnAnswer, body=ChangeTurnBody)
 def change_turn(turn_id: int) -> Response:
     """Pin a turn, so that the model always sees it, or exclude it; or undo that."""
     body = read_body(ChangeTurnBody)
@@ -216,14 +188,7 @@ def change_turn(turn_id: int) -> Response:
     return jsonify(turn_data(services().history.mark(turn_id, pinned=body.pinned, excluded=body.excluded)))
 
 
-@blueprint.delete(
-    "/turns/<int:turn_id>",
-    policy=ASK,
-    params=("permanently",),
-    answer=TurnAnswer,
-    query="permanently=1",
-    own={"permanently": {"type": "integer", "const": 1}},
-)
+@blueprint.delete("/turns/<int:turn_id>", policy=ASK, params=("permanently",), answer=TurnAnswer)
 def erase_turn(turn_id: int) -> Response:
     """Erase a turn permanently, with everything derived from it."""
     if not flag_asked("permanently"):
@@ -257,11 +222,6 @@ def receipts_key() -> Response:
     policy=READ,
     params=("q", "limit", "document_id", "tag", "conversation_id"),
     answer={"query": str, "follow_up_context": str | None, "passages": list[PassageAnswer]},
-    query="q=large+document&limit=3",
-    own={
-        "q": {"type": "string", "minLength": 1, "pattern": r"\S"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 10},
-    },
 )
 def search() -> Response:
     """Return what retrieval finds for a query, without an answer."""
@@ -333,13 +293,7 @@ def ratings() -> Response:
     return page_response("ratings", [data_of(rated_view(turn)) for turn in page[:limit]], following)
 
 
-@blueprint.put(
-    "/turns/<int:turn_id>/rating",
-    policy=ASK,
-    answer=TurnAnswer,
-    body=RatingBody,
-    example={"rating": "up", "right_answer": "50 MB."},
-)
+@blueprint.put("/turns/<int:turn_id>/rating", policy=ASK, answer=TurnAnswer, body=RatingBody)
 def rate(turn_id: int) -> Response:
     """Rate a turn's current answer."""
     body = read_body(RatingBody)

@@ -1,10 +1,12 @@
 """The OpenAPI document: every route of the API, with its bodies, responses and errors."""
 
 import re
+from pkgutil import get_data
 from typing import Any, cast, get_args, get_type_hints
 
 from flask import Flask
 from msgspec import Struct
+from msgspec.json import decode as from_json
 from msgspec.json import schema_components
 from pydantic.json_schema import models_json_schema
 
@@ -46,6 +48,10 @@ TAGS = {
     "openai": "OpenAI's protocol",
 }
 SERVER = "Server"
+# By endpoint: a working example of the body, and the schemas of parameters that differ from those below.
+_DATA = from_json(get_data(str(__package__), "operations.json") or b"")
+EXAMPLES: dict[str, Schema] = _DATA["examples"]
+PARAMETERS: dict[str, dict[str, Schema]] = _DATA["parameters"]
 
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
@@ -139,7 +145,8 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
         {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
     ]
-    parameters += [query_parameter(name, operation.own.get(name)) for name in operation.params]
+    own = PARAMETERS.get(rule.endpoint, {})
+    parameters += [query_parameter(name, own.get(name)) for name in operation.params]
     for name in operation.headers:
         schema, description = HEADERS[name]
         parameters.append({"name": name, "in": "header", "description": description, "schema": schema})
@@ -152,22 +159,22 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
     }
     if more.strip():
         described["description"] = " ".join(more.split())
-    if content := _body(method, operation):
+    if content := _body(method, operation, EXAMPLES.get(rule.endpoint)):
         described["requestBody"] = {"required": bool(operation.body or operation.file) and not operation.optional}
         described["requestBody"]["content"] = content
     return described
 
 
-def _body(method: str, operation: Operation) -> Schema:
+def _body(method: str, operation: Operation, example: Schema | None) -> Schema:
     """Return the schemas of a body, by media type."""
-    example = {} if operation.example is None else {"example": dict(operation.example)}
     content: Schema = {}
     if operation.form or operation.file:
         fields = {"file": BINARY} | (UPLOAD_FIELDS if operation.form else {})
         form = {"type": "object", "properties": fields, "required": ["file"], "additionalProperties": False}
         content["multipart/form-data"] = {"schema": form}
     elif operation.body or method == "POST":
-        content["application/json"] = {"schema": _ref(operation.body or NoFields)} | example
+        shown = {} if example is None else {"example": example}
+        content["application/json"] = {"schema": _ref(operation.body or NoFields)} | shown
     return content
 
 

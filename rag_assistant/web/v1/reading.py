@@ -73,11 +73,7 @@ def mode_of(model: str) -> tuple[AnswerMode | None, Project | None]:
 
 
 def question_of(
-    body: OpenAIBody,
-    sent: Sent,
-    max_answer_tokens: int | None,
-    key: str | None,
-    conversation_id: int | None = None,
+    body: OpenAIBody, sent: Sent, max_answer_tokens: int | None, key: str | None, conversation_id: int | None = None
 ) -> Question:
     """Return the question in a request. Raises ModelNotFound, InvalidRequest."""
     if not sent.history.question.strip():

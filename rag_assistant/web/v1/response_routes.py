@@ -31,11 +31,7 @@ from rag_assistant.web.v1.reading import (
     summary_text,
 )
 from rag_assistant.web.v1.responses import Wanted, compaction, frames, items_of, resource
-from rag_assistant.web.v1.schemas import (
-    CompactedHistory,
-    ResponseAnswer,
-    ResponseEvent,
-)
+from rag_assistant.web.v1.schemas import CompactedHistory, ResponseAnswer, ResponseEvent
 
 blueprint = Blueprint("openai", __name__, url_prefix="/v1")
 STORED_ALONE = "store is false, but {} continues a stored conversation, which keeps what is asked in it."
@@ -46,7 +42,6 @@ STORED_ALONE = "store is false, but {} continues a stored conversation, which ke
     policy=ASK,
     answer=ResponseAnswer,
     body=ResponseBody,
-    example={"model": "rag-assistant", "input": "How large may a document be?"},
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"response.*": ResponseEvent},
 )
@@ -103,7 +98,6 @@ def _question_of(body: ResponseBody, sent: Sent) -> tuple[Question, bool]:
     policy=ASK,
     answer={"object": Literal["response.input_tokens"], "input_tokens": int},
     body=ResponseBody,
-    example={"model": "rag-assistant", "input": "How large may a document be?"},
 )
 def input_tokens() -> Response:
     """Count the tokens of an input with what goes along; what a window would leave out is counted, too."""
@@ -167,13 +161,7 @@ def delete_response(response_id: str) -> Response:
     return jsonify(id=response_id, object="response", deleted=True)
 
 
-@blueprint.post(
-    "/responses/compact",
-    policy=ASK,
-    answer=CompactedHistory,
-    body=CompactBody,
-    example={"model": "rag-assistant", "previous_response_id": "resp_1"},
-)
+@blueprint.post("/responses/compact", policy=ASK, answer=CompactedHistory, body=CompactBody)
 def compact() -> Response:
     """Summarise the older half of a history, whether it is stored or came along."""
     body, ignored = read_openai(CompactBody)

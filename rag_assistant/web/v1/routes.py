@@ -55,7 +55,6 @@ def model(name: str) -> Response:
     policy=ASK,
     answer=ChatCompletion,
     body=ChatBody,
-    example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},
     headers=("X-Conversation-Id", "Idempotency-Key"),
     events={"": ChatChunk},
 )
@@ -75,7 +74,6 @@ def chat_completions() -> Response:
     policy=ASK,
     answer=MessageAnswer,
     body=MessagesBody,
-    example={"model": "rag-assistant", "max_tokens": 1024, "messages": [{"role": "user", "content": "How large?"}]},
     headers=("X-Conversation-Id", "Idempotency-Key"),
     params=("beta",),
     events={"*": MessageEvent},
@@ -88,14 +86,7 @@ def messages() -> Response:
     return streamed(incoming, frames) if body.stream else whole(incoming, message)
 
 
-@blueprint.post(
-    "/messages/count_tokens",
-    policy=ASK,
-    params=("beta",),
-    answer={"input_tokens": int},
-    body=MessagesBody,
-    example={"model": "rag-assistant", "messages": [{"role": "user", "content": "How large may a document be?"}]},
-)
+@blueprint.post("/messages/count_tokens", policy=ASK, params=("beta",), answer={"input_tokens": int}, body=MessagesBody)
 def count_tokens() -> Response:
     """Count the tokens of messages with what goes along; what a window would leave out is counted, too."""
     body, _ = read_openai(MessagesBody)
@@ -107,7 +98,6 @@ def count_tokens() -> Response:
     policy=ASK,
     answer={"object": Literal["list"], "data": list[dict[str, Any]], "model": str, "usage": dict[str, int]},
     body=EmbeddingsBody,
-    example={"model": "rag-assistant-embeddings", "input": ["lamp"]},
 )
 def embeddings() -> Response:
     """Embed texts with the embedding model that searches the documents."""

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from rag_assistant.runtime.public_http import Fetched
 from rag_assistant.services import Services
-from rag_assistant.web.openapi.document import api_routes, openapi_document, path_of
+from rag_assistant.web.openapi.document import EXAMPLES, api_routes, openapi_document, path_of
 from rag_assistant.web.routing import Operation, routes_of
 from rag_assistant.web.schemas import EVENTS
 from tests.testkit.stub_model import Reply, StubModel
@@ -111,6 +111,16 @@ def test_what_was_recorded_is_as_described(empty_app: Flask, document: dict[str,
 
 # Where examples need something of their own: what is asked about, in what order.
 IDS = {"version": "1", "name": "rag-assistant", "response_id": "resp_1"}
+QUERIES = {
+    "conversations_api.conversations": "limit=2",
+    "conversations_api.turns": "limit=2",
+    "conversations_api.export": "format=markdown",
+    "conversations_api.preview": "max_history_turns=1",
+    "documents_api.documents": "state=ready",
+    "sharing_api.shared": "link=secret",
+    "api.erase_turn": "permanently=1",
+    "api.search": "q=large+document&limit=3",
+}
 LAST = ("delete_response", "erase_turn", "delete_conversation", "restore_conversation", "purge_conversation", "delete")
 
 
@@ -139,12 +149,12 @@ def test_every_example_runs_and_its_answer_is_as_described(
         if name == "regenerate":
             address = address.replace("/1/", "/7/")
         if operation.form:
-            upload(client, "Another.", "another.txt", **(dict(operation.example or {})))
+            upload(client, "Another.", "another.txt", **EXAMPLES[rule.endpoint])
             continue
         if operation.body is not None or operation.file:
-            fields["json"] = dict(operation.example or {})
+            fields["json"] = EXAMPLES[rule.endpoint]
         prepare(client, stub, rule.endpoint)
-        response = client.open(address, method=method, query_string=operation.query, buffered=True, **fields)
+        response = client.open(address, method=method, query_string=QUERIES.get(rule.endpoint), buffered=True, **fields)
         expected = {"retry": 409} if rule.endpoint == "api.retry" else {}
         needs_account = rule.policy is not None and rule.policy.person
         wanted = 403 if needs_account else expected.get(name, operation.status)
