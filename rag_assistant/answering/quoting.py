@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 from rag_assistant.answering.request import MIN_ALARM_CERTAINTY
@@ -44,43 +46,15 @@ PARTIAL = "This rests on {n} of {n1} sections of these documents."
 NOTHING_TO_QUOTE = (
     "There is nothing to quote for this question. Add documents that answer it, or connect a language model."
 )
-# Requests beyond retrieval: at the beginning of a question, in English, German and Chinese.
-TASK = re.compile(
-    r"\W*(?:please |can you |could you |bitte |kannst du )*"
-    r"(?:(?:summari[sz]e|translate|compare|rewrite|rephrase|paraphrase|fasse?|übersetze?|vergleiche?)\b"
-    r"|tl;?dr|(?:write|draft|compose) (?:me )?(?:an?|the|some)\b|(?:请|請)?(?:总结|總結|翻译|翻譯|比较|比較))",
-    re.IGNORECASE,
-)
-# Small talk that makes up the whole question.
-THANKS = re.compile(
-    r"\W*(?:(?:thanks?|thank you)(?:,? (?:very|so) much|,? that(?: was|'s|\u2019s) \w+)?"
-    r"|(?:great|perfect|nice|cool|super|got it)(?:,? thanks?(?: you)?)?|ok|okay|danke|谢谢|謝謝)\W*",
-    re.IGNORECASE,
-)
-GREETING = re.compile(
-    r"\W*(?:(?:hi|hello|hey)(?: there)?|good (?:morning|day|evening|night)|how are you(?: doing| today)?"
-    r"|(?:who|what) are you|(?:good)?bye|hallo|guten (?:tag|morgen|abend)|wie geht es dir|wer bist du"
-    r"|你好|您好|你是谁|你是誰)\W*",
-    re.IGNORECASE,
+_DATA = tomllib.loads((get_data(str(__package__), "quoting.toml") or b"").decode())
+TASK, THANKS, GREETING, DOCUMENT_LIST, CONVERSATION = (
+    re.compile(rf"\W*(?:{'|'.join(_DATA['politely'])})*(?:{'|'.join(_DATA[name])})\W*", re.IGNORECASE)
+    for name in ("task", "thanks", "greeting", "documents", "conversation")
 )
 WELCOME = "You're welcome! Ask me anything else that your documents answer."
 HELLO = "Hello! I answer questions with what your documents say; ask me about something in them."
 # Of how many related turns one may be quoted: what comes later in the order of the index matches by chance.
 MAX_SAID_BEFORE = 5
-DOCUMENT_LIST = re.compile(
-    r"\W*(?:(?:which|what|how many)(?: of)?(?: the| my| our)? (?:documents|files)"
-    r"(?: (?:do|can|did) (?:i|we|you) (?:have|see|know|search|add|upload)| are (?:there|here)| have (?:i|we) added)"
-    r"|(?:list|show)(?: me)?(?: all)?(?: of)?(?: the| my| our) (?:documents|files)"
-    r"|what are(?: the| my| our) (?:documents|files) about|welche dokumente (?:habe ich|gibt es|hast du))\W*",
-    re.IGNORECASE,
-)
-CONVERSATION = re.compile(
-    r"\W*(?:please |can you |could you |bitte )*"
-    r"(?:(?:summari[sz]e|recap) (?:what (?:we|i|you)(?:'ve| have)? (?:discussed|said|covered|talked about)"
-    r"|(?:this|our|the) (?:conversation|chat|discussion))|what (?:did|have) we (?:discuss|talk|cover)(?:ed)?(?: about)?"
-    r"|fasse? (?:unser|das|dieses) gespräch zusammen|worüber haben wir gesprochen)(?: so far| bisher)?\W*",
-    re.IGNORECASE,
-)
 MAX_CONVERSATION_TOKENS = 400
 SAID_SO_FAR = "Without a language model, I can only repeat the sentences of this conversation that say most:"
 NOTHING_SAID = "Nothing was said in this conversation before."
