@@ -103,14 +103,14 @@ class _Reader(Conditions):
         query = TableQuery(1, operation, names[0], tuple(self.where), group_by=names[1])
         self.unexplained(query)
         self.read_cells(self.fillers | self.about)
-        self.finish()
         own, named = {one.column for one in self.where}, self.named()
         others = [one for one in earlier.where if one.column not in own] if earlier else []
         query = replace(query, where=(*others, *self.where))
         is_all = self.is_list or (self.asks_for_all and (named or not self.about.isdisjoint(self.forms)))
         has_what = is_all or self.where or earlier or operation != "list"
         is_empty = not has_what or (self.is_list and not named) or (group is not None and operation == "list")
-        if is_empty or self.unexplained(query):
+        # Each negation belongs to a condition.
+        if is_empty or self.denials - self.explained or self.unexplained(query):
             raise NotExplained
         return replace(earlier, where=query.where) if earlier and operation == "list" else query
 
@@ -122,10 +122,6 @@ class _Reader(Conditions):
         self.explain(ASKS["document"])
         if NAMES["people"].search(" ".join([self.columns[0].name, *self.about])):
             self.explain(ASKS["people"])
-        named = set().union(*self.named().values())
-        self.explained.update(
-            n for n, word in enumerate(self.tokens) if word in WORDS["of a column"] and n - 1 in named
-        )
         own = {query.column, query.group_by, self.columns[0].name, *(one.column for one in query.where)}
         used = [one for one in self.columns if one.name in own]
         for measure in MEASURES:
@@ -171,11 +167,11 @@ class _Reader(Conditions):
         return None
 
     def _figures(self, noun: int | None = None, superlative: str = "") -> int:
-        """Return the column of figures that is meant: the named one, the one of its kind, or of money, or the only."""
+        """Return the column of figures that is meant: the named one, the one of its kind, or the only one."""
         numbers, text = self.of_kind("number"), f"{superlative} {self.text}"
         of_noun, named = (self._named_of(numbers, among) for among in ([] if noun is None else [noun], None))
         of_measures = [self.measuring(measure) for measure in MEASURES if ASKS[measure].search(text)]
-        return self._only(of_noun, named, of_measures[0] if of_measures else self.measuring("money") or numbers)
+        return self._only(of_noun, named, of_measures[0] if of_measures else numbers)
 
     def _behind(self, where: range) -> int | None:
         """Return the position of the first content word behind some others."""

@@ -9,8 +9,6 @@ from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
 WITH = re.compile(r"\b(?:with|in|has|have|having|mit|hat|haben)(?: (?:an?|any|eine?n?))?$")
-# "3rd May" and "3. Mai", whose tokens are apart.
-ORDINAL = re.compile(r"\b(\d{1,2}) ?(?:\.|st|nd|rd|th) ")
 MAX_BETWEEN = 4
 
 
@@ -24,7 +22,7 @@ class Conditions(Words):
     def __init__(self, question: str, text: str, table: Table) -> None:
         super().__init__(question, text, table)
         self.where: list[Condition] = []
-        self._denials = {where[0] for _, where in self.find(ASKS["negation"])}
+        self.denials = {where[0] for _, where in self.find(ASKS["negation"])}
 
     def of_kind(self, kind: str) -> list[int]:
         return [n for n, column in enumerate(self.columns) if column.kind == kind]
@@ -123,10 +121,10 @@ class Conditions(Words):
         return [number for number in self.named(positions) if number in columns]
 
     def _of_figures(self, where: range) -> int:
-        """Return the column that a figure is compared with: named behind it, or before, or the one of money, or all."""
+        """Return the column that a figure is compared with: named behind it, or before it, or the only one."""
         numbers, behind = self.of_kind("number"), range(where[-1] + 1, where[-1] + 4)
         named = (self._named_of(numbers, some) for some in (behind, range(where[0])))
-        return self._only(*named, self.measuring("money"), numbers)
+        return self._only(*named, numbers)
 
     def _is_counted(self, where: range) -> bool:
         """Return whether figures that might be years are followed by what they count: "up to 2000 euros"."""
@@ -136,10 +134,9 @@ class Conditions(Words):
     def _dates(self, texts: Sequence[str], number: int) -> list[str]:
         """Return dates as ISO 8601; months without a year must be in one year only."""
         dated = [date for cell in self.columns[number].cells if (date := date_of(cell))]
-        plain = [ORDINAL.sub(r"\1 ", text) for text in texts]
-        years = {date[:4] for text in plain if (date := date_of(text))} or {date[:4] for date in dated}
+        years = {date[:4] for text in texts if (date := date_of(text))} or {date[:4] for date in dated}
         year = min(years) if len(years) == 1 else ""
-        dates = [text if YEAR.fullmatch(text) else date_of(text) or date_of(f"{text} {year}") or "" for text in plain]
+        dates = [text if YEAR.fullmatch(text) else date_of(text) or date_of(f"{text} {year}") or "" for text in texts]
         # Of a column of years, no months are known.
         if "" in dates or (not dated and not all(map(YEAR.fullmatch, dates))):
             raise NotExplained
@@ -166,8 +163,8 @@ class Conditions(Words):
     def _is_denied(self, first: int) -> bool:
         """Return whether a word follows a negation, with nothing that counts between, and explain that."""
         for n in range(first - 1, max(-1, first - 1 - MAX_BETWEEN), -1):
-            if n in self._denials:
-                self._denials.discard(n)
+            if n in self.denials:
+                self.denials.discard(n)
                 self.explained.add(n)
                 return True
             if self.tokens[n] not in JOINING:
@@ -186,8 +183,3 @@ class Conditions(Words):
         self.explained.update(n for n in where if self.forms[n] not in WORDS["currencies"])
         value = values[0] if len(values) == 1 else tuple(values)
         self.where.append(Condition(self.columns[number].name, comparison, value))
-
-    def finish(self) -> None:
-        """Raise NotExplained if a negation belongs to no condition."""
-        if self._denials - self.explained:
-            raise NotExplained

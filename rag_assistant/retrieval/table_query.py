@@ -6,13 +6,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from functools import lru_cache
+from pkgutil import get_data
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.json import decode as from_json
 from msgspec.structs import replace
 
 from rag_assistant.retrieval.tables import Table, cells_of, headings_above, rows_of
 
+# What words mean, in English and German.
+DATA = from_json(get_data(str(__package__), "table_words.json") or b"")
 # A row with totals.
 TOTAL = re.compile(r"\W*(?:(?:grand|sub)[ -]?)?(?:total|sum|summe|gesamt\w*|zwischensumme)\W*", re.IGNORECASE)
 UNIT = re.compile(r"^[A-Z]{3}(?=[\s\d])|(?<=[\s\d])[A-Z]{3}$|(?<!\s)\s*[€$£%]\s*")
@@ -27,21 +31,14 @@ MAX_CONDITIONS, MAX_SECONDS = 8, 2
 YEAR = re.compile(r"(?:18|19|20)\d\d")
 OF_YEAR = "jan feb mar apr may jun jul aug sep oct nov dec jan feb mär apr mai jun jul aug sep okt nov dez"
 MONTHS = {name: n % 12 + 1 for n, name in enumerate(OF_YEAR.split())}
-MONTH = (
-    r"(?:jan(?:uary?)?|feb(?:ruary?)?|mar(?:ch)?|märz?|apr(?:il)?|ma[yi]|june?|juni|july?|juli|aug(?:ust)?|"
-    r"sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\b"
-)
+MONTH = DATA["month"]
 DAY = r"(?P<day>\d{1,2})(?:\.|st|nd|rd|th)?"
 WRITTEN_DATES = [
     re.compile(r"(?P<day>\d{1,2})\. ?(?P<month>\d{1,2})\. ?(?P<year>\d{4})"),
     re.compile(rf"(?:{DAY} )?(?P<month>{MONTH})\.?,? (?P<year>\d{{4}})", re.IGNORECASE),
     re.compile(rf"(?P<month>{MONTH})\.? {DAY},? (?P<year>\d{{4}})", re.IGNORECASE),
 ]
-MONEY = re.compile(
-    r"price|amount|cost|total|fee|charge|salary|wage|revenue|budget|compensation|rent|net|gross|vat|"
-    r"preis|betrag|kosten|gehalt|gebühr|umsatz|miete|lohn|[€$£]|\b(?:eur|usd|gbp|chf)\b",
-    re.IGNORECASE,
-)
+MONEY = re.compile(DATA["names"]["money"], re.IGNORECASE)
 # Figures like 1.500: of money, or beside 12,50, that is 1,500.
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 # Up to this many values are written out as a sum.

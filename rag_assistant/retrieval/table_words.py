@@ -9,46 +9,42 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, cached_property, lru_cache
 from itertools import repeat
-from pkgutil import get_data
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.json import decode as from_json
 
 from rag_assistant.retrieval.languages import COMMON_WORDS_OF, language_of
-from rag_assistant.retrieval.table_query import MONEY, MONTH, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
+from rag_assistant.retrieval.table_query import DATA, MONTH, THOUSANDS, YEAR, date_of, figure, parsed, usable_rows
 from rag_assistant.retrieval.tables import Table
 from rag_assistant.retrieval.terms import stems
 from rag_assistant.retrieval.tokenize import STOP_WORDS
 
-_DATA = from_json(get_data(str(__package__), "table_words.json") or b"")
 # Whole words of a question, in which ``.*?`` is any ending.
 ASKS = {
     name: re.compile(rf"\b(?:{words.replace('.*?', '[^ |]*')})\b", re.IGNORECASE)
-    for name, words in _DATA["asks"].items()
+    for name, words in DATA["asks"].items()
 }
 # What asks for everything, whatever the subject, and for all rows of a table with a property.
-ASKS_FOR_ALL = re.compile(_DATA["needs_all"]["everything"], re.IGNORECASE)
-ASKS_FOR_ROWS = re.compile(_DATA["needs_all"]["rows"], re.IGNORECASE)
+ASKS_FOR_ALL = re.compile(DATA["needs_all"]["everything"], re.IGNORECASE)
+ASKS_FOR_ROWS = re.compile(DATA["needs_all"]["rows"], re.IGNORECASE)
 # Parts of the names of columns; those of a measure are what its words in a question mean.
-NAMES = {"money": MONEY} | {name: re.compile(words, re.IGNORECASE) for name, words in _DATA["names"].items()}
+NAMES = {name: re.compile(words, re.IGNORECASE) for name, words in DATA["names"].items()}
 MEASURES = ("money", "weight", "duration", "quantity")
 FIGURE = r"((?:[€$£] )?\d[\d.,']*)"
-ORDINAL = r"\d{1,2}(?: st| nd| rd| th)?"
 DATE = (
-    rf"(?:(?:the|dem|der|den|zum|month of|year|jahr) )*(\d{{4}}-\d\d(?:-\d\d)?|(?:{ORDINAL} )?{MONTH}(?: {ORDINAL})?"
+    rf"(?:(?:the|dem|der|den|zum|month of|year|jahr) )*(\d{{4}}-\d\d(?:-\d\d)?|(?:\d{{1,2}} )?{MONTH}(?: \d{{1,2}})?"
     rf"(?: {YEAR.pattern}\b)?|{YEAR.pattern}\b|\d{{1,2}}\.\d{{1,2}}\.\d{{4}})"
 )
 # What is compared, by the signs of the comparison.
 FIGURES = {
-    signs: re.compile(rf"\b{words.replace('FIGURE', FIGURE)}(?! \d)") for signs, words in _DATA["figures"].items()
+    signs: re.compile(rf"\b{words.replace('FIGURE', FIGURE)}(?! \d)") for signs, words in DATA["figures"].items()
 }
-DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") for signs, words in _DATA["dates"].items()}
-WORDS = {name: frozenset(words.split()) for name, words in _DATA["words"].items()}
+DATES = {signs: re.compile(rf"\b{words.replace('DATE', DATE)}(?! [€$£%])\b") for signs, words in DATA["dates"].items()}
+WORDS = {name: frozenset(words.split()) for name, words in DATA["words"].items()}
 # Words that join others; they name no column and no value by themselves.
 JOINING = WORDS["joining"].union(STOP_WORDS, COMMON_WORDS_OF["german"])
 # A column's name has the one, a question the other.
-UNITS = {word: words.split()[0] for words in _DATA["units"] for word in words.split()}
+UNITS = {word: words.split()[0] for words in DATA["units"] for word in words.split()}
 # Cells that say that there is nothing.
 ABSENT = WORDS["absent"] | WORDS["no"] | {""}
 
@@ -151,7 +147,7 @@ def _kind(name: str, cells: Sequence[str]) -> Kind:
     def share(is_one: Callable[[str], object]) -> bool:
         return bool(filled) and sum(bool(is_one(cell)) for cell in filled) >= MIN_OF_KIND * len(filled)
 
-    if share(date_of) or (share(YEAR.fullmatch) and not MONEY.search(name)):
+    if share(date_of) or (share(YEAR.fullmatch) and not NAMES["money"].search(name)):
         return "date"
     if any(map(THOUSANDS.fullmatch, filled)) and all(THOUSANDS.fullmatch(cell) or "." not in cell for cell in filled):
         return "text"  # Nobody knows whether 1.500 is one and a half.

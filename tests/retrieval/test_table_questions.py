@@ -263,7 +263,6 @@ L-4;Cy Tull;5B;0421 7771;Wonder;2026-02-09;;0""")
         ("fines per class", "Sum of Fine (GBP) per Class: 5A 1.70; 5B 0."),
         ("How much are the fines per class?", "Sum of Fine (GBP) per Class: 5A 1.70; 5B 0."),
         ("How many loans per class?", "Rows per Class: 5A 2; 5B 2."),
-        ("Which loans are without a phone number?", [1]),
         ("What is the date of Ada Moss?", None),
         ("What is the address of Ada Moss?", None),
     ],
