@@ -5,9 +5,13 @@ headings that are questions in any language.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
+from pkgutil import get_data
 
 from msgspec import Struct
+
+from rag_assistant.retrieval.languages import language_of
 
 MIN_CHARS, MAX_CHARS = 12, 90
 MIN_ANSWER_CHARS = 60
@@ -19,36 +23,12 @@ NO_PARAGRAPH = re.compile(r"\s*(?:[-*+]\s|[|>]|\d+[.)]\s)")
 NUMBER = re.compile(r"^(?:\d+(?:\.\d+)*[.)]?|Q\d*[.:])\s+")
 EMPHASIS = re.compile(r"\*+|\b_+|_+\b|\s#+$")
 
-ENGLISH = frozenset("the of and to in is for that with are on you as be this by or from it not can an".split())
-MIN_SHARE_OF_ENGLISH = 0.15
-# Words that only the context explains.
-POINTING = re.compile(
-    r"\b(?:it|its|this|that|these|those|they|them|their|he|she|his|her|we|us|our|here|above|below|you|me)\b", re.I
-)
+_DATA = tomllib.loads((get_data(str(__package__), "example_questions.toml") or b"").decode())
+POINTING, ASKING, HOW_TO = (re.compile(_DATA[name], re.IGNORECASE) for name in ("pointing", "asking", "how_to"))
 QUESTION = re.compile(r"[^.!?\n]{10,}[?\uff1f\u061f]")
-ASKING = re.compile(
-    r"(?!how to\b)(?:how|what|why|when|where|who|which|is|are|does|(?:can|do|may|must|should) I)\b", re.I
-)
-# A heading with an instruction; the article shows that its first word is a verb.
-HOW_TO = re.compile(
-    r"(?:how to (?=[a-z])|(?=(?:add|apply|ask|book|build|cancel|change|choose|clean|configure|connect|create|delete|"
-    r"deploy|download|edit|enable|export|extend|find|get|import|install|log|make|manage|move|open|order|pay|prepare|print|"
-    r"read|register|remove|rename|replace|report|request|reset|restart|restore|run|save|send|set|share|show|sign|start|"
-    r"stop|submit|sync|test|update|upgrade|upload|use|write) (?:an?|the|your|another|several|in|out|up) ))([^?]+)\??",
-    re.I,
-)
 YOUR = re.compile(r"\byour\b")
-# Statements with a value, anywhere in a paragraph; in German too.
-MEASURED = (
-    "age|amount|budget|capacity|code|cost|deductible|deposit|discount|duration|fee|height|length|limit|number|pension|"
-    "period|population|premium|price|rate|rent|salary|size|speed|tax|temperature|total|warranty|weight"
-)
-VALUE = re.compile(
-    rf"(The|Your) ((?:[a-z-]+ ){{1,2}}(?:{MEASURED})|(?:{MEASURED}) (?:of|on|for|per) (?:the )?[a-z-]+) "
-    r"(?:is|amounts to|comes to) (?:about |up to )?(?=\S*\d|[$€£]|one\b|two\b|three\b|four\b|five\b|six\b|ten\b)"
-)
-VALUE_IN_GERMAN = re.compile(r"(Der|Die|Das) ((?:[a-zäöüß-]+ ){0,2}[A-ZÄÖÜ][\w-]+) beträgt \S+ (\w*)")
-TIMES_IN_GERMAN = frozenset("Minuten Stunden Tage Wochen Monate Jahre".split())
+VALUE = re.compile(_DATA["value"].replace("MEASURED", "|".join(_DATA["measured"])))
+VALUE_IN_GERMAN = re.compile(_DATA["value_in_german"])
 
 
 class Block(Struct, frozen=True):
@@ -70,10 +50,10 @@ def example_questions(text: str, limit: int) -> list[str]:
 def _made(blocks: list[Block]) -> Iterator[str]:
     prose = "\n".join(block.text for block in blocks)
     questions = [one for one in blocks if QUESTION.fullmatch(one.heading)]
-    if not _is_english(prose):
+    if language_of(re.findall(r"\w+", prose.lower())) != "english":
         yield from (one.heading for one in questions if not one.is_line)
         for match in VALUE_IN_GERMAN.finditer(prose):
-            how = "lang" if match[3] in TIMES_IN_GERMAN else "hoch"
+            how = "lang" if match[3] in _DATA["times_in_german"] else "hoch"
             yield f"Wie {how} ist {match[1].lower()} {match[2]}?"
         return
     yield from (one.heading for one in questions if ASKING.match(one.heading))
@@ -87,11 +67,6 @@ def _made(blocks: list[Block]) -> Iterator[str]:
 
 def _is_fit(question: str) -> bool:
     return " ?" not in question and MIN_CHARS <= len(question) <= MAX_CHARS and not POINTING.search(question)
-
-
-def _is_english(prose: str) -> bool:
-    words = re.findall(r"\w+", prose.lower())[:500]
-    return bool(words) and sum(word in ENGLISH for word in words) >= MIN_SHARE_OF_ENGLISH * len(words)
 
 
 def _blocks(text: str) -> Iterator[Block]:
