@@ -13,8 +13,10 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from pkgutil import get_data
 
 from msgspec import Struct
+from msgspec.json import decode as from_json
 
 from rag_assistant.settings.package_files import FILES, IS_INSTALLED, PACKAGE
 
@@ -35,37 +37,8 @@ F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC = 0, 1, 2, 3, 1030
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 NONE = -1
 
-ALLOWED = {
-    # open files: read, seek, close
-    "read": (0, 63), "readv": (19, 65), "pread64": (17, 67), "write": (1, 64), "writev": (20, 66), "close": (3, 57),
-    "lseek": (8, 62), "fstat": (5, 80), "dup": (32, 23), "dup2": (33, NONE), "dup3": (292, 24),
-    "getdents64": (217, 61), "fadvise64": (221, 223),
-    # file status
-    "stat": (4, NONE), "lstat": (6, NONE), "newfstatat": (262, 79), "statx": (332, 291), "access": (21, NONE),
-    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, NONE), "readlinkat": (267, 78),
-    "getcwd": (79, 17),
-    # memory
-    "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215), "mremap": (25, 216), "brk": (12, 214),
-    "madvise": (28, 233), "mincore": (27, 232), "membarrier": (324, 283),
-    # threads and their synchronisation
-    "futex": (202, 98), "set_robust_list": (273, 99), "set_tid_address": (218, 96), "rseq": (334, 293),
-    "arch_prctl": (158, NONE), "sched_yield": (24, 124), "sched_getaffinity": (204, 123), "getcpu": (309, 168),
-    "epoll_create1": (291, 20), "epoll_ctl": (233, 21), "epoll_wait": (232, NONE), "epoll_pwait": (281, 22),
-    "epoll_pwait2": (441, 441), "poll": (7, NONE), "ppoll": (271, 73), "select": (23, NONE), "pselect6": (270, 72),
-    "eventfd2": (290, 19), "pipe": (22, NONE), "pipe2": (293, 59), "socketpair": (53, 199),
-    # signals it receives
-    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139), "sigaltstack": (131, 132),
-    "restart_syscall": (219, 128),
-    # time and random numbers
-    "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115), "nanosleep": (35, 101),
-    "gettimeofday": (96, 169), "time": (201, NONE), "times": (100, 153), "getrandom": (318, 278),
-    # identity and resource usage
-    "getpid": (39, 172), "getppid": (110, 173), "gettid": (186, 178), "getuid": (102, 174), "geteuid": (107, 175),
-    "getgid": (104, 176), "getegid": (108, 177), "uname": (63, 160), "sysinfo": (99, 179), "getrlimit": (97, 163),
-    "getrusage": (98, 165),
-    # exit
-    "exit": (60, 93), "exit_group": (231, 94),
-}  # fmt: skip
+# By what they are for, with their number on each architecture.
+CALLS: dict[str, dict[str, tuple[int, int]]] = from_json(get_data(str(__package__), "sandbox_calls.json") or b"")
 
 # With the error "unknown" the C library creates threads with ``clone``, whose flags can be checked.
 CLONE3 = 435
@@ -118,7 +91,7 @@ def _program(mark: int, column: int) -> bytes:
         (IF_AT_LEAST, 0, 1, FIRST_FOREIGN_CALL),
         (RETURN, 0, 0, REFUSE),
     ]
-    for numbers in ALLOWED.values():
+    for numbers in (numbers for calls in CALLS.values() for numbers in calls.values()):
         if numbers[column] != NONE:
             lines += [(IF_EQUAL, 0, 1, numbers[column]), (RETURN, 0, 0, ALLOW)]
     for limited in _limited():
