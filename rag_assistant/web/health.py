@@ -4,6 +4,7 @@ import logging
 from typing import Any, Literal
 
 from flask import Flask, Response, jsonify, make_response, request
+from msgspec.structs import replace
 
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
@@ -124,21 +125,19 @@ def keywords_state(services: Services) -> str:
 def levels_of(services: Services) -> Levels:
     """Return the gauges; while the database is unreachable, without those that need it."""
     running, max_running = services.assistant.running
-    parts = readiness(services)
+    levels = Levels(running_answers=running, max_running_answers=max_running, parts=readiness(services))
     try:
         now, later = services.library.waiting
         serving = services.embeddings.serving()
-        return Levels(
-            running_answers=running,
-            max_running_answers=max_running,
-            parts=parts,
+        return replace(
+            levels,
             jobs={"now": now, "later": later},
             documents=documents_by_state(services.database),
             indexed_chunks=serving.version[0] - serving.version[1] if serving else 0,
         )
     except StorageFailed as error:
         log.warning("Some figures are missing: %s", error)
-        return Levels(running_answers=running, max_running_answers=max_running, parts=parts)
+        return levels
 
 
 def settings_data(services: Services) -> list[dict[str, Any]]:

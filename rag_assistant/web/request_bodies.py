@@ -127,11 +127,9 @@ class QueryBody(AnyQuestionBody):
     )
     conversation_id: int | None = field(None, f"{ID}, or null for a new conversation", ge=1, le=MAX_INT32)
     project_id: Id | None = field(None, f"{ID}: the project of a new conversation, or null")
-    confirms_turn: int | None = field(None, f"{ID}: the id of the turn that asks, or null", ge=1, le=MAX_INT32)
+    confirms_turn: Id | None = field(None, f"{ID}: the id of the turn that asks, or null")
     images: list[str] = field([], f"a list of up to {MAX_PICTURES} pictures, each {PICTURE}", max_length=MAX_PICTURES)
-    edits_turn: int | None = field(
-        None, f"{ID}: the id of the turn whose question this is in other words, or null", ge=1, le=MAX_INT32
-    )
+    edits_turn: Id | None = field(None, f"{ID}: the id of the turn whose question this is in other words, or null")
     search_conversations: ConversationSearch | None = field(None, f"{SEARCHES}, or null for what is set")
     notes: bool | None = field(None, "true, false, or null for what is set")
 

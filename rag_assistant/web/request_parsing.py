@@ -20,6 +20,7 @@ from rag_assistant.web.security import MAX_BODY_BYTES
 Body = TypeVar("Body", bound=BaseModel)
 Choice = TypeVar("Choice", bound=str)
 MAX_KEY_CHARS = 200
+STRATEGIES: tuple[HistoryStrategy, ...] = ("window", "smart")
 NESTED = "The body is nested too deeply; one object with plain values is enough."
 
 
@@ -190,9 +191,7 @@ def history_limit_asked() -> int | Unset | None:
 def strategy_asked() -> HistoryStrategy | None:
     """Return the strategy to try from the address. Raises InvalidRequest."""
     text = request.args.get("strategy")
-    if text not in (None, "window", "smart"):
-        raise InvalidRequest(f'strategy is "{text}"; it must be window or smart.')
-    return text  # type: ignore[return-value]
+    return None if text is None else one_of("strategy", text, STRATEGIES)
 
 
 def page_limit(default: int = 50, highest: int = 200) -> int:

@@ -21,7 +21,7 @@ ENDINGS = (
     "api.erase_turn", "openai.delete_response",
     "document_pages.delete_document", "documents_api.delete",
     "pages.delete_conversation", "pages.restore_conversation", "conversations_api.delete_conversation",
-    "conversations_api.restore_conversation", "history_pages.purge", "sidebar.erase",
+    "conversations_api.restore_conversation", "pages.purge_conversation", "sidebar.erase",
     "conversations_api.purge_conversation",
 )  # fmt: skip
 

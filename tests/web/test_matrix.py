@@ -41,7 +41,7 @@ def world(request: pytest.FixtureRequest, environment: dict[str, str], stub: Stu
 
 # These find only what is in the trash.
 IN_TRASH = (
-    *("sidebar.erase", "history_pages.purge", "conversations_api.purge_conversation"),
+    *("sidebar.erase", "pages.purge_conversation", "conversations_api.purge_conversation"),
     "document_pages.erase_document",
 )
 

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify, request, send_file
 from rag_assistant.records.errors import InvalidRequest, UnsupportedContentType
 from rag_assistant.records.validation import shown as shown_value
 from rag_assistant.records.views import data_of, view_of
+from rag_assistant.web.api.documents import FORM_OVERHEAD_BYTES
 from rag_assistant.web.request_parsing import content_type_said, flag_asked
 from rag_assistant.web.routing import ASK, READ, services
 from rag_assistant.web.schemas import ImportAnswer, ImportedConversation
@@ -18,7 +19,6 @@ blueprint = Blueprint("archive_api", __name__, url_prefix="/api")
 
 # Content types of a body that is the file itself.
 FILE_TYPES = ("application/json", "application/x-ndjson", "application/zip")
-FORM_OVERHEAD_BYTES = 100_000
 
 
 @blueprint.get("/export", policy=READ, params=("files",), answer="application/zip")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -94,8 +95,5 @@ def _drawn(events: Iterator[Event | None], blocks: Blocks) -> Iterator[bytes]:
 
 def collect(events: Iterator[Event | None]) -> dict[str, Any]:
     """Return the data of the last event, which is the JSON answer."""
-    data: dict[str, Any] = {}
-    for event in events:
-        if event is not None:
-            data = event.data
-    return data
+    last = deque(filter(None, events), maxlen=1)
+    return last[0].data if last else {}

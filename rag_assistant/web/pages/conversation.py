@@ -13,7 +13,6 @@ from flask import Blueprint, Response, make_response, render_template, request, 
 from rag_assistant.conversations.commands import COMMANDS, REMEMBER, CommandResult, is_command, run_command
 from rag_assistant.records import EVERYTHING, MAX_INT32, QUOTES, Conversation, Project, Scope, Turn
 from rag_assistant.records.errors import InvalidRequest, OverflowDecisionNeeded
-from rag_assistant.records.validation import spells_number
 from rag_assistant.web.api import conversations as api
 from rag_assistant.web.api import turns as turns_api
 from rag_assistant.web.forms import as_form, to, to_conversation, to_its_turn, to_page, to_turn
@@ -127,7 +126,7 @@ def _command_page(command: str, conversation_id: int | None) -> str:
 def regenerate(turn_id: int) -> Response:
     """Regenerate the last answer and show its turn; turn number ``pin`` is pinned first, so that it is sent."""
     if "pin" in request.form:
-        number = _number("pin", request.form["pin"])
+        (number,) = ids_of("pin", [request.form["pin"]])
         earlier = services().turns.page(services().turns.get(turn_id).conversation_id, 1, number + 1)
         if not earlier or earlier[0].number != number:
             raise InvalidRequest(f"pin is {number}; it must be the number of an earlier turn.")
@@ -138,8 +137,9 @@ def regenerate(turn_id: int) -> Response:
 @blueprint.post("/turns/<int:turn_id>/versions", policy=ASK)
 def choose_version(turn_id: int) -> Response:
     """Make another answer current, and show the turn."""
+    (version,) = ids_of("version", [request.form.get("version", "")])
     services().turns.get(turn_id)
-    return to_turn(services().versions.choose(turn_id, _number("version", request.form.get("version", ""))))
+    return to_turn(services().versions.choose(turn_id, version))
 
 
 @blueprint.get("/turns/<int:turn_id>", policy=READ)
@@ -169,6 +169,7 @@ ONE = "/conversations/<int:conversation_id>"
 shown_again = to("pages.conversation", "conversation_id")
 blueprint.post(f"{ONE}/change", policy=ASK)(as_form(api.change_conversation, shown_again))
 blueprint.post(f"{ONE}/restore", policy=ASK)(as_form(api.restore_conversation, shown_again))
+blueprint.post(f"{ONE}/purge", policy=ASK)(as_form(api.purge_conversation, to("pages.start", erased=1)))
 blueprint.post(f"{ONE}/delete", policy=ASK)(
     as_form(api.delete_conversation, lambda data: to_page("pages.start", deleted=data["conversation_id"]))
 )
@@ -258,12 +259,6 @@ def library_holds() -> dict[str, Any]:
     mixed = dict.fromkeys(question for row in zip_longest(*examples) for question in row if question)
     guide = EXAMPLES if not own and services().documents.guide() else ()
     return {"recent": own[:RECENT_SHOWN], "offered": [*mixed, *guide][:MAX_EXAMPLES]}
-
-
-def _number(name: str, text: str) -> int:
-    if not spells_number(text) or int(text) > MAX_INT32:
-        raise InvalidRequest(f'{name} is "{text}"; it must be a whole number, 1 or more.')
-    return int(text)
 
 
 @blueprint.app_template_filter()

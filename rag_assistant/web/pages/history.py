@@ -18,7 +18,7 @@ from rag_assistant.records.validation import storable_value
 from rag_assistant.records.views import messages_sent
 from rag_assistant.web.api.conversations import edit_summary
 from rag_assistant.web.api.turns import change_turn
-from rag_assistant.web.forms import as_form, to, to_its_turn, to_page, to_turn
+from rag_assistant.web.forms import as_form, to, to_its_turn, to_turn
 from rag_assistant.web.languages import gettext, ngettext
 from rag_assistant.web.markdown.render import plain_text
 from rag_assistant.web.routing import ASK, services
@@ -39,13 +39,6 @@ blueprint.post("/conversations/<int:conversation_id>/summary", policy=ASK)(
 blueprint.post("/turns/<int:turn_id>/mark", policy=ASK)(
     as_form(change_turn, lambda data: to_its_turn(data, at=data["turn"]))
 )
-
-
-@blueprint.post("/conversations/<int:conversation_id>/purge", policy=ASK)
-def purge(conversation_id: int) -> Response:
-    """Erase a conversation permanently."""
-    services().eraser.erase_conversation(conversation_id)
-    return to_page("pages.start", erased=1)
 
 
 @blueprint.post("/turns/<int:turn_id>/erase", policy=ASK)

@@ -4,10 +4,11 @@ from flask import Blueprint, Response, render_template, request
 
 from rag_assistant.answering.scoring import figures_in_words, what_is_worse
 from rag_assistant.records import MAX_INT32, Turn
-from rag_assistant.web.forms import to_turn
+from rag_assistant.web.api import turns as api
+from rag_assistant.web.forms import as_form, to_its_turn
 from rag_assistant.web.pages.frame import frame
-from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS, RatingBody
-from rag_assistant.web.request_parsing import checked, whole_number
+from rag_assistant.web.request_bodies import MAX_RIGHT_ANSWER_CHARS
+from rag_assistant.web.request_parsing import whole_number
 from rag_assistant.web.routing import ASK, READ, services
 
 blueprint = Blueprint("rating_pages", __name__)
@@ -23,16 +24,14 @@ def ratings() -> str:
     return render_template("ratings.html", rated=page[:RATINGS_SHOWN], older=older, **frame(None))
 
 
-@blueprint.post("/turns/<int:turn_id>/rating", policy=ASK)
 def rate(turn_id: int) -> Response:
-    """Rate an answer, or remove its rating if nothing is chosen, and show its turn."""
-    content = {name: request.form[name] for name in ("rating", "right_answer") if name in request.form}
-    if content.get("rating") == "":
-        rated = services().ratings.remove(turn_id)
-    else:
-        body = checked(RatingBody, content)
-        rated = services().ratings.rate(turn_id, body.rating, body.right_answer_if_said)
-    return to_turn(rated, at=rated.number)
+    """Rate an answer, or remove its rating if nothing is chosen."""
+    return api.unrate(turn_id) if request.form.get("rating") == "" else api.rate(turn_id)
+
+
+blueprint.post("/turns/<int:turn_id>/rating", policy=ASK)(
+    as_form(rate, lambda data: to_its_turn(data, at=data["turn"]))
+)
 
 
 @blueprint.app_template_filter()

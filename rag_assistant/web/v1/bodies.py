@@ -89,15 +89,7 @@ class StreamOptions(Lenient):
 
 
 # Tools that another server would carry out: they are left out, and named.
-HOSTED = (
-    "code_interpreter",
-    "custom",
-    "image_generation",
-    "local_shell",
-    "namespace",
-    "web_search",
-    "web_search_preview",
-)
+HOSTED = "code_interpreter custom image_generation local_shell namespace web_search web_search_preview".split()
 # An edit for Anthropic's own models, whose thoughts are not passed on.
 THINKING_EDIT = "clear_thinking"
 MAX_METADATA = 16

@@ -30,8 +30,8 @@ MODES: dict[str, AnswerMode] = {
 OF_PROJECT = "rag-assistant/"
 # Fields that have no effect on quotes.
 OF_A_MODEL = (
-    *("max_completion_tokens", "max_output_tokens", "max_tokens", "output_config", "stop", "stop_sequences"),
-    *("temperature", *SAMPLING),
+    *("max_completion_tokens", "max_output_tokens", "max_tokens", "stop", "stop_sequences", "temperature"),
+    *SAMPLING,
 )
 NEW = "new"
 SYSTEM = ("system", "developer")
@@ -129,16 +129,7 @@ def ignored_fields(body: OpenAIBody) -> list[str]:
         if name in body.endpoint_fields():
             named = body.format_field if name == "response_format" else name
             raise InvalidRequest(f"{named} needs a language model, and none is connected.", param=named)
-    without_effect = (
-        "max_completion_tokens",
-        "max_output_tokens",
-        "max_tokens",
-        "stop",
-        "stop_sequences",
-        "temperature",
-        *SAMPLING,
-    )
-    return ignored + [name for name in without_effect if getattr(body, name, None) is not None]
+    return ignored + [name for name in OF_A_MODEL if getattr(body, name, None) is not None]
 
 
 def conversation_named(header: str | None, body: OpenAIBody) -> int | str | None:

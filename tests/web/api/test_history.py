@@ -27,7 +27,7 @@ def test_a_preview_shows_what_another_window_would_keep_and_changes_nothing(clie
     [
         ("max_history_turns=-1", 'max_history_turns is "-1"; it must be a whole number, 0 or more, or all.'),
         ("max_history_turns=x", 'max_history_turns is "x"; it must be a whole number, 0 or more, or all.'),
-        ("strategy=clever", "it must be window or smart."),
+        ("strategy=clever", "it must be one of window, smart."),
     ],
 )
 def test_a_preview_of_nonsense_is_refused(client: FlaskClient, asked: str, words: str) -> None:
