@@ -127,11 +127,6 @@ def _reset(actions: HistoryActions, conversation_id: int) -> str:
     )
 
 
-def _undo(actions: HistoryActions, conversation_id: int) -> str:
-    _, kind = actions.history.undo(conversation_id)
-    return UNDONE[kind]
-
-
 def commands_in_words() -> str:
     """Return the commands as a list."""
     return "\n".join(f"- {command.name}: {command.does}" for command in COMMANDS.values())
@@ -145,7 +140,7 @@ COMMANDS = {
         Command("/clear", "Same as /clear-history, and collapses the transcript.", _clear),
         Command("/compact", "Send a summary in place of the older turns.", _compact),
         Command("/reset", "Clear and restore default settings.", _reset),
-        Command("/undo", "Undo the last change.", _undo),
+        Command("/undo", "Undo the last change.", lambda actions, one: UNDONE[actions.history.undo(one)[1]]),
         Command(REMEMBER, "Keep a note: /remember, then what.", _history),
         Command("/help", "Show this list.", lambda _actions, _conversation_id: commands_in_words()),
     )

@@ -161,7 +161,8 @@ def _groups_of(messages: Sequence[Message], position: int, receipt: Receipt) -> 
     If they can't be told apart, each may contain any.
     """
     first = length_of_system_block(messages)
-    starts = [n for n in range(first, position) if n == first or _begins(messages, n)]
+    roles = [one["role"] for one in messages]
+    starts = [n for n in range(first, position) if n == first or (roles[n] == "user" and roles[n - 1] != "user")]
     groups = list(pairwise([*starts, position]))
     summarised = [run for run in receipt.get("left_out", ()) if run["reason"] == "summarised"]
     # A summary precedes the turns that were kept.
@@ -170,10 +171,6 @@ def _groups_of(messages: Sequence[Message], position: int, receipt: Receipt) -> 
     if len(made_of) != len(groups):
         made_of = [[(1, MAX_INT32)]] * len(groups)
     return [(begin, end, runs) for (begin, end), runs in zip(groups, made_of, strict=True)]
-
-
-def _begins(messages: Sequence[Message], n: int) -> bool:
-    return bool(messages[n]["role"] == "user" and messages[n - 1]["role"] != "user")
 
 
 def _erased(message: Message) -> Message:

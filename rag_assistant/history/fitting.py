@@ -114,14 +114,14 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     messages, policy = _without_older_turns(without_notices(messages), limit, policy)
     # Repaired before it is measured; every later cut falls between turns, so what is valid stays valid.
     split = split_turns(repair_messages(messages))
-    past = _numbered(split.past, policy)
-    past = _without_unwanted(past, policy)
+    past = _without_exchanges(_numbered(split.past, policy), frozenset(policy.purged))
     past, explanation = _chosen(past, limit, policy)
     iterations = keep_last_iterations(split.current, policy.tool_iterations_keep, policy.pending)
     past, budgeted = _within_budget(past, split.system, iterations.messages, policy, bool(earlier))
 
     kept_turns = [turn for turn in past if turn.reason is None]
-    left = (_with_summary_sent(run, bool(budgeted.summary)) for run in _left_out(past, policy))
+    read = (left_out(turn.reason, 1, len(turn.messages), turn.number, turn.number) for turn in past if turn.reason)
+    left = (_with_summary_sent(run, bool(budgeted.summary)) for run in (*policy.unread, *read))
     runs = in_runs(left, (turn.number for turn in kept_turns))
     trimming = [run for run in runs if run.trimmed]
     # If a purge removed the newest answer, the rest is no turn and continues in the current one.
@@ -133,7 +133,9 @@ def fit_history(messages: Sequence[Message], policy: HistoryPolicy) -> FittedHis
     history = [*budgeted.summary, *joined(turn for turn in budgeted.past if turn is not None)]
 
     count = policy.count_tokens
-    body = _beginning_with_the_user([*history, *budgeted.current])
+    body = [*history, *budgeted.current]
+    # Some providers reject a leading answer.
+    body = body[next((index for index, message in enumerate(body) if message["role"] == "user"), 0) :]
     history_length = max(0, len(body) - len(budgeted.current))
     summary_tokens = count_messages(budgeted.summary, count)
     return FittedHistory(
@@ -192,18 +194,13 @@ def _numbered(turns: Sequence[Sequence[Message]], policy: HistoryPolicy) -> list
     # If the numbers run out, they are continued: a turn is never lost for lack of one.
     following = max(policy.turn_numbers or unseen, default=0) + 1
     numbers = (*policy.turn_numbers, *range(following, following + len(turns)))
-    pinned, pending = frozenset(policy.pinned), frozenset(policy.pending)
-    return [
-        _Past(number, turn, number in pinned, bool(pending) and holds_call(turn, pending))
-        for number, turn in zip(numbers, turns, strict=False)
-    ]
-
-
-def _without_unwanted(past: list[_Past], policy: HistoryPolicy) -> list[_Past]:
-    """Mark excluded and purged turns, except those awaiting confirmation."""
-    excluded = frozenset(policy.excluded)
-    marked = [replace(one, reason="excluded") if one.number in excluded and not one.waits else one for one in past]
-    return _without_exchanges(marked, frozenset(policy.purged)) if policy.purged else marked
+    pinned, pending, excluded = frozenset(policy.pinned), frozenset(policy.pending), frozenset(policy.excluded)
+    past = []
+    for number, turn in zip(numbers, turns, strict=False):
+        waits = bool(pending) and holds_call(turn, pending)
+        reason: LeftOutReason | None = "excluded" if number in excluded and not waits else None
+        past.append(_Past(number, turn, number in pinned, waits, reason))
+    return past
 
 
 def _without_exchanges(past: list[_Past], done: Collection[str]) -> list[_Past]:
@@ -300,23 +297,11 @@ def _notice(kept_turns: Sequence[_Past], trimming: Sequence[LeftOut], limit: int
     return notice_for(newest, len(kept_turns) - newest, at_least=at_least)
 
 
-def _left_out(past: Sequence[_Past], policy: HistoryPolicy) -> list[LeftOut]:
-    """Return what is left out, read or not, as runs with one reason each."""
-    read = (left_out(turn.reason, 1, len(turn.messages), turn.number, turn.number) for turn in past if turn.reason)
-    return [*policy.unread, *read]
-
-
 def _with_summary_sent(run: LeftOut, summary_sent: bool) -> LeftOut:
     """Return a run as it is for this request: if the summary doesn't fit, nothing replaces what it covers."""
     if summary_sent or run.reason != "summarised":
         return run
     return left_out("token_limit", run.turns, run.messages, run.first_turn, run.last_turn)
-
-
-def _beginning_with_the_user(body: list[Message]) -> list[Message]:
-    """Return the messages from the first user message on: some providers reject a leading answer."""
-    first = next((index for index, message in enumerate(body) if message["role"] == "user"), 0)
-    return body[first:]
 
 
 def _as_sent(message: Message) -> Message:

@@ -51,7 +51,11 @@ def turns_in_words(run: Mapping[str, Any], kept_turns: Sequence[int], runs: Iter
     """
     first, last = run["first_turn"], run["last_turn"]
     others = [(number, number) for number in kept_turns]
-    others += [(one["first_turn"], one["last_turn"]) for one in runs if one != run and one["turns"] == _span(one)]
+    others += [
+        (one["first_turn"], one["last_turn"])
+        for one in runs
+        if one != run and one["turns"] == one["last_turn"] - one["first_turn"] + 1
+    ]
     pieces, start = [], first
     for begin, end in sorted((begin, end) for begin, end in others if first <= begin and end <= last):
         pieces.append((start, begin - 1))
@@ -85,10 +89,6 @@ def _listed(pieces: Sequence[tuple[int, int]]) -> str:
     ]
     listed = " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     return f"{'turns' if len(words) > 1 or ' ' in listed else 'turn'} {listed}"
-
-
-def _span(run: Mapping[str, Any]) -> int:
-    return int(run["last_turn"] - run["first_turn"] + 1)
 
 
 def figures_in_words(fitted: FittedHistory, limit: int | None) -> str:

@@ -58,7 +58,8 @@ class ToolCallCollector:
             thoughts = thoughts_in(piece)
             call["thoughts"] |= thoughts
             arguments = function.get("arguments")
-            text = arguments if isinstance(arguments, str) else _as_json(arguments)
+            text = "" if arguments is None else arguments
+            text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
             self._argument_chars += len(text) + len(str(thoughts))
             if self._argument_chars > MAX_ARGUMENTS_CHARS:
                 raise AnswerTooLong(f"The model called tools with more than {MAX_ARGUMENTS_CHARS:,} characters.")
@@ -138,8 +139,3 @@ def _plain_arguments(arguments: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _as_json(arguments: Any) -> str:
-    """Return arguments as JSON text, also if they came as an object."""
-    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)

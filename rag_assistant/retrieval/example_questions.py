@@ -43,7 +43,11 @@ class Block(Struct, frozen=True):
 def example_questions(text: str, limit: int) -> list[str]:
     """Return up to ``limit`` questions that a text answers, most certain first."""
     blocks = list(_blocks(text))
-    questions = {question.casefold(): question for question in _made(blocks) if _is_fit(question)}
+    questions = {
+        one.casefold(): one
+        for one in _made(blocks)
+        if " ?" not in one and MIN_CHARS <= len(one) <= MAX_CHARS and not POINTING.search(one)
+    }
     return list(questions.values())[:limit]
 
 
@@ -63,10 +67,6 @@ def _made(blocks: list[Block]) -> Iterator[str]:
         words = [word.lower() if n == 0 or word.lower() in small else word for n, word in enumerate(task)]
         yield f"How do I {YOUR.sub('my', ' '.join(words))}?"
     yield from (f"What is {'my' if match[1] == 'Your' else 'the'} {match[2]}?" for match in VALUE.finditer(prose))
-
-
-def _is_fit(question: str) -> bool:
-    return " ?" not in question and MIN_CHARS <= len(question) <= MAX_CHARS and not POINTING.search(question)
 
 
 def _blocks(text: str) -> Iterator[Block]:

@@ -29,7 +29,7 @@ def distinct(passages: Iterable[Passage]) -> Iterator[Passage]:
     better: list[tuple[Passage, frozenset[str]]] = []
     for passage in passages:
         vocabulary = frozenset(search_words(passage.text))
-        copies = [one.document_id for one, other in better if _same(vocabulary, other)]
+        copies = [one.document_id for one, other in better if len(vocabulary & other) >= SAME * len(vocabulary | other)]
         if len(copies) < MAX_COPIES and passage.document_id not in copies:
             better.append((passage, vocabulary))
             yield passage
@@ -85,7 +85,3 @@ def _join(first: Passage, second: Passage, best_first: dict[int, int]) -> Passag
     lead = lead_of(second.text, second.start, second.end)
     text = first.text + second.gap + second.text.removeprefix(lead)
     return replace(better, start=first.start, end=second.end, text=text, gap=first.gap)
-
-
-def _same(words: frozenset[str], others: frozenset[str]) -> bool:
-    return words == others or len(words & others) >= SAME * len(words | others)

@@ -157,19 +157,15 @@ def _conversation(
     """Return the record of a path; with an ``origin`` a branch of it, after the turns they share."""
     created_at = tree.created_at or turns[0].created_at
     updated_at = turns[-1].answer.finished_at or created_at
+    identity = "\0".join((tree.product, tree.id, end))
     return WholeConversation(
         id=own_id,
         title=" ".join(tree.title.split()) or " ".join(turns[0].question.split())[:80] or UNTITLED,
         created_at=created_at,
         updated_at=updated_at if origin else max(updated_at, tree.updated_at or updated_at),
         turns=tuple(turns),
-        key=_key(tree, end),
+        key=f"import:{hashlib.sha256(identity.encode()).hexdigest()}",
         branched_from=(origin.id, shared + 1) if origin else None,
         pinned=tree.pinned and origin is None,
         archived=tree.archived,
     )
-
-
-def _key(tree: MessageTree, end: str) -> str:
-    identity = "\0".join((tree.product, tree.id, end))
-    return f"import:{hashlib.sha256(identity.encode()).hexdigest()}"
