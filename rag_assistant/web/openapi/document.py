@@ -11,11 +11,9 @@ from msgspec.json import schema_components
 from pydantic.json_schema import models_json_schema
 
 from rag_assistant import __version__
-from rag_assistant.conversations.exchange.export import FORMATS
-from rag_assistant.records import DOCUMENT_STATES, MAX_INT32
+from rag_assistant.records import MAX_INT32
 from rag_assistant.web.errors import PROBLEM, error_kinds
 from rag_assistant.web.request_bodies import NoFields
-from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 from rag_assistant.web.routing import Operation, Route, routes_of
 from rag_assistant.web.schemas import ErrorAnswer, OpenAIErrorAnswer, Problem
 
@@ -48,54 +46,15 @@ TAGS = {
     "openai": "OpenAI's protocol",
 }
 SERVER = "Server"
-# By endpoint: a working example of the body, and the schemas of parameters that differ from those below.
+# A working example of each body, by endpoint; parameters and headers; the schemas of special ones, by endpoint.
 _DATA = from_json(get_data(str(__package__), "operations.json") or b"")
 EXAMPLES: dict[str, Schema] = _DATA["examples"]
-PARAMETERS: dict[str, dict[str, Schema]] = _DATA["parameters"]
-
+QUERY: dict[str, Schema] = _DATA["query"]
+HEADERS: dict[str, Schema] = _DATA["headers"]
+SPECIAL: dict[str, dict[str, Schema]] = _DATA["special"]
 
 ID: Schema = {"type": "integer", "minimum": 1, "maximum": MAX_INT32}
-FLAG: Schema = {"type": "integer", "enum": [0, 1]}
 TEXT: Schema = {"type": "string"}
-QUERY: dict[str, tuple[Schema, str]] = {
-    "limit": ({"type": "integer", "minimum": 1, "maximum": 200, "default": 50}, "How many items per page."),
-    "cursor": (TEXT, "Where the page begins: next_cursor of the previous page."),
-    "q": (TEXT, "Words to look for."),
-    "pinned": (FLAG, "1: only pinned ones; 0: the others."),
-    "archived": (FLAG, "1: archived ones."),
-    "deleted": (FLAG, "1: ones in the trash."),
-    "permanently": (FLAG, "1: confirm that it is erased permanently."),
-    "html": (FLAG, "1: tokens carry HTML, as rendered for the page."),
-    "tag": ({"type": "array", "items": TEXT}, "Only documents with one of these tags."),
-    "document_id": ({"type": "array", "items": ID}, "Only these documents."),
-    "conversation_id": (ID, "Search as for a follow-up question in this conversation."),
-    "state": ({"type": "string", "enum": list(DOCUMENT_STATES)}, "Only documents in this state."),
-    "format": ({"type": "string", "enum": list(FORMATS)}, "The format of the file."),
-    "max_history_turns": (
-        {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_INT32}, {"enum": ["all", "null"]}]},
-        "The window to try.",
-    ),
-    "project_id": (ID, "Only those in this project."),
-    "files": (FLAG, "1: with the files of the documents."),
-    "link": (TEXT, "The value of link= in a shared conversation's address."),
-    "strategy": ({"type": "string", "enum": ["window", "smart"]}, "The strategy to try."),
-    # Headers that clients of OpenAI's protocol send.
-    **dict.fromkeys(
-        ("beta", "include", "include_obfuscation", "stream", "starting_after", "after", "order"),
-        (TEXT, "Without effect."),
-    ),
-}
-HEADERS: dict[str, tuple[Schema, str]] = {
-    "Idempotency-Key": (
-        {"type": "string", "minLength": 1, "maxLength": MAX_KEY_CHARS},
-        "A question sent twice with the same key is asked only once.",
-    ),
-    "Last-Event-ID": ({"type": "string"}, "The position in the answer from which to follow it."),
-    "X-Conversation-Id": (
-        {"type": "string", "pattern": "^([1-9][0-9]{0,8}|new)$"},
-        "The stored conversation to continue, or new.",
-    ),
-}
 # In a form, tags are one text with commas.
 UPLOAD_FIELDS: Schema = {"tags": TEXT, "replaces": ID, "library_id": ID}
 PATH_TEXT: dict[str, Schema] = {"name": TEXT, "response_id": TEXT}
@@ -145,11 +104,9 @@ def _described(app: Flask, rule: Route, method: str, operation: Operation) -> Sc
         {"name": name, "in": "path", "required": True, "schema": PATH_TEXT.get(name, ID)}
         for name in re.findall(r"<(?:\w+:)?(\w+)>", rule.rule)
     ]
-    own = PARAMETERS.get(rule.endpoint, {})
-    parameters += [query_parameter(name, own.get(name)) for name in operation.params]
-    for name in operation.headers:
-        schema, description = HEADERS[name]
-        parameters.append({"name": name, "in": "header", "description": description, "schema": schema})
+    special = SPECIAL.get(rule.endpoint, {})
+    parameters += [query_parameter(name, special.get(name)) for name in operation.params]
+    parameters += [{"name": name, "in": "header"} | HEADERS[name] for name in operation.headers]
     described: Schema = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary.rstrip("."),
@@ -253,8 +210,7 @@ def _in_words(schema: Any) -> Any:
     return changed
 
 
-def query_parameter(name: str, own: Schema | None = None) -> Schema:
-    """Return a query parameter; ``own`` is the schema of a special one."""
-    schema, description = QUERY[name]
-    required = {"required": True} if own and own.get("minLength", own.get("const")) else {}
-    return {"name": name, "in": "query", "description": description, "schema": own or schema} | required
+def query_parameter(name: str, special: Schema | None = None) -> Schema:
+    """Return a query parameter; ``special`` is the schema of a special one."""
+    required = {"required": True} if special and special.get("minLength", special.get("const")) else {}
+    return {"name": name, "in": "query"} | QUERY[name] | ({"schema": special} if special else {}) | required

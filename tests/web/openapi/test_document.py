@@ -7,16 +7,20 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from jsonschema import Draft202012Validator
 
+from rag_assistant.conversations.exchange.export import FORMATS
+from rag_assistant.history import HistoryStrategy
+from rag_assistant.records import DOCUMENT_STATES
 from rag_assistant.runtime.public_http import Fetched
 from rag_assistant.services import Services
-from rag_assistant.web.openapi.document import EXAMPLES, api_routes, openapi_document, path_of
+from rag_assistant.web.openapi.document import EXAMPLES, HEADERS, ID, QUERY, api_routes, openapi_document, path_of
+from rag_assistant.web.request_parsing import MAX_KEY_CHARS
 from rag_assistant.web.routing import Operation, routes_of
 from rag_assistant.web.schemas import EVENTS
 from tests.testkit.stub_model import Reply, StubModel
@@ -78,6 +82,13 @@ def golden_answers() -> list[tuple[str, str, int, Any]]:
             if step["type"] == "application/json" and address.startswith("/api/"):
                 found.append((method, address.partition("?")[0], step["status"], step["answer"]))
     return found
+
+
+def test_the_choices_and_limits_in_the_data_are_those_of_the_code() -> None:
+    choices = {"state": DOCUMENT_STATES, "format": FORMATS, "strategy": get_args(HistoryStrategy)}
+    assert {name: QUERY[name]["schema"]["enum"] for name in choices} == {k: list(v) for k, v in choices.items()}
+    assert QUERY["project_id"]["schema"] == QUERY["document_id"]["schema"]["items"] == ID
+    assert HEADERS["Idempotency-Key"]["schema"]["maxLength"] == MAX_KEY_CHARS
 
 
 def test_the_numbers_that_are_refused_are_not_allowed(empty: FlaskClient, document: dict[str, Any]) -> None:
