@@ -46,7 +46,15 @@ from rag_assistant.retrieval.indexes.keyword_search import KeywordSearch
 from rag_assistant.retrieval.indexes.vector_search import VectorSearch
 from rag_assistant.retrieval.reranking import Reranking
 from rag_assistant.retrieval.search import Retriever
-from rag_assistant.runtime.data_dir import drop_leftovers, installation_id, join_commands, lock_data_dir, open_data_dir
+from rag_assistant.runtime.data_dir import (
+    Disk,
+    drop_leftovers,
+    installation_id,
+    join_commands,
+    lock_data_dir,
+    open_data_dir,
+)
+from rag_assistant.runtime.job_queue import Heartbeat
 from rag_assistant.runtime.public_http import PublicHttp
 from rag_assistant.runtime.signing import Signer
 from rag_assistant.runtime.telemetry.metrics import open_observer
@@ -74,6 +82,7 @@ log = logging.getLogger(__name__)
 KINDS: dict[str, ProcessKind] = {"both": "server", "web": "web", "worker": "worker"}
 # How long a shutdown waits for what is loading, which an embedding endpoint may delay.
 WARM_UP_SECONDS = 3.0
+UPKEEP_INTERVAL_SECONDS = 60.0
 # How many people's services are kept for their next request.
 PEOPLE_AT_ONCE = 256
 
@@ -92,6 +101,8 @@ class Services(Stores):
         self.settings = settings
         self.guide = GUIDE
         self.data_dir = open_data_dir(home() / values.data_dir)
+        self.disk = Disk(self.data_dir)
+        self._upkeep = Heartbeat(self.disk.watch, UPKEEP_INTERVAL_SECONDS)
         self.signer = Signer(self.data_dir)
         self.process = ""
         database = engines.open_database(values, self.data_dir)
@@ -264,6 +275,8 @@ class Services(Stores):
                 self.library.start()
                 self.sources.start()
                 self.retention.start()
+            self.disk.watch()
+            self._upkeep.start()
             self.settings.watch()
             if self.role != "worker":
                 self.models.start()
@@ -319,6 +332,7 @@ class Services(Stores):
         at_work = self.assistant, self.remote_tools, self.sources, self.library, self.retention, self.settings
         for part in (*at_work, self.models, self.vectors, self.keywords, self.embedders):
             part.close()
+        self._upkeep.stop()
         self.membership.leave()
         self.database.close()
         self.observer.close()

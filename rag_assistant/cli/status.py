@@ -71,7 +71,7 @@ def _show(have: int, total: int | None) -> None:
     click.echo(f"{have / 1e6:,.0f}{share}\r", nl=False)
 
 
-MEGABYTE = 1_000_000
+MEGABYTE, GIGABYTE = 1_000_000, 1_000_000_000
 PARTS_OF_THE_DATABASE = ("vectors", "full_text")
 
 
@@ -112,6 +112,8 @@ def status_of(services: Services) -> dict[str, Any]:
         "embedder": services.settings.current.embedder,
         "files": services.uploads.store.address,
         "bytes": sizes,
+        "disk": dict(zip(("free", "total"), services.disk.usage(), strict=True)),
+        "disk_is_low": services.disk.is_low,
     }
     return facts | _stored(services, sizes) if is_current else facts
 
@@ -124,7 +126,7 @@ def _stored(services: Services, sizes: dict[str, int]) -> dict[str, Any]:
     waiting, scheduled = services.library.waiting
     parts = {"database": usage.database_bytes, "vectors": usage.vectors_bytes, "full_text": usage.full_text_bytes}
     return {
-        "bytes": parts | sizes,
+        "bytes": parts | sizes | {"trash": usage.trash_bytes},
         "embedder_serving": serving.key if serving else None,
         "conversations": usage.conversations,
         "conversations_in_trash": usage.in_trash,
@@ -159,7 +161,9 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
             "Documents": states or "none",
             "Jobs": f"{facts['jobs']['waiting']} waiting, {facts['jobs']['scheduled']} scheduled for a retry",
         }
-    lines["Disk"] = ""
+    disk = facts["disk"]
+    lines["Disk"] = f"{disk['free'] / GIGABYTE:,.1f} of {disk['total'] / GIGABYTE:,.1f} GB free"
+    lines["Disk"] += " (less than 10 %)" if facts["disk_is_low"] else ""
     for name, size in facts["bytes"].items():
         label = "of which " * (name in PARTS_OF_THE_DATABASE) + name.replace("_", " ")
         lines[f"  {label}"] = f"{size / MEGABYTE:,.1f} MB"

@@ -23,6 +23,7 @@ COMMANDS_FILE = "commands.lock"
 INSTALLATION_FILE = "installation"
 LEFTOVER = re.compile(r"(restore|backup)-\w{8}|assistant-schema-\d{4}\.db\.\d+\.part")
 POLL_INTERVAL_SECONDS = 0.05
+MIN_FREE_SHARE = 0.1
 
 
 def open_data_dir(path: Path) -> Path:
@@ -133,6 +134,32 @@ def size_of(path: Path) -> int:
         return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+class Disk:
+    """The disk of the data folder."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._was_low = False
+
+    def usage(self) -> tuple[int, int]:
+        """Return the free bytes and all bytes."""
+        disk = shutil.disk_usage(self._data_dir)
+        return disk.free, disk.total
+
+    @property
+    def is_low(self) -> bool:
+        """Whether less than 10 % is free."""
+        free, total = self.usage()
+        return free < MIN_FREE_SHARE * total
+
+    def watch(self) -> None:
+        """Log it when space becomes low."""
+        was_low, self._was_low = self._was_low, self.is_low
+        if self._was_low and not was_low:
+            free, total = self.usage()
+            log.warning("Only %.1f of %.1f GB are free on the disk of the data folder.", free / 1e9, total / 1e9)
 
 
 def is_locked(data_dir: Path) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, select, text, update
+from sqlalchemy import Connection, Executable, func, select, text, update
 
 from rag_assistant.records.errors import StorageFailed
 from rag_assistant.runtime.probe import MAX_SECONDS, Probe
@@ -16,7 +16,7 @@ BYTES_PER_NUMBER = 4  # Vectors are float32.
 
 
 class Usage(Struct, frozen=True):
-    """Counts, documents by their state, and sizes in bytes; ``database_bytes`` includes the other two."""
+    """Counts, documents by their state, and sizes in bytes; ``database_bytes`` includes the next two."""
 
     conversations: int
     in_trash: int
@@ -25,16 +25,15 @@ class Usage(Struct, frozen=True):
     database_bytes: int
     vectors_bytes: int
     full_text_bytes: int
+    trash_bytes: int
 
 
 def usage_of(database: Database) -> Usage:
     """Return the usage of a database with the current schema."""
-    stored = (embedders.c.additions - embedders.c.deletions) * embedders.c.dimension * BYTES_PER_NUMBER
+    sizes = sizes_of(database)
     if database.is_sqlite:
-        whole = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         of_words = ["SELECT sum(length(words)) FROM chunk_words", "SELECT sum(length(block)) FROM turn_words_data"]
     else:
-        whole = "SELECT pg_database_size(current_database())"
         of_words = [f"SELECT pg_total_relation_size('{index.name}')" for index in (CHUNK_WORDS, TURN_WORDS)]
     with database.read() as connection:
         deleted = conversations.c.deleted_at.is_not(None)
@@ -44,10 +43,23 @@ def usage_of(database: Database) -> Usage:
             in_trash=listed[1],
             turns=connection.scalar(select(func.count()).select_from(turns)) or 0,
             documents=_by_state(connection),
-            database_bytes=int(connection.scalar(text(whole)) or 0),
-            vectors_bytes=int(connection.scalar(select(func.sum(stored))) or 0),
+            database_bytes=sizes["database"],
+            vectors_bytes=sizes["vectors"],
             full_text_bytes=sum(int(connection.scalar(text(query)) or 0) for query in of_words),
+            trash_bytes=sizes["trash"],
         )
+
+
+def sizes_of(database: Database) -> dict[str, int]:
+    """Return what is quickly read: the bytes of the database, of the vectors in it, and of files in the trash."""
+    whole = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    if not database.is_sqlite:
+        whole = "SELECT pg_database_size(current_database())"
+    vectors = func.sum((embedders.c.additions - embedders.c.deletions) * embedders.c.dimension * BYTES_PER_NUMBER)
+    trash = select(func.sum(documents.c.size_bytes)).where(documents.c.deleted_at.is_not(None))
+    queries: dict[str, Executable] = {"database": text(whole), "vectors": select(vectors), "trash": trash}
+    with database.read() as connection:
+        return {part: int(connection.scalar(query) or 0) for part, query in queries.items()}
 
 
 def documents_by_state(database: Database) -> dict[str, int]:

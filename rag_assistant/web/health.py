@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from rag_assistant import __version__
 from rag_assistant.records.errors import ServedByWebs, StorageFailed
 from rag_assistant.records.views import data_of, view_of
+from rag_assistant.runtime.data_dir import size_of
 from rag_assistant.runtime.telemetry.metrics import CONTENT_TYPE, Levels
 from rag_assistant.services import Services
 from rag_assistant.settings.schema import SECRET, Settings, is_live
-from rag_assistant.storage.usage import documents_by_state
+from rag_assistant.storage.usage import documents_by_state, sizes_of
 from rag_assistant.web.identity import identity
 from rag_assistant.web.request_parsing import flag_asked
 from rag_assistant.web.routing import ADMIN, PUBLIC, READ
@@ -125,7 +126,14 @@ def keywords_state(services: Services) -> str:
 def levels_of(services: Services) -> Levels:
     """Return the gauges; while the database is unreachable, without those that need it."""
     running, max_running = services.assistant.running
-    levels = Levels(running_answers=running, max_running_answers=max_running, parts=readiness(services))
+    free, total = services.disk.usage()
+    levels = Levels(
+        running_answers=running,
+        max_running_answers=max_running,
+        parts=readiness(services),
+        free_bytes=free,
+        disk_bytes=total,
+    )
     try:
         now, later = services.library.waiting
         serving = services.embeddings.serving()
@@ -134,6 +142,7 @@ def levels_of(services: Services) -> Levels:
             jobs={"now": now, "later": later},
             documents=documents_by_state(services.database),
             indexed_chunks=serving.version[0] - serving.version[1] if serving else 0,
+            stored_bytes=sizes_of(services.database) | {"index": size_of(services.data_dir / "chroma")},
         )
     except StorageFailed as error:
         log.warning("Some figures are missing: %s", error)

@@ -29,7 +29,9 @@ def test_it_tells_what_there_is_where_it_lies_and_how_large_it_is(shell: Shell, 
     shell("documents", "add", str(tmp_path / "geese.txt"), str(tmp_path / "broken.pdf"))
     shell("ask", "Why?")
     found = status(shell)
-    sizes = found.pop("bytes")
+    sizes, disk = found.pop("bytes"), found.pop("disk")
+    assert 0 < disk["free"] < disk["total"]
+    assert found.pop("disk_is_low") == (disk["free"] < disk["total"] / 10)
     assert found.pop("embedder_serving")
     assert found == {
         "version": __version__,
@@ -52,6 +54,7 @@ def test_it_tells_what_there_is_where_it_lies_and_how_large_it_is(shell: Shell, 
     assert sizes["database"] == (tmp_path / "data" / "assistant.db").stat().st_size
     assert sizes["vectors"] == 384 * 4
     assert sizes["full_text"] > 0
+    assert sizes["trash"] == 0
 
 
 def test_a_person_reads_one_line_for_each(shell: Shell, tmp_path: Path) -> None:
@@ -95,4 +98,5 @@ def test_another_schema_is_told_and_left_alone(
 def test_both_databases_are_measured(database: Database) -> None:
     usage = usage_of(database)
     assert (usage.conversations, usage.turns, usage.documents, usage.vectors_bytes) == (0, 0, {}, 0)
+    assert usage.trash_bytes == 0
     assert usage.database_bytes > usage.full_text_bytes > 0

@@ -78,6 +78,9 @@ class Levels(Struct, frozen=True):
     jobs: Mapping[str, int] = field(default_factory=dict)
     documents: Mapping[str, int] = field(default_factory=dict)
     indexed_chunks: int = 0
+    stored_bytes: Mapping[str, int] = field(default_factory=dict)
+    free_bytes: int = 0
+    disk_bytes: int = 0
 
 
 class Metrics:
@@ -117,10 +120,15 @@ def _registry_of(levels: Levels) -> CollectorRegistry:
     gauge("running_answers", "Answers that are being written.").set(levels.running_answers)
     gauge("max_running_answers", "How many may be written at once.").set(levels.max_running_answers)
     gauge("indexed_chunks", "Chunks whose vectors are searched.").set(levels.indexed_chunks)
+    gauge("disk_free_bytes", "Free on the disk of the data folder.").set(levels.free_bytes)
+    gauge("disk_bytes", "The size of this disk.").set(levels.disk_bytes)
+    sizes = gauge(
+        "stored_bytes", "Sizes of the database, the vectors in it, files in the trash, and the index.", "part"
+    )
     jobs = gauge("jobs", "Work on documents that waits, by when it is due.", "due")
     documents = gauge("documents", "Documents, by their state.", "state")
     parts = gauge("part", "The parts of /readyz: 1 for the state that each is in.", "part", "state")
-    for by_label, values in ((jobs, levels.jobs), (documents, levels.documents)):
+    for by_label, values in ((jobs, levels.jobs), (documents, levels.documents), (sizes, levels.stored_bytes)):
         for value, count in values.items():
             by_label.labels(value).set(count)
     for part in levels.parts.items():
