@@ -16,6 +16,7 @@ from rag_assistant.answering.request import Draft, SearchResult, shown_with
 from rag_assistant.conversations.model_profile import ModelProfile, min_limit
 from rag_assistant.conversations.prompts import reading_request, table_request
 from rag_assistant.history import estimate_tokens
+from rag_assistant.history.budget import in_parts
 from rag_assistant.records import Message, ModelRequest, Source
 from rag_assistant.retrieval.follow_up import SearchQuery
 from rag_assistant.retrieval.postprocess import number_sources, within_budget
@@ -124,7 +125,8 @@ def _in_parts(draft: Draft, task: Task, budget: int) -> Draft:
         live.note(TOO_LONG.format(n=f"{needed:,}", n1=f"{budget:,}"))
         return draft
     limit = draft.profile.request_tokens and draft.profile.request_tokens // 2
-    parts = _parts(sources, min_limit(limit, MAX_PART_TOKENS) or MAX_PART_TOKENS)
+    most = min_limit(limit, MAX_PART_TOKENS) or MAX_PART_TOKENS
+    parts = in_parts(sources, most, lambda one: estimate_tokens(one.text))
     notes: dict[int, str] = {}
     read = usable = 0
     for number, part in enumerate(parts, 1):
@@ -158,20 +160,6 @@ def _before_others(chosen: Sequence[Source], sources: Sequence[Source], whole: S
     """Return the chosen sources, then those of documents that were not read whole, numbered anew."""
     others = [one for one in sources if one.document_id not in whole]
     return tuple(replace(one, n=n) for n, one in enumerate([*chosen, *others], 1))
-
-
-def _parts(sources: Sequence[Source], limit: int) -> list[list[Source]]:
-    """Return the sources in parts of at most ``limit`` tokens, each with at least one."""
-    parts: list[list[Source]] = [[]]
-    left = limit
-    for source in sources:
-        tokens = estimate_tokens(source.text)
-        if tokens > left and parts[-1]:
-            parts.append([])
-            left = limit
-        parts[-1].append(source)
-        left -= tokens
-    return parts
 
 
 def _question(draft: Draft) -> str:

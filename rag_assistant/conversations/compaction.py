@@ -25,6 +25,7 @@ from rag_assistant.conversations.summary_lines import (
 )
 from rag_assistant.conversations.viewed_history import ViewedHistory
 from rag_assistant.history import FittedHistory, checked_summary, estimate_tokens, turns_kept_by_compaction
+from rag_assistant.history.budget import in_parts
 from rag_assistant.history.words import span_in_words
 from rag_assistant.llm.calls import ModelCall
 from rag_assistant.llm.client import collect
@@ -225,15 +226,8 @@ def _max_summary_tokens(profile: ModelProfile) -> float:
 
 def _parts(texts: Sequence[str], room: int, ratio: float) -> list[list[str]]:
     """Return the texts in parts for one call each, split if too long. Raises SummaryRejected for too many."""
-    parts: list[list[str]] = [[]]
-    used = 0.0
-    for piece in (piece for text in texts for piece in _pieces(text, room, ratio)):
-        tokens = estimate_tokens(piece) * ratio
-        if parts[-1] and used + tokens > room:
-            parts.append([])
-            used = 0.0
-        parts[-1].append(piece)
-        used += tokens
+    pieces = [piece for text in texts for piece in _pieces(text, room, ratio)]
+    parts = in_parts(pieces, room, lambda piece: estimate_tokens(piece) * ratio)
     if len(parts) > MAX_PARTS:
         raise SummaryRejected(f"That would take {len(parts)} requests; the limit is {MAX_PARTS}.")
     return parts

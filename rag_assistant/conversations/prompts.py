@@ -128,45 +128,32 @@ def summary_request(turns: Sequence[str], prior: str, hint: str = "") -> list[Me
     be kept.
     """
     before = f"This was recorded before; do not repeat it:\n<record>\n{_unfence(prior)}\n</record>\n\n" if prior else ""
-    dialogue = "\n\n".join(turns)
     wish = f" What matters most to the user: {_unfence(hint)}" if hint else ""
-    return [
-        {"role": "system", "content": PROMPTS["summarise"]},
-        {
-            "role": "user",
-            "content": f"{before}<conversation>\n{dialogue}\n</conversation>\n\nWrite the record of this.{wish}",
-        },
-    ]
+    return _request("summarise", "conversation", "\n\n".join(turns), f"Write the record of this.{wish}", before)
 
 
 def rewrite_request(question: str, exchanges: Sequence[tuple[str, str]]) -> list[Message]:
     """Return the messages that ask a model for a standalone query."""
     short = [tuple(shortened(text, MAX_RECALLED_CHARS) for text in exchange) for exchange in exchanges]
     dialogue = "\n\n".join(f"User: {_unfence(past)}\nAssistant: {_unfence(answer)}" for past, answer in short)
-    return [
-        {"role": "system", "content": PROMPTS["rewrite"]},
-        {
-            "role": "user",
-            "content": f"<conversation>\n{dialogue}\n</conversation>\n\nThe last question: {_unfence(question)}",
-        },
-    ]
+    return _request("rewrite", "conversation", dialogue, f"The last question: {_unfence(question)}")
 
 
 def table_request(question: str, tables: Sequence[SourceTable]) -> list[Message]:
     """Return the messages that ask a model for a query of one of the tables."""
     described = "\n\n".join(f"Table {number}: {_unfence(one.described)}" for number, one in enumerate(tables, 1))
-    return _request_before(PROMPTS["query_table"], described, question)
+    return _request("query_table", "passages", described, f"The question: {_unfence(question)}")
 
 
 def reading_request(question: str, sources: Sequence[Source]) -> list[Message]:
     """Return the messages that ask a model for notes on each of some sections."""
-    return _request_before(PROMPTS["read_sections"], passages_text(sources), question)
+    return _request("read_sections", "passages", passages_text(sources), f"The question: {_unfence(question)}")
 
 
-def _request_before(instructions: str, passages: str, question: str) -> list[Message]:
+def _request(prompt: str, fence: str, data: str, task: str, before: str = "") -> list[Message]:
     return [
-        {"role": "system", "content": instructions},
-        {"role": "user", "content": f"<passages>\n{passages}\n</passages>\n\nThe question: {_unfence(question)}"},
+        {"role": "system", "content": PROMPTS[prompt]},
+        {"role": "user", "content": f"{before}<{fence}>\n{data}\n</{fence}>\n\n{task}"},
     ]
 
 

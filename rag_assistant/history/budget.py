@@ -1,8 +1,9 @@
 """The token budget: what a request may cost, and what is left out when it costs more, cheapest first. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from math import ceil
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from rag_assistant.records import THOUGHTS, Message, text_in
 from rag_assistant.records.errors import QuestionDoesNotFit
 
 CountTokens = Callable[[str], int]
+Item = TypeVar("Item")
 
 # What a chat template adds to each message (role, separators), according to OpenAI's guide to counting.
 TOKENS_PER_MESSAGE = 4
@@ -22,6 +24,20 @@ OTHER_BYTES_PER_TOKEN = 1.6
 # A picture or sound in a message: its size says nothing about its tokens, so it counts as a flat sum.
 TOKENS_PER_ATTACHMENT = 1000
 MIN_CUT_RESULT_TOKENS = 200
+
+
+def in_parts(items: Iterable[Item], limit: int, tokens_of: Callable[[Item], float]) -> list[list[Item]]:
+    """Return items in parts of at most ``limit`` tokens, each with at least one; a single empty part without any."""
+    parts: list[list[Item]] = [[]]
+    used = 0.0
+    for item in items:
+        tokens = tokens_of(item)
+        if parts[-1] and used + tokens > limit:
+            parts.append([])
+            used = 0.0
+        parts[-1].append(item)
+        used += tokens
+    return parts
 
 
 def estimate_tokens(text: str) -> int:

@@ -13,23 +13,15 @@ from msgspec.json import decode as from_json
 # Fewer common words prove nothing: "in" and "die" exist in several languages.
 MIN_COMMON_WORDS = 2
 
-# Unicode ranges of scripts; other scripts have no name here.
-SCRIPT_STARTS = (
-    *((0x0000, "latin"), (0x0370, "greek"), (0x0400, "cyrillic"), (0x0530, "armenian"), (0x0590, "")),
-    *((0x0600, "arabic"), (0x0700, ""), (0x0750, "arabic"), (0x0780, ""), (0x08A0, "arabic")),
-    *((0x0900, "devanagari"), (0x0980, ""), (0x0B80, "tamil"), (0x0C00, "")),
-    *((0x1E00, "latin"), (0x1F00, "greek"), (0x2000, ""), (0x2C60, "latin"), (0x2C80, "")),
-    *((0xA640, "cyrillic"), (0xA6A0, ""), (0xA720, "latin"), (0xA800, "")),
-)
-STARTS, NAMES = zip(*SCRIPT_STARTS, strict=True)
-
-_WORDS = from_json(get_data(str(__package__), "languages.json") or b"")
+WORDS = from_json(get_data(str(__package__), "languages.json") or b"")
+# The Unicode ranges of scripts, by their starts; other scripts have no name here.
+STARTS, NAMES = [int(start, 16) for start in WORDS["scripts"]], list(WORDS["scripts"].values())
 # By script. The first one is assumed if nothing indicates another.
-COMMON_WORDS: dict[str, dict[str, str]] = _WORDS["common_words"]
+COMMON_WORDS: dict[str, dict[str, str]] = WORDS["common_words"]
 # Words that ask how much, and what is measured so: "how high" says nothing about the subject. Both are left out
 # if the second follows the first; the last ones ask by themselves.
 ASKING_HOW, MEASURES, ASKING_ALONE = (
-    frozenset(_WORDS[kind].split()) for kind in ("asking_how", "measures", "asking_alone")
+    frozenset(WORDS[kind].split()) for kind in ("asking_how", "measures", "asking_alone")
 )
 USUAL_LANGUAGE = {script: next(iter(languages)) for script, languages in COMMON_WORDS.items()}
 SCRIPT_OF_LANGUAGE = {language: script for script, languages in COMMON_WORDS.items() for language in languages}

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from rag_assistant.retrieval.languages import without_asking
+from rag_assistant.retrieval.languages import WORDS, without_asking
 
 # Chinese, Japanese, Thai, Lao, Khmer, Burmese: no blanks between words, so pairs of characters are used as words.
 UNSPACED = "㐀-䶿一-鿿豈-﫿぀-ヿㇰ-ㇿ\U00020000-\U0003134f฀-๿຀-໿က-႟ក-៿"
@@ -92,11 +92,4 @@ def content_stems(text: str) -> frozenset[str]:
 
 
 # Words in nearly every English question, which say nothing about its subject.
-STOP_WORDS = frozenset(
-    """
-    a about all also am an and any are as at be been but by can could did do does for from had has have how i if in
-    into is it its just me more my no not of on or our please should show so some such tell than that the their them
-    then there these they this those to up us was we were what when where which who whom whose why will with would
-    you your
-    """.split()
-)
+STOP_WORDS = frozenset(WORDS["stop_words"].split())
