@@ -35,6 +35,8 @@ MAX_PART_TOKENS = 8_000
 CHARS_PER_TOKEN = 4
 NOTE = re.compile(r"^[^\w\n]*\[(\d+)\][^\w\n]*(.*(?:\n(?![^\w\n]*\[\d+\]).*)*)", re.MULTILINE)
 NOTHING = "NONE"
+# A query is a line or two: a model that thinks or reads for longer is not waited for.
+QUERY_TIMEOUT_SECONDS = 60.0
 QUERYING = "Asking the model what to look up in the table."
 TOO_LARGE = "The model's query of a table was too large: {n} conditions and {n1} seconds of computing are allowed."
 READING = "Reading {n} sections in {n1} requests, about {n2} tokens. Request {n3}."
@@ -94,16 +96,19 @@ def with_coverage(draft: Draft, task: Task) -> Draft:
 def _from_table(draft: Draft, task: Task) -> Draft:
     """Return the draft with the result of the model's query of a table in the sources, if there is one."""
     tables = task.deps.retriever.sources.tables(draft.found.sources)
-    if not tables:
+    extras, endpoint = task.deps.models.extra_requests, draft.profile.endpoint
+    if not tables or not extras.is_worth_sending(endpoint, "table query"):
         return draft
     task.live.tell("reading", QUERYING)
-    answer, result = _ask(draft, table_request(_question(draft), tables), task)
+    answer, result = _ask(draft, table_request(_question(draft), tables), task, QUERY_TIMEOUT_SECONDS)
     draft = replace(draft, found=result)
     try:
         query = json.decode(answer[answer.find("{") : answer.rfind("}") + 1], type=TableQuery, strict=False)
         table = tables[query.table - 1] if 0 < query.table <= len(tables) else None
+        extras.learn(endpoint, "table query", table is not None)
         computed = table.queried(query) if table else None
     except DecodeError:
+        extras.learn(endpoint, "table query", False)
         return draft
     except QueryTooLarge:
         task.live.note(TOO_LARGE.format(n=MAX_CONDITIONS, n1=MAX_SECONDS))
@@ -167,8 +172,12 @@ def _question(draft: Draft) -> str:
     return str((draft.found.search or {}).get("query", draft.question))
 
 
-def _ask(draft: Draft, messages: Sequence[Message], task: Task) -> tuple[str, SearchResult]:
+def _ask(
+    draft: Draft, messages: Sequence[Message], task: Task, seconds: float | None = None
+) -> tuple[str, SearchResult]:
     """Return a model's answer to a request of its own, and the search result that records it."""
-    request = ModelRequest(tuple(messages), max_tokens=draft.profile.answer_tokens, temperature=0.0)
+    request = ModelRequest(
+        tuple(messages), max_tokens=draft.profile.answer_tokens, temperature=0.0, timeout_seconds=seconds
+    )
     record = task.deps.models.ask_aside(draft.profile.endpoint, request, task.live.call)
     return record["answer"], replace(draft.found, reading=(*draft.found.reading, record))

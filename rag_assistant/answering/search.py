@@ -46,6 +46,7 @@ MAX_TOKENS = 120
 MAX_QUERY_CHARS = 600
 # How many documents are named to somebody who asks which there are.
 MAX_LISTED = 30
+ADDS_NOTHING = "It adds nothing to the question."
 
 
 @step("search")
@@ -84,7 +85,12 @@ def search_for(
     }
     limit, budget = profile.passages, settings.passages_token_budget
     rewrite = NO_REWRITE
-    if is_rewritten and query.leaning >= MIN_LEANING_TO_REWRITE:
+    extras = deps.models.extra_requests
+    if (
+        is_rewritten
+        and query.leaning >= MIN_LEANING_TO_REWRITE
+        and extras.is_worth_sending(profile.endpoint, "rewriting")
+    ):
         rewrite = rewrite_query(deps.models, live, exchanges, profile.endpoint)
         if rewrite.query is not None:
             passages, support = retriever.find(rewrite.query, limit, library, budget)
@@ -168,6 +174,8 @@ def rewrite_query(models: LanguageModels, live: LiveTurn, exchanges: Sequence[Ex
     record = models.ask_aside(endpoint, request, live.call)
     query = _as_query(record["answer"])
     refused = None if query is None else why_refused(live.turn.question, query, exchanges)
+    if refused != ADDS_NOTHING:  # It may need nothing.
+        models.extra_requests.learn(endpoint, "rewriting", query is not None and refused is None)
     return Rewrite(query, record) if refused is None else Rewrite(None, record | {"refused": refused})
 
 
@@ -186,7 +194,7 @@ def why_refused(question: str, query: str, exchanges: Sequence[Exchange]) -> str
     if len(question_words - query_words) > len(question_words) / 2:
         return "Most words of the question are missing."
     if not added:
-        return "It adds nothing to the question."
+        return ADDS_NOTHING
     if len(added - conversation_words) > max(1, len(added) / 2):
         return "Most of its words appear in neither the question nor the conversation."
     return None

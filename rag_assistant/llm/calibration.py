@@ -30,6 +30,8 @@ from rag_assistant.records.errors import StorageFailed
 
 # A model that ignored tools this often, where a search would have found something, is no longer offered any.
 MAX_UNUSED = 2
+# After so many unusable answers in a row to one kind of extra request, only every so many is still sent.
+MAX_UNUSABLE, SEND_EVERY = 4, 20
 SHARE_OF_NEWEST = 0.3
 MIN_RATIO, MAX_RATIO = 0.3, 4.0
 MIN_RATIO_CHANGE = 0.1
@@ -70,6 +72,33 @@ class ToolHabits:
     def learn_refusal(self, endpoint: Endpoint) -> None:
         """Record that an endpoint refuses tools."""
         self._unused[endpoint.key] = MAX_UNUSED
+
+
+class ExtraRequests:
+    """Knows which requests besides an answer's own each model handles; a small one may handle none of a kind."""
+
+    def __init__(self) -> None:
+        self._unusable: dict[tuple[Key, str], int] = {}
+
+    def is_worth_sending(self, endpoint: Endpoint, kind: str) -> bool:
+        """Return whether to send one more of a kind, such as "rewriting"."""
+        unusable = self._unusable.get((endpoint.key, kind), 0)
+        if unusable < MAX_UNUSABLE:
+            return True
+        self._unusable[endpoint.key, kind] = unusable + 1
+        return (unusable + 1 - MAX_UNUSABLE) % SEND_EVERY == 0
+
+    def learn(self, endpoint: Endpoint, kind: str, is_usable: bool) -> None:
+        """Record whether an answer to such a request was usable."""
+        self._unusable[endpoint.key, kind] = 0 if is_usable else self._unusable.get((endpoint.key, kind), 0) + 1
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """Forget what is known: another model may be started there."""
+        self._unusable = {pair: n for pair, n in self._unusable.items() if pair[0] != endpoint.key}
+
+    def omitted(self, endpoint: Endpoint) -> list[str]:
+        """Return the kinds that are left out for now."""
+        return [kind for (key, kind), n in self._unusable.items() if key == endpoint.key and n >= MAX_UNUSABLE]
 
 
 # How what is known of a model is loaded and stored, by base URL and model.

@@ -64,6 +64,11 @@ class ModelCall(Exchange):
         """Restart the time limits; a person's stop remains."""
         self._last_moment = None
 
+    def allow_more(self, seconds: float) -> None:
+        """Put the end of all requests off, for time that was no part of them."""
+        if self._last_moment is not None:
+            self._last_moment += seconds
+
     def begin_request(self, seconds: float) -> None:
         """Begin a request; all requests of the call together may take ``seconds``.
 

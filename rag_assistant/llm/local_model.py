@@ -5,9 +5,12 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from rag_assistant.llm.calls import POLL_INTERVAL_SECONDS, ModelCall
 from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.records.errors import QUESTION_KEPT, ModelFileMissing, ModelUnreachable
 from rag_assistant.runtime.supervised_process import Process, SupervisedProcess, plain_environment
@@ -26,6 +29,7 @@ class LocalModel:
         self._path = Path(path).expanduser()
         self._context_tokens = context_tokens or DEFAULT_CONTEXT_TOKENS
         self._key = secrets.token_hex(16)
+        self._queue: list[ModelCall] = []
         self.process: SupervisedProcess[Endpoint] = SupervisedProcess("The local model", self._launch, self._ready)
 
     def expected_endpoint(self) -> Endpoint:
@@ -40,6 +44,26 @@ class LocalModel:
             problem = self.process.problem or "It did not start in time."
             raise ModelUnreachable(f"The local model is not running. {problem}{QUESTION_KEPT}")
         return endpoint
+
+    @contextmanager
+    def place(self, call: ModelCall) -> Iterator[Iterator[int]]:
+        """Give a request its place in the queue, and how many are before it until it is its turn."""
+        self._queue.append(call)
+        try:
+            yield self._before(call)
+        finally:
+            self._queue.remove(call)
+
+    def _before(self, call: ModelCall) -> Iterator[int]:
+        """Yield how many requests are before a call's whenever that changes. Raises AnswerStopped."""
+        began, last = time.monotonic(), 0
+        while before := self._queue.index(call):
+            call.refuse_stopped()
+            if before != last:
+                yield before
+            last = before
+            time.sleep(POLL_INTERVAL_SECONDS)
+        call.allow_more(time.monotonic() - began)
 
     def _launch(self) -> Process:
         self._check()

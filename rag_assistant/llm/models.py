@@ -12,9 +12,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from rag_assistant.history import estimate_tokens
-from rag_assistant.llm.calibration import Calibration, ToolHabits, estimated_tokens
+from rag_assistant.llm.calibration import Calibration, ExtraRequests, ToolHabits, estimated_tokens
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import LIMIT_PROBE_TIMEOUT_SECONDS, OPENAI_BASE_URL, ModelClient, Part, collect
+from rag_assistant.llm.client import LIMIT_PROBE_TIMEOUT_SECONDS, OPENAI_BASE_URL, ModelClient, Part, Retrying, collect
 from rag_assistant.llm.endpoint import QUOTES_ENDPOINT, Endpoint
 from rag_assistant.llm.local_model import LocalModel
 from rag_assistant.llm.prompt_counts import plausible_usage
@@ -26,6 +26,8 @@ from rag_assistant.settings.schema import Settings
 log = logging.getLogger(__name__)
 
 OPENAI_DEFAULT_MODEL = "gpt-4o-mini"
+IN_QUEUE = "The local model answers one question at a time. Before yours: {n}."
+RESTARTING = "The local model ended and is being started again."
 
 
 class LanguageModels:
@@ -50,6 +52,7 @@ class LanguageModels:
         self._states: dict[str, str] = {}
         self._asked_limits: dict[tuple[str, str | None], threading.Thread | None] = {}
         self.tool_habits = ToolHabits()
+        self.extra_requests = ExtraRequests()
 
     def for_person(
         self, refuse_beyond_limits: Callable[[], None], count_tokens: Callable[[int], None]
@@ -145,10 +148,31 @@ class LanguageModels:
     ) -> Generator[Part]:
         """Yield the parts of an answer; see ModelClient.stream. Refusals are remembered.
 
-        A request beside an answer ``teaches`` nothing about the endpoint's limit.
+        A request beside an answer ``teaches`` nothing about the endpoint's limit. The local model answers one request
+        at a time; time in its queue doesn't count, and if it ends before the first text, its restart is waited for.
         """
         if endpoint.quotes:
             raise ModelUnreachable("No model is connected.")
+        if self._local is None or not endpoint.local:
+            yield from self._stream(endpoint, request, call, may_retry, teaches)
+            return
+        with self._local.place(call) as places:
+            yield from (Retrying(IN_QUEUE.format(n=before)) for before in places)
+            has_text = False
+            try:
+                for part in self._stream(endpoint, request, call, may_retry, teaches):
+                    has_text = has_text or isinstance(part, str)
+                    yield part
+            except ModelUnreachable:
+                if has_text:
+                    raise
+                yield Retrying(RESTARTING)
+                restarted = self._local.endpoint(lambda: call.ended)
+                yield from self._stream(restarted, request, call, may_retry, teaches)
+
+    def _stream(
+        self, endpoint: Endpoint, request: ModelRequest, call: ModelCall, may_retry: bool, teaches: bool
+    ) -> Generator[Part]:
         facts = {"base_url": endpoint.base_url, "model": endpoint.model, "max_tokens": request.max_tokens}
         with step("model", **facts) as traced, self._noting_failures(endpoint):
             call.traceparent = traced.traceparent
@@ -224,6 +248,7 @@ class LanguageModels:
             self._states[endpoint.base_url] = "unreachable"
             if isinstance(error, ModelUnreachable):  # It may be started again, with another limit.
                 self.calibration.forget(endpoint)
+                self.extra_requests.forget(endpoint)
                 self._asked_limits.pop(endpoint.key, None)
             raise
 

@@ -5,23 +5,28 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
+from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
 from rag_assistant.llm.calls import ModelCall
-from rag_assistant.llm.client import ModelClient, collect
+from rag_assistant.llm.client import ModelClient, Retrying, collect
+from rag_assistant.llm.endpoint import Endpoint
 from rag_assistant.llm.local_model import LocalModel
+from rag_assistant.llm.models import IN_QUEUE, RESTARTING, LanguageModels
 from rag_assistant.records import ModelRequest
-from rag_assistant.records.errors import ModelUnreachable
+from rag_assistant.records.errors import AnswerStopped, ModelUnreachable
 from rag_assistant.services import Services
 from rag_assistant.web import create_app
 from tests.testkit.gguf import carried_gguf
+from tests.testkit.stub_model import StubModel
 from tests.web.api.documents import running
 from tests.web.conftest import ask, timeouts, until, upload
 
@@ -87,6 +92,54 @@ def test_it_comes_back_when_its_process_is_killed(app: Flask, client: FlaskClien
     os.kill(killed, signal.SIGKILL)
     until(lambda: child.pid not in (None, killed), 20)
     assert ask(client, "What does the lamp burn?")["status"] == "completed"
+
+
+class Restarted:
+    """A local model whose process, killed while it read, listens at another port once it is back."""
+
+    def __init__(self, url: str) -> None:
+        self.again = Endpoint(url, None, "m", local=True)
+        self.real = LocalModel("m.gguf")
+        self.place = self.real.place
+
+    def endpoint(self, _ended: Callable[[], bool]) -> Endpoint:
+        return self.again
+
+
+def test_a_killed_local_model_is_waited_for(stub: StubModel) -> None:
+    models = models_with(Restarted(stub.url))
+    gone = Endpoint("http://127.0.0.1:9/v1", None, "m", local=True)
+    parts = list(models.stream(gone, ModelRequest(({"role": "user", "content": "Why?"},)), ModelCall()))
+    models.client.close()
+    assert [one.why for one in parts if isinstance(one, Retrying)][-1] == RESTARTING
+    assert "".join(one for one in parts if isinstance(one, str)) == "An answer."
+    assert len(stub.requests) == 1
+
+
+def test_time_in_the_local_models_queue_is_no_time_without_text(stub: StubModel) -> None:
+    local = LocalModel("m.gguf")
+    models = models_with(local, first_token=0.5, answer=0.5)
+    endpoint = Endpoint(stub.url, None, "m", local=True)
+    request, first, second = ModelRequest(({"role": "user", "content": "Why?"},)), ModelCall(), ModelCall()
+    with local.place(first):
+        parts = models.stream(endpoint, request, second)
+        waiting = next(parts)
+        time.sleep(1)
+        assert not stub.requests
+    text, _ = collect(parts)
+    assert (waiting, text) == (Retrying(IN_QUEUE.format(n=1)), "An answer.")
+    with local.place(first), pytest.raises(AnswerStopped):
+        parts = models.stream(endpoint, request, second)
+        next(parts)
+        second.stop()
+        next(parts)
+    models.client.close()
+    assert local._queue == []
+
+
+def models_with(local: Any, **limits: float) -> LanguageModels:
+    found = timeouts(**({"connect": 60, "first_token": 60, "token": 60, "answer": 120} | limits))
+    return LanguageModels(lambda: found, lambda: None, lambda _: None, local)
 
 
 @pytest.mark.parametrize(

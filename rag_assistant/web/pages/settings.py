@@ -102,6 +102,7 @@ def settings(
         local_servers=[] if models.connected else services().local_servers.find(),
         check=check,
         guess=models.known_endpoint().guess,
+        omitted=models.extra_requests.omitted(models.known_endpoint()),
         imported=imported,
         import_error=import_error,
         change_error=_as_labelled(str(change_error)) if change_error else None,

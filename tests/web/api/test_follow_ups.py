@@ -123,6 +123,23 @@ def test_a_model_that_cannot_rewrite_does_no_harm(client: FlaskClient, stub: Stu
 
 
 @pytest.mark.parametrize("environment", ["model"], indirect=True)
+def test_a_model_that_never_rewrites_is_rarely_asked_to(
+    client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag_assistant.llm.calibration.SEND_EVERY", 3)
+    conversation = ask(client, "What does the lighthouse lamp burn?")["conversation_id"]
+    sent = []
+    for _ in range(8):
+        before = len(stub.requests)
+        stub.replies.append(Reply("Because the lamp burns whale oil."))
+        ask(client, "And why?", conversation_id=conversation)
+        stub.replies.clear()
+        sent.append(len(stub.requests) - before)
+        assert ("could not rewrite" in client.get("/settings").text) == (len(sent) >= 4)
+    assert sent == [2, 2, 2, 2, 1, 1, 2, 1]
+
+
+@pytest.mark.parametrize("environment", ["model"], indirect=True)
 def test_a_rewriting_that_takes_too_long_is_not_waited_for(
     client: FlaskClient, stub: StubModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
