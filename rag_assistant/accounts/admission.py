@@ -50,11 +50,8 @@ def claims_of(userinfo: Mapping[str, Any], groups_claim: str) -> Claims:
 def _groups(userinfo: Mapping[str, Any], claim: str) -> frozenset[str]:
     """Return the groups of a claim, which may be nested, as in ``realm_access.roles``."""
     groups: Any = userinfo
-    if claim in userinfo:
-        groups = userinfo[claim]
-    else:
-        for part in claim.split("."):
-            groups = groups.get(part) if isinstance(groups, Mapping) else None
+    for part in [claim] if claim in userinfo else claim.split("."):
+        groups = groups.get(part) if isinstance(groups, Mapping) else None
     if isinstance(groups, str):
         groups = [groups]
     return frozenset(one for one in groups if isinstance(one, str)) if isinstance(groups, list) else frozenset()

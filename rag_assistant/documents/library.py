@@ -23,16 +23,7 @@ from msgspec.structs import replace
 from rag_assistant.documents import embedding
 from rag_assistant.documents.reading import DocumentReader, Following
 from rag_assistant.documents.uploads import Uploads
-from rag_assistant.records import Document
-from rag_assistant.records.errors import (
-    AssistantError,
-    DocumentNotFound,
-    ExtractionCancelled,
-    FileDamaged,
-    FileMissing,
-    FilesUnavailable,
-    StorageFailed,
-)
+from rag_assistant.records import Document, errors
 from rag_assistant.retrieval.embeddings.registry import Embedders
 from rag_assistant.runtime.job_queue import Heartbeat, JobQueue, Work
 from rag_assistant.runtime.steady_clock import SteadyClock
@@ -157,7 +148,7 @@ class Library:
         try:
             self._uploads.store.open(self.documents.with_file(document_id)[1]).close()
         except FileNotFoundError as error:
-            raise FileMissing(document_id) from error
+            raise errors.FileMissing(document_id) from error
         document = self.documents.queue_again(document_id)
         if document.state == "queued":
             self._queue(document.id)
@@ -176,7 +167,7 @@ class Library:
         except FileNotFoundError as error:
             if self.documents.with_file(document_id)[1] != file:  # A newer version has just replaced it.
                 return self.open_file(document_id)
-            raise FileMissing(document_id) from error
+            raise errors.FileMissing(document_id) from error
 
     @contextmanager
     def local_file(self, document_id: int) -> Iterator[tuple[Document, Path]]:
@@ -189,13 +180,13 @@ class Library:
             with self._damage_logged(document), store.local(file, document.sha256, document.size_bytes) as path:
                 yield document, path
         except FileNotFoundError as error:
-            raise FileMissing(document_id) from error
+            raise errors.FileMissing(document_id) from error
 
     @contextmanager
     def _damage_logged(self, document: Document) -> Iterator[None]:
         try:
             yield
-        except FileDamaged as error:
+        except errors.FileDamaged as error:
             log.error("Document %s, %s, in %s: %s", document.id, document.name, self._uploads.store.address, error)
             raise
 
@@ -203,7 +194,7 @@ class Library:
         """Delete a file that belongs to no document; if it can't be reached now, the doctor finds it."""
         try:
             self._uploads.store.drop(file)
-        except FilesUnavailable as error:
+        except errors.FilesUnavailable as error:
             log.warning("The unneeded file %s could not be deleted: %s", file, error)
 
     def _queue(self, document_id: int) -> None:
@@ -237,7 +228,7 @@ class Library:
             moment = self._clock.now()
             before = None if moment is None else moment - timedelta(days=self._settings().trash_days)
             for document_id in () if before is None else self.documents.trashed_before(before):
-                with suppress(DocumentNotFound):  # Another process was quicker.
+                with suppress(errors.DocumentNotFound):  # Another process was quicker.
                     self.remove(document_id, in_trash=True)
             if not self.busy and self.documents.any_unfinished():
                 self._take_up(of_ours=True, held=True, recognises=False)
@@ -259,7 +250,7 @@ class Library:
             try:
                 if self._tell_others is not None:
                     self.take_over()
-            except StorageFailed as error:
+            except errors.StorageFailed as error:
                 log.error("The library waits: %s", error)
 
         return work_on
@@ -329,7 +320,7 @@ class Library:
     def _delete_files_now(self) -> None:
         try:
             self._delete_files()
-        except (StorageFailed, OSError) as error:
+        except (errors.StorageFailed, OSError) as error:
             log.warning("Files of deleted documents are deleted later: %s", error)
             self._reading.add("delete files", 0, embedding.RETRY_BACKOFF_SECONDS[0])
 
@@ -348,12 +339,12 @@ class Library:
             for seconds in chain(embedding.RETRY_BACKOFF_SECONDS, repeat(embedding.RETRY_BACKOFF_SECONDS[-1])):
                 try:
                     return work(document_id)
-                except ExtractionCancelled:
+                except errors.ExtractionCancelled:
                     return None  # Cancelled, or we are closing: then it continues at the next start.
-                except StorageFailed as error:
+                except errors.StorageFailed as error:
                     log.error("The library waits: %s", error)
                     self._say_why(document_id, f"{error} Trying again in {seconds:g} seconds.")
-                except AssistantError as error:
+                except errors.AssistantError as error:
                     log.warning("Document %s failed: %s", document_id, error)
                     return self.documents.fail(document_id, str(error))
                 except Exception:
@@ -369,5 +360,5 @@ class Library:
         """Show on a document why it waits, unless it waits for the database."""
         try:
             self.documents.say(document_id, reason)
-        except StorageFailed:
+        except errors.StorageFailed:
             log.debug("The reason why document %s waits could not be saved", document_id)

@@ -88,13 +88,10 @@ def _content_of(fetched: Fetched) -> IO[bytes]:
         raise UnsupportedDocument(f'{fetched.url} is "{kind}", which cannot be read here.')
     try:
         charset = codecs.lookup(fetched.charset or "utf-8").name
-    except LookupError:
-        return fetched.content
-    if charset == "utf-8" or not kind.startswith("text/"):
-        return fetched.content
-    try:
+        if charset == "utf-8" or not kind.startswith("text/"):
+            return fetched.content
         text = fetched.content.read().decode(charset)
-    except UnicodeError:
+    except (LookupError, UnicodeError):
         fetched.content.seek(0)
         return fetched.content
     # With a byte order mark, which overrides what the page declares.

@@ -3,17 +3,12 @@
 Shared by settings.json, requests and the command line, so that all report errors alike.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import AliasChoices, BaseModel, ValidationError
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 MAX_SHOWN_VALUE_CHARS = 60
 MAX_DIGITS = 15
@@ -29,7 +24,9 @@ def first_problem(
 
     ``content`` is what was checked; ``called`` is what its fields are called.
     """
-    detail = _most_telling(error)
+    # Unknown names first, since a misspelt key explains a missing one.
+    details = error.errors(include_url=False, include_context=False)
+    detail = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
     name = str(detail["loc"][0]) if detail["loc"] else ""
     if len(detail["loc"]) > 1 and detail["type"] in ("extra_forbidden", "missing"):
         inner = f'"{detail["loc"][-1]}" is {"not known" if detail["type"] == "extra_forbidden" else "missing"} in it'
@@ -79,12 +76,6 @@ def shown(value: Any) -> str:
     except (TypeError, ValueError):
         text = storable(repr(value))
     return text if len(text) <= MAX_SHOWN_VALUE_CHARS else text[: MAX_SHOWN_VALUE_CHARS - 3] + "..."
-
-
-def _most_telling(error: ValidationError) -> ErrorDetails:
-    """Return the most useful error: unknown names first, since a misspelt key explains a missing one."""
-    details = error.errors(include_url=False, include_context=False)
-    return next((d for d in details if d["type"] == "extra_forbidden"), details[0])
 
 
 def storable(text: str) -> str:

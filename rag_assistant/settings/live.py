@@ -256,24 +256,15 @@ def provide_settings_file(environment: Mapping[str, str] | None = None) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _make(path, SETTINGS_EXAMPLE.read_bytes())
+        with suppress(FileExistsError):  # Only its owner may read it, since it will hold keys.
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(SETTINGS_EXAMPLE.read_bytes())
+            log.info("Created %s; settings it does not name have their defaults.", path)
         schema, content = path.with_name(SETTINGS_SCHEMA.name), SETTINGS_SCHEMA.read_bytes()
         if not schema.exists() or schema.read_bytes() != content:  # That of an older version.
             schema.write_bytes(content)
     except OSError as error:
         log.warning("%s or its schema cannot be created (%s); continuing without.", path, error.strerror)
-
-
-def _make(path: Path, content: bytes) -> None:
-    """Create a file, readable only by its owner, since it will hold keys."""
-    if path.exists():
-        return
-    try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-    except FileExistsError:
-        return  # Another process was quicker.
-    log.info("Created %s; settings it does not name have their defaults.", path)
 
 
 def _replace(path: Path, content: bytes) -> None:

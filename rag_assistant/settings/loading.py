@@ -106,8 +106,9 @@ def _parse(text: str, file_name: str) -> dict[str, Any]:
             f"{file_name} line {error.lineno}, column {error.colno}: this is not JSON ({_what_is_wrong(error)})."
         ) from error
     except _Twice as error:
-        where = f" line {_line_of(error.name, text, 2)}" if error.name in Settings.model_fields else ""
-        raise SettingsError(f'{file_name}{where}: "{error.name}" appears twice. Remove one.') from None
+        (name,) = error.args
+        where = f" line {_line_of(name, text, 2)}" if name in Settings.model_fields else ""
+        raise SettingsError(f'{file_name}{where}: "{name}" appears twice. Remove one.') from None
     except (ValueError, RecursionError) as error:
         raise SettingsError(f"{file_name}: {error}.") from error
     if not isinstance(content, dict):
@@ -126,11 +127,7 @@ def _what_is_wrong(error: json.JSONDecodeError) -> str:
 
 
 class _Twice(Exception):
-    """A name occurs twice in an object."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    """A name, its argument, occurs twice in an object."""
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -9,12 +9,11 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj, move
-from typing import IO
 
 import msgspec
 from msgspec import Struct
@@ -82,8 +81,11 @@ def write_backup(data: Kept, target: Path, progress: Progress) -> Backup:
     try:
         with working_folder(data.data_dir, "backup-") as folder:
             _copy_of(data, folder)
-            with _private(part) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-                are_there = _fill(archive, folder, data, progress)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+                    are_there = _fill(archive, folder, data, progress)
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(target)
     except StorageFailed as error:
         raise BackupFailed(f"{error} No backup was written.") from error
@@ -104,15 +106,6 @@ def _copy_of(data: Kept, folder: Path) -> None:
         with data.database.snapshot() as source, copy.write() as target:
             copy_database(source, target, data.words_of)
         copy.checkpoint()
-
-
-@contextmanager
-def _private(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that only its owner may read, and flush it to disk at the end."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _fill(archive: zipfile.ZipFile, copied: Path, data: Kept, progress: Progress) -> list[bool]:

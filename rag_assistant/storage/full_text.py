@@ -235,11 +235,6 @@ def holds(connection: sa.Connection, column: sa.ColumnElement[str], word: str) -
     return in_capitals_or_not(word, autoescape=True)
 
 
-def beginning(word: str) -> str:
-    """Return an incomplete word as a prefix query for FTS5; PostgreSQL finds whole words only."""
-    return f"{word}*"
-
-
 def _quoted(word: str) -> str:
     bare = word.removesuffix("*").replace('"', '""')
     return f'"{bare}"*' if word.endswith("*") else f'"{bare}"'

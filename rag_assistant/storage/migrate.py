@@ -28,26 +28,22 @@ def migrate(database: Database) -> bool:
     if current_revision(database) == SCHEMA_REVISION:
         return False
     with database.one_at_a_time("migrate"):
-        return _migrate(database)
+        before = current_revision(database)
+        if before == SCHEMA_REVISION:
+            return False
+        if (reason := why_refused(before)) is not None:
+            raise StorageFailed(reason)
+        if before is not None and database.is_sqlite:
+            keep_copy(database, before)
+        from alembic import command
+        from alembic.config import Config
 
-
-def _migrate(database: Database) -> bool:
-    before = current_revision(database)
-    if before == SCHEMA_REVISION:
-        return False
-    if (reason := why_refused(before)) is not None:
-        raise StorageFailed(reason)
-    if before is not None and database.is_sqlite:
-        keep_copy(database, before)
-    from alembic import command
-    from alembic.config import Config
-
-    config = Config(str(MIGRATIONS / "alembic.ini"))
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["engine"] = database.engine
-    command.upgrade(config, SCHEMA_REVISION)
-    log.info("Database schema: %s -> %s", before or "empty", SCHEMA_REVISION)
-    return before is None
+        config = Config(str(MIGRATIONS / "alembic.ini"))
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["engine"] = database.engine
+        command.upgrade(config, SCHEMA_REVISION)
+        log.info("Database schema: %s -> %s", before or "empty", SCHEMA_REVISION)
+        return before is None
 
 
 def why_refused(revision: str | None) -> str | None:

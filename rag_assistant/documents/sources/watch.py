@@ -6,13 +6,14 @@ If several processes work on one database, the one that claims a source scans it
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from rag_assistant.documents.intake import Intake, SourceFile
 from rag_assistant.documents.library import Library
+from rag_assistant.documents.sources.folder import Bucket, Folder
+from rag_assistant.documents.sources.git import GitRepository
 from rag_assistant.records import SourceState
 from rag_assistant.records.errors import AssistantError, FilesUnavailable, OriginUnavailable, StorageFailed
 from rag_assistant.storage.documents.sources import SourceStore
@@ -23,17 +24,8 @@ MAX_PROBLEMS_NAMED = 5
 MAX_POLL_SECONDS = 5.0
 
 
-class Source(Protocol):
-    """Where documents are imported from automatically."""
-
-    # As written in the settings.
-    address: str
-
-    def files(self) -> Iterator[SourceFile]:
-        """Yield the files of the source. Raises OriginUnavailable."""
-
-    def holds(self, origin: str) -> bool:
-        """Return whether a document's origin is in this source."""
+# Each has its address as written in the settings, yields its files, and knows which documents came from it.
+Source = Folder | Bucket | GitRepository
 
 
 class _Seen(Struct, frozen=True):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, exists, func, or_, select
 
 from rag_assistant.storage.database import person_of
-from rag_assistant.storage.full_text import TURN_WORDS, beginning, holds
+from rag_assistant.storage.full_text import TURN_WORDS, holds
 from rag_assistant.storage.ownership import own_conversations
 from rag_assistant.storage.tables import conversations, messages, turns
 
@@ -22,7 +22,8 @@ Found = tuple[RowMapping, int | None, str]
 def find_conversations(connection: Connection, words: Sequence[str], limit: int, typing: bool) -> list[Found]:
     """Return up to ``limit`` conversations that contain any of ``words``, each once: title matches, then the best."""
     begun = typing and len(words[-1]) >= MIN_BEGINNING_CHARS
-    sought = [*words[:-1], beginning(words[-1])] if begun else words
+    # A prefix for FTS5; PostgreSQL finds whole words only.
+    sought = [*words[:-1], f"{words[-1]}*"] if begun else words
     # Other people's turns must not use up the limit.
     only = None if person_of(connection) is None else _own_turns(connection)
     hits = TURN_WORDS.best_or_newest(connection, sought, MAX_HITS, only)

@@ -155,7 +155,8 @@ class ChunkStore(Store):
             state = select(documents.c.state).where(documents.c.id == document_id).with_for_update()
             if connection.execute(state).scalar() not in ("reading", "recognising"):
                 return False
-            same = _chunks_are(connection, document_id, pieces)
+            stored = select(*_CHUNK).where(chunks.c.document_id == document_id).order_by(chunks.c.position)
+            same = bool(pieces) and [Chunk(*row) for row in connection.execute(stored)] == list(pieces)
             values: dict[str, Any] = {
                 "state": "embedding" if pieces else "recognising",
                 "media_type": extracted.media_type,
@@ -260,12 +261,6 @@ def drop_chunks(connection: Connection, document_id: int) -> None:
     connection.execute(delete(chunks).where(chunks.c.document_id == document_id))
 
 
-def move_chunks(connection: Connection, from_document: int, to_document: int) -> None:
-    """Move text and chunks to a document that has none."""
-    for table in (document_texts, chunks):
-        connection.execute(update(table).where(table.c.document_id == from_document).values(document_id=to_document))
-
-
 def gaps_between(text: str, pieces: Sequence[Any]) -> list[str | None]:
     """Return the text between each chunk of a document and the one before it.
 
@@ -292,8 +287,3 @@ def _insert(
         inserted = insert(chunks).returning(chunks.c.id, sort_by_parameter_order=True)
         ids = connection.execute(inserted, rows).scalars()
         index_words(connection, list(zip(ids, words, strict=True)))
-
-
-def _chunks_are(connection: Connection, document_id: int, pieces: Sequence[Chunk]) -> bool:
-    rows = connection.execute(select(*_CHUNK).where(chunks.c.document_id == document_id).order_by(chunks.c.position))
-    return bool(pieces) and [Chunk(*row) for row in rows] == list(pieces)

@@ -12,7 +12,7 @@ from rag_assistant.records import EVERYTHING, Document, DocumentSort, DocumentSt
 from rag_assistant.records.documents import RecognisedPage, Word
 from rag_assistant.records.errors import DocumentNotFound, LibraryReadOnly
 from rag_assistant.storage.database import Store, insert_rows, person_of, record_of, set_values
-from rag_assistant.storage.documents.chunks import drop_chunks, move_chunks
+from rag_assistant.storage.documents.chunks import drop_chunks
 from rag_assistant.storage.documents.embeddings import chunks_without
 from rag_assistant.storage.documents.scope import in_scope, named_or_tagged
 from rag_assistant.storage.leases import is_working
@@ -21,6 +21,7 @@ from rag_assistant.storage.tables import (
     chunks,
     deleted_files,
     document_tags,
+    document_texts,
     documents,
     former_ids,
     libraries,
@@ -84,13 +85,6 @@ def give_up_scans(connection: Connection, document_id: int, problem: str) -> Non
     pending = scanned_pages.c.document_id == document_id, scanned_pages.c.lines.is_(None)
     connection.execute(update(scanned_pages).where(*pending).values(lines=[], problem=problem))
     _count(connection, document_id)
-
-
-def move_scans(connection: Connection, from_document: int, to_document: int) -> None:
-    """Move scanned pages to another document."""
-    drop_scans(connection, to_document)
-    moved = update(scanned_pages).where(scanned_pages.c.document_id == from_document)
-    connection.execute(moved.values(document_id=to_document))
 
 
 def _count(connection: Connection, document_id: int) -> None:
@@ -202,8 +196,10 @@ def take_its_place(connection: Connection, newer: RowMapping, finished: dict[str
     newer_tags = select(document_tags.c.tag).where(document_tags.c.document_id == newer["id"])
     add_tags(connection, older["id"], connection.execute(newer_tags).scalars().all())
     drop_chunks(connection, older["id"])
-    move_chunks(connection, newer["id"], older["id"])
-    move_scans(connection, newer["id"], older["id"])
+    drop_scans(connection, older["id"])
+    for table in (document_texts, chunks, scanned_pages):
+        moved = update(table).where(table.c.document_id == newer["id"]).values(document_id=older["id"])
+        connection.execute(moved)
     connection.execute(delete(documents).where(documents.c.id == newer["id"]))
     connection.execute(insert(former_ids).values(id=newer["id"], document_id=older["id"]))
     set_values(connection, documents, older["id"], {name: newer[name] for name in TAKEN_OVER} | finished)

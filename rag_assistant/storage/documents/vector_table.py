@@ -247,7 +247,9 @@ class VectorIndexes(Store):
             if not connection.execute(TRY_LOCK).scalar():
                 return
             try:
-                _drop_unfinished(connection)
+                for row in connection.execute(INDEXES).all():
+                    if not row.indisvalid:  # Left unfinished by a killed process.
+                        connection.execute(sa.text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
                 for name, value in options.items():
                     connection.execute(sa.text(f"SET {name} = '{value}'"))
                 connection.execute(
@@ -269,13 +271,6 @@ class VectorIndexes(Store):
         for name in others:
             with self._database.outside_transactions() as connection:
                 connection.execute(sa.text(f"DROP INDEX CONCURRENTLY IF EXISTS {name}"))
-
-
-def _drop_unfinished(connection: sa.Connection) -> None:
-    """Drop the unfinished index of a killed process."""
-    for row in connection.execute(INDEXES).all():
-        if not row.indisvalid:
-            connection.execute(sa.text(f"DROP INDEX CONCURRENTLY IF EXISTS {row.relname}"))
 
 
 def _name_of(model: KnownEmbedder) -> str:
